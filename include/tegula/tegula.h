@@ -1,0 +1,430 @@
+/* tegula: big arrays between files and the memory of many processors.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Reading order: errors, dtypes, boxes and views, context, dataset, tiling, array, load and save, checks.
+ *
+ * Habits of this header
+ * - Handles are opaque. `create` and `open` give one, `destroy` and `close` take it back and accept NULL.
+ * - Functions that can fail return a tegula_status. The last argument `err` may be NULL. `*out` is written only on TEGULA_OK.
+ * - Structs of options and of information begin with `struct_size`; fill them with their `_init` function. A struct smaller than
+ *   version 1 is an error; a larger one than this library knows is accepted only when the unknown tail is zero.
+ * - Ownership in fixed words: "owns", "borrows until X", "copies".
+ * - Thread rule of each function: A = any thread, any time; O = one thread at a time per object; C = collective, every rank of the
+ *   context calls it in the same order and gets the same status (with one process: the same as A unless it says O).
+ * - Sizes, offsets and strides are in bytes unless the name says otherwise; shapes and boxes count elements.
+ * - No global state: the library never prints, exits, aborts, reads the environment, or changes locale, umask or signal handlers. */
+#ifndef TEGULA_TEGULA_H
+#define TEGULA_TEGULA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define TEGULA_API __attribute__((visibility("default")))
+#define TEGULA_MUST_CHECK __attribute__((warn_unused_result))
+#else
+#define TEGULA_API
+#define TEGULA_MUST_CHECK
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- version ------------------------------------------------------------------------------------------------------------- */
+
+#define TEGULA_VERSION_MAJOR 0
+#define TEGULA_VERSION_MINOR 1
+#define TEGULA_VERSION_PATCH 0
+#define TEGULA_VERSION_STRING "0.1.0"
+
+/* The version of the library that is running, as text such as "0.1.0". Static storage. [A] */
+TEGULA_API const char *tegula_version(void);
+
+/* ---- errors -------------------------------------------------------------------------------------------------------------- */
+
+/* X(name, value, short text, sentence). Values are pinned and have gaps; new ones may be added, none is ever re-used. */
+#define TEGULA_STATUS_MAP(X)                                                              \
+  X(OK, 0, "ok", "it worked")                                                             \
+  X(END, 1, "end", "there is nothing more")                                               \
+  X(INVALID_ARGUMENT, 10, "invalid_argument", "an argument makes no sense")               \
+  X(OUT_OF_MEMORY, 11, "out_of_memory", "there is not enough memory")                     \
+  X(LIMIT_EXCEEDED, 12, "limit_exceeded", "a stated limit would be exceeded")             \
+  X(CANCELLED, 13, "cancelled", "the caller asked to stop")                               \
+  X(TIMEOUT, 14, "timeout", "it took longer than allowed")                                \
+  X(NOT_FOUND, 20, "not_found", "a file, folder or dataset is not there")                 \
+  X(EXISTS, 21, "exists", "the target exists and may not be replaced")                    \
+  X(PERMISSION, 22, "permission", "the operating system refuses access")                  \
+  X(IO, 23, "io", "the operating system reports an input or output error")                \
+  X(SHORT_FILE, 24, "short_file", "a file holds fewer bytes than it must")                \
+  X(CHANGED, 25, "changed", "a file changed while it was in use")                         \
+  X(CORRUPT, 30, "corrupt", "the content of a file contradicts itself or its format")     \
+  X(UNSUPPORTED, 31, "unsupported", "the content is valid but cannot be handled")         \
+  X(MISMATCH, 32, "mismatch", "two things that must agree do not")                        \
+  X(INCOMPLETE, 33, "incomplete", "a piece of the data is missing")                       \
+  X(COMM, 40, "comm", "the communicator failed")                                          \
+  X(PEER_FAILED, 41, "peer_failed", "another rank failed")                                \
+  X(DEVICE, 50, "device", "a device failed")                                              \
+  X(INTERNAL, 90, "internal", "a defect of this library")
+
+typedef enum tegula_status {
+#define TEGULA_STATUS_ENUM(name, value, text, sentence) TEGULA_##name = (value),
+  TEGULA_STATUS_MAP(TEGULA_STATUS_ENUM)
+#undef TEGULA_STATUS_ENUM
+} tegula_status;
+
+/* "short_file" for TEGULA_SHORT_FILE; "unknown" for a value this library does not know. Static storage. [A] */
+TEGULA_API const char *tegula_status_name(tegula_status status);
+/* One sentence about the status. Static storage. [A] */
+TEGULA_API const char *tegula_status_text(tegula_status status);
+
+/* What went wrong, as fields. The caller allocates it (stack or heap); filling it never allocates. Texts that are too long are cut.
+ * `message` is one line, lower case, without a full stop; `hint` (may be empty) says what to do; `path` (may be empty) is the file. */
+typedef struct tegula_error {
+  tegula_status status;
+  int32_t os_errno; /* 0 where unset */
+  int32_t rank;     /* the rank that failed, -1 where unset */
+  int32_t reserved;
+  int64_t offset; /* byte offset in `path`, -1 where unset */
+  char message[1024];
+  char hint[512];
+  char path[1024];
+} tegula_error;
+
+/* ---- dtypes -------------------------------------------------------------------------------------------------------------- */
+
+/* Units of datetime64 and timedelta64, in numpy's order (numpy C-API, NPY_DATETIMEUNIT). */
+typedef enum tegula_unit {
+  TEGULA_UNIT_GENERIC = 0,
+  TEGULA_UNIT_YEAR,
+  TEGULA_UNIT_MONTH,
+  TEGULA_UNIT_WEEK,
+  TEGULA_UNIT_DAY,
+  TEGULA_UNIT_HOUR,
+  TEGULA_UNIT_MINUTE,
+  TEGULA_UNIT_SECOND,
+  TEGULA_UNIT_MILLISECOND,
+  TEGULA_UNIT_MICROSECOND,
+  TEGULA_UNIT_NANOSECOND,
+  TEGULA_UNIT_PICOSECOND,
+  TEGULA_UNIT_FEMTOSECOND,
+  TEGULA_UNIT_ATTOSECOND
+} tegula_unit;
+
+/* The type of one element; a plain value, compared with tegula_dtype_same.
+ * kind: b bool, i signed, u unsigned, f float, E bfloat16, c complex, M datetime64, m timedelta64, S bytes, U UCS-4 text,
+ *       V opaque bytes (also structured records: their description is in tegula_dataset_info).
+ * order: '<' little, '>' big, '|' where byte order has no meaning (one-byte items, S, V). */
+typedef struct tegula_dtype {
+  uint8_t kind;
+  uint8_t order;
+  uint8_t unit; /* tegula_unit, M and m only */
+  uint8_t reserved;
+  uint32_t unit_count; /* 25 in M8[25s]; 1 otherwise for M and m with a unit; 0 for all others */
+  uint32_t item_size;  /* bytes, never 0 */
+} tegula_dtype;
+
+#define TEGULA_DTYPE_TEXT 48
+
+/* Reads numpy's text ("<f4", "f4", "float32", "|b1", "<M8[25s]", "<U12", "|V12") or "bfloat16" (">bfloat16" when stored big-endian).
+ * Without an order character the order is the processor's. INVALID_ARGUMENT: no such text; UNSUPPORTED: a type that exists but
+ * cannot be held (object, long double, items of zero bytes). [A] */
+TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_dtype_parse(const char *text, tegula_dtype *out, tegula_error *err);
+/* Writes numpy's text, or "bfloat16". [A] */
+TEGULA_API void tegula_dtype_format(tegula_dtype dtype, char out[TEGULA_DTYPE_TEXT]);
+/* The same dtype in the processor's byte order. [A] */
+TEGULA_API tegula_dtype tegula_dtype_native(tegula_dtype dtype);
+/* 1 when both hold the same values (byte order aside), else 0. [A] */
+TEGULA_API int tegula_dtype_same(tegula_dtype a, tegula_dtype b);
+
+/* ---- boxes and views ----------------------------------------------------------------------------------------------------- */
+
+#define TEGULA_MAX_DIMS 64 /* numpy 2's limit (NPY_MAXDIMS) */
+
+/* Half open: element i of axis k is inside when lo[k] <= i < hi[k]. Entries beyond ndim are not read. */
+typedef struct tegula_box {
+  int32_t ndim;
+  int32_t reserved;
+  int64_t lo[TEGULA_MAX_DIMS];
+  int64_t hi[TEGULA_MAX_DIMS];
+} tegula_box;
+
+typedef enum tegula_device {
+  TEGULA_DEVICE_HOST = 1 /* DLPack's kDLCPU */
+} tegula_device;
+
+#define TEGULA_VIEW_READ_ONLY 1u
+
+/* Memory that exists somewhere. `data` is the address of the element at box.lo; strides are in bytes and may be negative or zero.
+ * A view owns nothing. */
+typedef struct tegula_view {
+  void *data;
+  uint32_t flags;
+  tegula_dtype dtype;
+  int32_t device_type; /* tegula_device; 0 counts as host */
+  int32_t device_id;
+  tegula_box box;
+  int64_t stride_bytes[TEGULA_MAX_DIMS];
+} tegula_view;
+
+/* ---- statistics and progress --------------------------------------------------------------------------------------------- */
+
+/* What an operation did. Set to zero by the caller; every call that is given it adds to it, so one struct can collect a describe and
+ * a load. Written by one call at a time. */
+typedef struct tegula_statistics {
+  size_t struct_size;
+  int64_t opens;        /* files opened */
+  int64_t stats;        /* fstat and stat calls on data files */
+  int64_t reads;        /* read system calls on data files, headers included */
+  int64_t writes;       /* write system calls */
+  int64_t bytes_read;   /* bytes those reads returned, headers included */
+  int64_t bytes_written;
+  int64_t direct_bytes; /* bytes that went between file and final place without staging */
+  int64_t staged_bytes; /* bytes that passed through staging memory */
+  int64_t reader_bytes; /* bytes that came from a reader callback */
+  int64_t missing;      /* absent chunks that were filled */
+  int64_t steps;        /* plan steps that ran */
+  double seconds_describe;
+  double seconds_move;
+  const char *io_path;         /* static text: how bytes travelled, for example "pread"; NULL before any did */
+  const char *fallback_reason; /* static text: why a faster way was not taken; NULL where none was tried */
+} tegula_statistics;
+
+TEGULA_API void tegula_statistics_init(tegula_statistics *statistics);
+
+/* Called now and then while bytes move, from whichever worker has news, never from two at once. A return value other than 0 cancels
+ * the operation: it ends with TEGULA_CANCELLED. It must not call the library. */
+typedef int (*tegula_progress_fn)(void *state, int64_t bytes_done, int64_t bytes_total);
+
+/* ---- context ------------------------------------------------------------------------------------------------------------- */
+
+typedef struct tegula_context tegula_context;
+typedef struct tegula_comm tegula_comm; /* a group of ranks; NULL is this process alone */
+
+typedef struct tegula_context_options {
+  size_t struct_size;
+  int32_t threads;        /* workers, the caller's thread included; 0: as many as granted (affinity mask, cgroup cpu.max) */
+  int32_t max_open_files; /* handles kept open; 0: min(1024, RLIMIT_NOFILE / 2) */
+  int64_t staging_bytes;  /* memory for staged bytes; 0: 64 MiB */
+} tegula_context_options;
+
+TEGULA_API void tegula_context_options_init(tegula_context_options *options);
+
+/* Threads are started at the first use, not here. Options NULL: all defaults. Borrows `comm` until destroy. Datasets, tilings and
+ * arrays keep what they need of their context alive: the order of destruction is free. [C] */
+TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_context_create(const tegula_context_options *options, tegula_comm *comm,
+                                                                 tegula_context **out, tegula_error *err);
+TEGULA_API void tegula_context_destroy(tegula_context *context);
+/* The number of workers that calls on this context use. [A] */
+TEGULA_API int32_t tegula_context_threads(const tegula_context *context);
+
+/* ---- dataset: what is in the files --------------------------------------------------------------------------------------- */
+
+typedef struct tegula_dataset tegula_dataset;
+
+/* tegula_open_list: refuse names that form one numbered sequence but are not in numeric order (a shell expands part_* to part_1,
+ * part_10, part_2). Without it the caller's order stands. */
+#define TEGULA_OPEN_CHECK_ORDER 1u
+
+typedef struct tegula_open_options {
+  size_t struct_size;
+  const char *format;  /* "npy", "raw"; NULL: found out from the content, and raw where dtype is given and nothing else fits */
+  const char *dataset; /* name inside a container; NULL: the only one there is. npy and raw hold one array: its name is "data" */
+  const char *dtype;   /* what is stored (no conversion): needed for raw; for npy it must agree, and turns |V2 into bfloat16 */
+  /* raw only */
+  const int64_t *shape;     /* shape of each file, shape_ndim entries */
+  const int64_t *row_shape; /* or the shape of one row, row_ndim entries: the number of rows follows from the file's size */
+  int32_t shape_ndim;       /* -1: not given; 0: a scalar */
+  int32_t row_ndim;         /* -1: not given; 0: rows are single elements */
+  int64_t offset;           /* bytes in front of the data (a header of another program) */
+  int64_t row_gap;          /* bytes between the rows (after each but the last; bytes after the last are allowed too) */
+  char order;               /* 'C', 'F'; 0: C */
+  char byte_order;          /* '<', '>'; 0: as dtype says */
+  uint16_t reserved;
+  uint32_t flags;           /* TEGULA_OPEN_* */
+  int64_t expect_files;     /* -1: any number; otherwise another number of files is MISMATCH */
+  int64_t expect_rows;      /* -1: any number; otherwise another length of axis 0 is MISMATCH */
+  tegula_statistics *statistics; /* NULL, or added to */
+} tegula_open_options;
+
+TEGULA_API void tegula_open_options_init(tegula_open_options *options);
+
+/* Describes a file, a folder of shards, or a glob pattern; reads headers only, in parallel. A folder or glob is put in numeric order
+ * and refused where it is not one contiguous sequence (holes, duplicates, mixed padding, foreign files: the message names the file).
+ * Shards are joined along axis 0; dtype and trailing axes must agree. Strings in `options` are copied. [C] */
+TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_dataset_open(tegula_context *context, const char *path,
+                                                               const tegula_open_options *options, tegula_dataset **out,
+                                                               tegula_error *err);
+/* The same for a list of files, in the caller's order. With count 1: as tegula_dataset_open. [C] */
+TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_dataset_open_list(tegula_context *context, const char *const *paths, size_t count,
+                                                                    const tegula_open_options *options, tegula_dataset **out,
+                                                                    tegula_error *err);
+TEGULA_API void tegula_dataset_close(tegula_dataset *dataset);
+
+typedef struct tegula_dataset_info {
+  size_t struct_size;
+  tegula_dtype dtype; /* native byte order: what arrays of this dataset hold */
+  int32_t ndim;
+  int32_t reserved;
+  int64_t shape[TEGULA_MAX_DIMS];
+  int64_t files;
+  int64_t chunks;       /* stored pieces in all files together; one per file for npy and raw */
+  int64_t bytes;        /* of the array in memory */
+  int64_t stored_bytes; /* of the array in the files, without headers */
+  const char *format;   /* borrowed until close, like all texts here */
+  const char *name;
+  const char *descr;    /* structured records: numpy's description as text, for example [('a', '<f4'), ('b', '<i8')]; else NULL */
+} tegula_dataset_info_t;
+
+TEGULA_API void tegula_dataset_info_init(tegula_dataset_info_t *info);
+/* [A] */
+TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_dataset_info(const tegula_dataset *dataset, tegula_dataset_info_t *out,
+                                                               tegula_error *err);
+
+typedef struct tegula_file_info {
+  size_t struct_size;
+  const char *path; /* borrowed until close */
+  int64_t size;     /* bytes */
+  int64_t row_lo;   /* the rows [row_lo, row_hi) of the array that it holds (a 0-d file: 0 to 1) */
+  int64_t row_hi;
+  int64_t data_offset; /* where its first element is */
+} tegula_file_info;
+
+TEGULA_API void tegula_file_info_init(tegula_file_info *info);
+/* File `index` (0 to files - 1) in the order of rows. [A] */
+TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_dataset_file(const tegula_dataset *dataset, int64_t index, tegula_file_info *out,
+                                                               tegula_error *err);
+
+/* ---- tiling: who owns which box ------------------------------------------------------------------------------------------ */
+
+typedef struct tegula_tiling tegula_tiling; /* immutable; may be shared by any threads and destroyed at any time */
+
+/* Cuts one axis into tiles of t = max(1, ceil(n / tiles)) elements, the last one short: max(1, ceil(n / t)) tiles, possibly fewer
+ * than asked, none empty (an array without elements has one empty tile). Tile i belongs to rank floor(i * ranks / tiles).
+ * ndim 0 has one tile; axis is then not read. [A] */
+TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_tiling_even(const int64_t *shape, int32_t ndim, int32_t axis, int64_t tiles,
+                                                              int32_t ranks, tegula_tiling **out, tegula_error *err);
+/* A regular grid: tile[k] elements along axis k, clipped at the end; tiles in C order. [A] */
+TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_tiling_grid(const int64_t *shape, const int64_t *tile, int32_t ndim, int32_t ranks,
+                                                              tegula_tiling **out, tegula_error *err);
+/* Whole files per tile: neighbouring files are put together so that about `tiles` tiles of even size come out. With fewer files than
+ * `tiles`, or a 0-d dataset: as tegula_tiling_even along axis 0. [A] */
+TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_tiling_from_dataset(const tegula_dataset *dataset, int64_t tiles, int32_t ranks,
+                                                                      tegula_tiling **out, tegula_error *err);
+/* Any boxes; they must be inside the shape, disjoint and together cover it. owners NULL: as in tegula_tiling_even. [A] */
+TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_tiling_custom(const int64_t *shape, int32_t ndim, const tegula_box *boxes,
+                                                                const int32_t *owners, int64_t count, int32_t ranks,
+                                                                tegula_tiling **out, tegula_error *err);
+TEGULA_API void tegula_tiling_destroy(tegula_tiling *tiling);
+/* Number of tiles over all ranks. [A] */
+TEGULA_API int64_t tegula_tiling_count(const tegula_tiling *tiling);
+/* Box and owner of tile `index`; `rank` may be NULL. [A] */
+TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_tiling_tile(const tegula_tiling *tiling, int64_t index, tegula_box *box,
+                                                              int32_t *rank, tegula_error *err);
+
+/* ---- array: this rank's tiles -------------------------------------------------------------------------------------------- */
+
+typedef struct tegula_array tegula_array;
+
+#define TEGULA_ARRAY_SEPARATE 1u /* one block of memory per tile even where the tiles together are a box */
+
+typedef struct tegula_array_options {
+  size_t struct_size;
+  int32_t device_type; /* tegula_device; 0: host */
+  int32_t device_id;
+  uint32_t flags; /* TEGULA_ARRAY_* */
+  uint32_t reserved;
+} tegula_array_options;
+
+TEGULA_API void tegula_array_options_init(tegula_array_options *options);
+
+/* Memory for the tiles of this rank: one C-ordered block where they form a box, else one block per tile. The dtype is taken in native
+ * byte order. Memory is reserved, not touched; OUT_OF_MEMORY when more is asked than this process can get. Copies the tiling. [C] */
+TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_array_create(tegula_context *context, tegula_dtype dtype,
+                                                               const tegula_tiling *tiling, const tegula_array_options *options,
+                                                               tegula_array **out, tegula_error *err);
+
+typedef void (*tegula_release_fn)(void *state);
+/* An array over memory of the caller: `tiles` has one view per tile of this rank, in order; each view's box must be the tile's.
+ * Borrows the memory until destroy, which calls release(state) when release is not NULL (also when this call fails: never). [C] */
+TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_array_wrap(tegula_context *context, tegula_dtype dtype, const tegula_tiling *tiling,
+                                                             const tegula_view *tiles, int64_t count, tegula_release_fn release,
+                                                             void *state, tegula_array **out, tegula_error *err);
+TEGULA_API void tegula_array_destroy(tegula_array *array);
+/* Number of tiles of this rank. [A] */
+TEGULA_API int64_t tegula_array_tiles(const tegula_array *array);
+/* Tile `index` of this rank; the memory is borrowed until destroy. [A] */
+TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_array_view(const tegula_array *array, int64_t index, tegula_view *out,
+                                                             tegula_error *err);
+/* All tiles of this rank as one C-ordered view; UNSUPPORTED when they do not lie in one block. Borrowed until destroy. [A] */
+TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_array_block(const tegula_array *array, tegula_view *out, tegula_error *err);
+
+/* ---- move ---------------------------------------------------------------------------------------------------------------- */
+
+typedef struct tegula_load_options {
+  size_t struct_size;
+  tegula_progress_fn progress;
+  void *progress_state;
+  tegula_statistics *statistics; /* NULL, or added to */
+} tegula_load_options;
+
+TEGULA_API void tegula_load_options_init(tegula_load_options *options);
+
+/* Fills every tile of `array` from the dataset: same shape, same dtype (no conversion; byte order is changed on the way). On failure
+ * the content of the array is undefined and the error is the first in the order of files and offsets, whatever thread met it. [C] */
+TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_load(tegula_dataset *dataset, tegula_array *array, const tegula_load_options *options,
+                                                       tegula_error *err);
+/* Reads the box dst->box of the dataset into the memory of `dst`, any strides. Not collective. [A] */
+TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_dataset_read(const tegula_dataset *dataset, const tegula_view *dst,
+                                                               const tegula_load_options *options, tegula_error *err);
+
+typedef struct tegula_save_options {
+  size_t struct_size;
+  const char *format; /* "npy", "raw"; NULL: by the path's suffix, npy where it has none that is known */
+  const char *descr;  /* npy, structured records: the description to write; NULL: |V<size> */
+  int64_t shards;     /* 0: one file; N: a folder with N files shard_0000.npy ... cut along axis 0 (at most one per row) */
+  char order;         /* 'C', 'F'; 0: C */
+  char byte_order;    /* '<', '>'; 0: the processor's */
+  uint8_t overwrite;  /* replace what is there */
+  uint8_t durable;    /* data and names are on the disk before the call returns */
+  uint32_t reserved;
+  tegula_progress_fn progress;
+  void *progress_state;
+  tegula_statistics *statistics; /* NULL, or added to */
+} tegula_save_options;
+
+TEGULA_API void tegula_save_options_init(tegula_save_options *options);
+
+/* Writes the array to `path`: under a temporary name in the same folder first, then renamed. On failure the old target is untouched
+ * and nothing is left behind. Missing parent folders are made. An existing target is EXISTS unless overwrite. [C] */
+TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_save(const tegula_array *array, const char *path, const tegula_save_options *options,
+                                                       tegula_error *err);
+
+/* ---- checks -------------------------------------------------------------------------------------------------------------- */
+
+#define TEGULA_HASH_TEXT 48
+
+/* The content hash "tegula1:" + 32 hex digits: depends on shape, dtype and values only, not on layout, tiling or threads. It finds
+ * accidents, not attackers. docs/content-hash.md defines it. The dataset form streams: memory stays within the staging budget. [C] */
+TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_array_hash(const tegula_array *array, char out[TEGULA_HASH_TEXT], tegula_error *err);
+TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_dataset_hash(tegula_dataset *dataset, char out[TEGULA_HASH_TEXT],
+                                                               const tegula_load_options *options, tegula_error *err);
+
+typedef enum tegula_values {
+  TEGULA_VALUES_RANDOM = 0, /* depends on seed and index */
+  TEGULA_VALUES_RAMP = 1    /* index mod 1000 */
+} tegula_values;
+
+/* Demonstration values (docs/demonstration-values.md): the element at each index of an array of `shape` depends on its index in C order
+ * and the seed only. Kinds b i u f E c (of standard sizes); others are UNSUPPORTED. `fill` writes the view's box; `check` compares and
+ * returns MISMATCH with the first index in C order that differs. Byte order of the view is honoured. Works on the context's threads. [A] */
+TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_demo_fill(tegula_context *context, const tegula_view *view, const int64_t *shape,
+                                                            tegula_values values, uint64_t seed, tegula_error *err);
+TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_demo_check(tegula_context *context, const tegula_view *view, const int64_t *shape,
+                                                             tegula_values values, uint64_t seed, tegula_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
