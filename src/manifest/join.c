@@ -1,0 +1,96 @@
+/* The one place where shards become one array: joined along axis 0.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "manifest/manifest.h"
+
+static const char *path_of(const tegula__manifest *shard) { return shard->file_count > 0 ? shard->files[0].path : ""; }
+
+static tegula_status mismatch(const tegula__manifest *first, const tegula__manifest *other, const char *what, const char *expected,
+                              const char *found, tegula_error *err) {
+  return tegula__hint(err,
+                      tegula__fail(err, TEGULA_MISMATCH, path_of(other), -1, "%s of \"%s\" is %.240s, but \"%s\" has %.240s", what,
+                                   path_of(other), found, path_of(first), expected),
+                      "all shards of one array need the same dtype and the same shape behind axis 0");
+}
+
+static tegula_status check_dtype(const tegula__manifest *first, const tegula__manifest *other, tegula_error *err) {
+  if (!tegula_dtype_same(first->dtype, other->dtype)) {
+    char expected[TEGULA_DTYPE_TEXT], found[TEGULA_DTYPE_TEXT];
+    tegula_dtype_format(first->dtype, expected);
+    tegula_dtype_format(other->dtype, found);
+    return mismatch(first, other, "the dtype", expected, found, err);
+  }
+  const char *expected = first->descr != NULL ? first->descr : "none", *found = other->descr != NULL ? other->descr : "none";
+  return strcmp(expected, found) == 0 ? TEGULA_OK : mismatch(first, other, "the record description", expected, found, err);
+}
+
+static tegula_status check_shard(const tegula__manifest *first, const tegula__manifest *other, tegula_error *err) {
+  if (other->ndim == 0)
+    return tegula__hint(err,
+                        tegula__fail(err, TEGULA_MISMATCH, path_of(other), -1,
+                                     "\"%s\" holds a scalar (shape ()), which has no rows and cannot be a shard", path_of(other)),
+                        "load it alone, or leave it out of the list");
+  FORWARD(check_dtype(first, other, err));
+  bool same = first->ndim == other->ndim;
+  for (int32_t k = 1; same && k < first->ndim; k++) same = first->shape[k] == other->shape[k];
+  if (same) return TEGULA_OK;
+  char expected[TEGULA__SHAPE_TEXT], found[TEGULA__SHAPE_TEXT];
+  tegula__shape_format(first->shape + 1, first->ndim - 1, expected);
+  tegula__shape_format(other->shape + 1, other->ndim - 1, found);
+  return mismatch(first, other, "the shape behind axis 0", expected, found, err);
+}
+
+/* Moves the parts and files of a shard behind those of `out`; its rows start at `row`. */
+static void move_shard(tegula__manifest *shard, tegula__manifest *out, int64_t row) {
+  for (int64_t i = 0; i < shard->part_count; i++) {
+    tegula__part part = shard->parts[i];
+    int64_t *lo = (int64_t *)part.lo; /* the shard owns it until now, out from here on */
+    lo[0] += row;
+    lo[shard->ndim] += row;
+    part.file += out->file_count;
+    out->parts[out->part_count++] = part;
+  }
+  for (int64_t i = 0; i < shard->file_count; i++) out->files[out->file_count++] = shard->files[i];
+  shard->part_count = shard->file_count = 0;
+}
+
+tegula_status tegula__manifest_join(tegula__manifest *shards, int64_t count, tegula__manifest *out, tegula_error *err) {
+  if (count == 1) {
+    *out = shards[0];
+    tegula__manifest_init(&shards[0]);
+    return TEGULA_OK;
+  }
+  int64_t rows = 0, parts = 0, files = 0;
+  for (int64_t i = 0; i < count; i++) {
+    FORWARD(check_shard(&shards[0], &shards[i], err));
+    if (!tegula__add(rows, shards[i].shape[0], &rows))
+      return tegula__fail(err, TEGULA_LIMIT_EXCEEDED, path_of(&shards[i]), -1, "up to \"%s\" the shards have more than 2^63 rows",
+                          path_of(&shards[i]));
+    parts += shards[i].part_count;
+    files += shards[i].file_count;
+  }
+  tegula__manifest joined = shards[0]; /* dtype, shape, names */
+  joined.part_count = joined.file_count = 0;
+  joined.part_capacity = parts;
+  joined.parts = tegula__realloc_array(NULL, parts, sizeof *joined.parts);
+  joined.files = tegula__realloc_array(NULL, files, sizeof *joined.files);
+  if (joined.parts == NULL || joined.files == NULL) {
+    free(joined.parts);
+    free(joined.files);
+    return tegula__out_of_memory(err, parts * (int64_t)sizeof *joined.parts + files * (int64_t)sizeof *joined.files);
+  }
+  shards[0].descr = NULL; /* moved */
+  int64_t row = 0;
+  for (int64_t i = 0; i < count; i++) {
+    int64_t length = shards[i].shape[0];
+    move_shard(&shards[i], &joined, row);
+    tegula__manifest_free(&shards[i]);
+    row += length;
+  }
+  joined.shape[0] = rows;
+  *out = joined;
+  return TEGULA_OK;
+}

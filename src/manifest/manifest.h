@@ -1,0 +1,55 @@
+/* The manifest: where the bytes of one array are. Format drivers fill it, the planner cuts it, the engine follows it.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * A manifest is a dataset (dtype, shape), a table of files, and parts. A part is a box of the array whose elements lie in one file at
+ * offset + sum((index[k] - lo[k]) * strides[k]). Parts are disjoint, cover the array, are sorted by their rows (axis 0) and span all of
+ * the other axes, so a row is found by bisection. After tegula__manifest_finish it is immutable and may be read by any threads. */
+#ifndef TEGULA_MANIFEST_MANIFEST_H
+#define TEGULA_MANIFEST_MANIFEST_H
+
+#include "base/base.h"
+
+typedef struct tegula__part {
+  int64_t file;           /* index in files */
+  int64_t offset;         /* of the element at lo */
+  const int64_t *lo;      /* ndim entries each; owned by the manifest */
+  const int64_t *hi;
+  const int64_t *strides; /* bytes, positive */
+  uint8_t order;          /* byte order as stored: '<', '>' or '|' */
+} tegula__part;
+
+typedef struct tegula__manifest {
+  tegula_dtype dtype; /* native byte order */
+  int32_t ndim;
+  int64_t shape[TEGULA_MAX_DIMS];
+  char *descr;        /* structured records: numpy's description, else NULL; owned */
+  const char *format; /* static text: the driver's name */
+  const char *name;   /* static text: the dataset's name */
+  tegula__file *files; /* owned, paths too */
+  int64_t file_count;
+  tegula__part *parts;
+  int64_t part_count;
+  int64_t part_capacity;
+  int64_t *vectors; /* one block behind all lo, hi, strides after finish; before, each part owns its vectors (one block at lo) */
+} tegula__manifest;
+
+void tegula__manifest_init(tegula__manifest *manifest);
+void tegula__manifest_free(tegula__manifest *manifest);
+
+/* Adds a part; the vectors (ndim entries each) are copied. `file` is the index the file has in this manifest. */
+tegula_status tegula__manifest_add(tegula__manifest *manifest, int64_t file, int64_t offset, const int64_t *lo, const int64_t *hi,
+                                   const int64_t *strides, uint8_t order, tegula_error *err);
+
+/* Checks all that the head of this file promises, and that each part lies within its file's size. TEGULA_SHORT_FILE names the file,
+ * the bytes expected and found. */
+tegula_status tegula__manifest_finish(tegula__manifest *manifest, tegula_error *err);
+
+/* Joins the manifests of shards along axis 0 into `out`, and moves files and parts (the shards are emptied). A difference in dtype,
+ * trailing axes or record description is TEGULA_MISMATCH naming the file and both values; a 0-d shard is refused when count > 1. */
+tegula_status tegula__manifest_join(tegula__manifest *shards, int64_t count, tegula__manifest *out, tegula_error *err);
+
+/* The parts [*first, *last) that hold rows of [lo, hi), by bisection. For ndim 0 all of them. */
+void tegula__manifest_find(const tegula__manifest *manifest, int64_t lo, int64_t hi, int64_t *first, int64_t *last);
+
+#endif
