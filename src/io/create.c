@@ -1,0 +1,30 @@
+/* New files for a save.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "io/io.h"
+
+/* Length, and space where the file system can reserve it without writing: a full disk is then said before the first byte. */
+static int set_size(int fd, int64_t size) {
+  if (ftruncate(fd, size) != 0) return errno;
+  if (size == 0 || fallocate(fd, 0, 0, size) == 0) return 0;
+  return errno == EOPNOTSUPP || errno == ENOSYS || errno == EINTR ? 0 : errno;
+}
+
+tegula_status tegula__io_create(const char *path, int64_t size, const void *header, size_t header_size, bool durable,
+                                tegula__io_counts *counts, tegula_error *err) {
+  atomic_fetch_add_explicit(&counts->opens, 1, memory_order_relaxed);
+  int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (fd < 0) return tegula__fail_errno(err, errno, path, -1, "could not make \"%s\"", path);
+  int failed = set_size(fd, size);
+  tegula_status status = failed == 0 ? TEGULA_OK
+                                     : tegula__fail_errno(err, failed, path, size, "could not get %lld bytes for \"%s\"", (long long)size, path);
+  if (status == TEGULA_OK) status = tegula__io_write(fd, path, 0, header, header_size, counts, err);
+  if (status == TEGULA_OK && durable && size == (int64_t)header_size && fdatasync(fd) != 0)
+    status = tegula__fail_errno(err, errno, path, -1, "could not bring \"%s\" to the disk", path);
+  if (close(fd) != 0 && status == TEGULA_OK) status = tegula__fail_errno(err, errno, path, -1, "could not finish \"%s\"", path);
+  return status;
+}

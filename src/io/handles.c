@@ -1,0 +1,253 @@
+/* The handle cache: at most `capacity` files open over all sets of a context, least recently used closed first, pinned ones never.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * One lock guards the lists; open and fstat happen outside of it. A handle that is being opened is marked, and others who want it wait.
+ * When every handle is pinned a new one goes above the capacity rather than deadlock: at most one per running thread. */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "io/io.h"
+
+enum { CLOSED = -1, OPENING = -2 };
+
+typedef struct handle {
+  int fd; /* CLOSED, OPENING or a descriptor */
+  int32_t pins;
+  bool stamped;
+  struct handle *newer, *older; /* the list of open handles without a pin */
+} handle;
+
+struct tegula__handles {
+  pthread_mutex_t lock;
+  pthread_cond_t opened;
+  int64_t capacity;
+  int64_t open;
+  handle *newest, *oldest;
+};
+
+struct tegula__file_set {
+  tegula__handles *handles;
+  tegula__file *files;
+  int64_t count;
+  bool writing;
+  handle *items;
+};
+
+/* Descriptors in use, of the first 256: low numbers are given out first, and looking at all could take a million calls. */
+static int64_t count_open(void) {
+  int64_t count = 0;
+  for (int fd = 0; fd < 256; fd++) count += fcntl(fd, F_GETFD) >= 0;
+  return count;
+}
+
+static int64_t default_capacity(void) {
+  struct rlimit limit;
+  int64_t most = 1024;
+  if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+    most = tegula__min(most, (int64_t)(limit.rlim_cur / 2) - count_open());
+  return tegula__max(4, most);
+}
+
+tegula_status tegula__handles_create(int32_t capacity, tegula__handles **out, tegula_error *err) {
+  tegula__handles *handles = calloc(1, sizeof *handles);
+  if (handles == NULL) return tegula__out_of_memory(err, sizeof *handles);
+  handles->capacity = capacity > 0 ? capacity : default_capacity();
+  pthread_mutex_init(&handles->lock, NULL);
+  pthread_cond_init(&handles->opened, NULL);
+  *out = handles;
+  return TEGULA_OK;
+}
+
+void tegula__handles_destroy(tegula__handles *handles) {
+  if (handles == NULL) return;
+  pthread_mutex_destroy(&handles->lock);
+  pthread_cond_destroy(&handles->opened);
+  free(handles);
+}
+
+static void list_push(tegula__handles *handles, handle *item) {
+  item->newer = NULL;
+  item->older = handles->newest;
+  if (handles->newest != NULL) handles->newest->newer = item;
+  handles->newest = item;
+  if (handles->oldest == NULL) handles->oldest = item;
+}
+
+static void list_remove(tegula__handles *handles, handle *item) {
+  *(item->newer != NULL ? &item->newer->older : &handles->newest) = item->older;
+  *(item->older != NULL ? &item->older->newer : &handles->oldest) = item->newer;
+  item->newer = item->older = NULL;
+}
+
+tegula_status tegula__file_set_create(tegula__handles *handles, tegula__file *files, int64_t count, bool writing, tegula__file_set **out,
+                                      tegula_error *err) {
+  tegula__file_set *set = calloc(1, sizeof *set);
+  handle *items = tegula__realloc_array(NULL, count, sizeof *items);
+  if (set == NULL || items == NULL) {
+    free(set);
+    free(items);
+    return tegula__out_of_memory(err, count * (int64_t)sizeof *items);
+  }
+  for (int64_t i = 0; i < count; i++) items[i] = (handle){.fd = CLOSED, .stamped = false};
+  *set = (tegula__file_set){.handles = handles, .files = files, .count = count, .writing = writing, .items = items};
+  *out = set;
+  return TEGULA_OK;
+}
+
+void tegula__file_set_move(tegula__file_set *set, tegula__file *files) { set->files = files; }
+
+void tegula__file_set_destroy(tegula__file_set *set) {
+  if (set == NULL) return;
+  tegula__handles *handles = set->handles;
+  pthread_mutex_lock(&handles->lock);
+  for (int64_t i = 0; i < set->count; i++) {
+    if (set->items[i].fd < 0) continue;
+    list_remove(handles, &set->items[i]);
+    handles->open--;
+    close(set->items[i].fd);
+  }
+  pthread_mutex_unlock(&handles->lock);
+  free(set->items);
+  free(set);
+}
+
+static int64_t nanoseconds(struct timespec time) { return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec; }
+
+static tegula_status read_stamp(int fd, const char *path, tegula__io_counts *counts, tegula__stamp *out, tegula_error *err) {
+  struct stat info;
+  atomic_fetch_add_explicit(&counts->stats, 1, memory_order_relaxed);
+  if (fstat(fd, &info) != 0) return tegula__fail_errno(err, errno, path, -1, "could not examine \"%s\"", path);
+  if (!S_ISREG(info.st_mode))
+    return tegula__fail(err, TEGULA_UNSUPPORTED, path, -1, "\"%s\" is not a regular file", path);
+  *out = (tegula__stamp){.size = info.st_size,
+                         .mtime_ns = nanoseconds(info.st_mtim),
+                         .ctime_ns = nanoseconds(info.st_ctim),
+                         .inode = info.st_ino,
+                         .device = info.st_dev};
+  return TEGULA_OK;
+}
+
+static tegula_status compare_stamps(const char *path, const tegula__stamp *was, const tegula__stamp *is, tegula_error *err) {
+  if (memcmp(was, is, sizeof *was) == 0) return TEGULA_OK;
+  tegula_status status;
+  if (was->inode != is->inode || was->device != is->device)
+    status = tegula__fail(err, TEGULA_CHANGED, path, -1, "\"%s\" was replaced by another file while it was in use", path);
+  else if (was->size != is->size)
+    status = tegula__fail(err, TEGULA_CHANGED, path, -1, "\"%s\" changed while it was in use: it had %lld bytes, now %lld", path,
+                          (long long)was->size, (long long)is->size);
+  else
+    status = tegula__fail(err, TEGULA_CHANGED, path, -1, "\"%s\" was written to while it was in use", path);
+  return tegula__hint(err, status, "open it again when nothing writes to it any more");
+}
+
+/* Reading never waits for the other end of a fifo. Files to be written exist already: publish made them. */
+static int open_file(const char *path, bool writing, tegula__io_counts *counts) {
+  int fd, mode = writing ? O_WRONLY : O_RDONLY | O_NONBLOCK | O_NOCTTY;
+  do {
+    atomic_fetch_add_explicit(&counts->opens, 1, memory_order_relaxed);
+    fd = open(path, mode | O_CLOEXEC);
+  } while (fd < 0 && errno == EINTR);
+  return fd;
+}
+
+/* Takes an unpinned handle out of the cache when it is full; returns its descriptor to be closed, or CLOSED. Lock held. */
+static int evict(tegula__handles *handles) {
+  if (handles->open < handles->capacity || handles->oldest == NULL) return CLOSED;
+  handle *victim = handles->oldest;
+  list_remove(handles, victim);
+  int fd = victim->fd;
+  victim->fd = CLOSED;
+  handles->open--;
+  return fd;
+}
+
+static tegula_status open_and_check(const tegula__file_set *set, int64_t index, tegula__io_counts *counts, int *out, tegula_error *err) {
+  tegula__file *file = &set->files[index];
+  bool stamped = set->items[index].stamped;
+  int fd = open_file(file->path, set->writing, counts);
+  if (fd < 0) return tegula__fail_errno(err, errno, file->path, -1, "could not open \"%s\"", file->path);
+  if (set->writing) {
+    *out = fd;
+    return TEGULA_OK;
+  }
+  tegula__stamp stamp;
+  tegula_status status = read_stamp(fd, file->path, counts, &stamp, err);
+  if (status == TEGULA_OK && stamped) status = compare_stamps(file->path, &file->stamp, &stamp, err);
+  if (status != TEGULA_OK) {
+    close(fd);
+    return status;
+  }
+  if (!stamped) file->stamp = stamp; /* later opens found it equal */
+  *out = fd;
+  return TEGULA_OK;
+}
+
+tegula_status tegula__file_set_acquire(tegula__file_set *set, int64_t index, tegula__io_counts *counts, int *fd, tegula_error *err) {
+  tegula__handles *handles = set->handles;
+  handle *item = &set->items[index];
+  pthread_mutex_lock(&handles->lock);
+  while (item->fd == OPENING) pthread_cond_wait(&handles->opened, &handles->lock);
+  if (item->fd >= 0) {
+    if (item->pins++ == 0) list_remove(handles, item);
+    *fd = item->fd;
+    pthread_mutex_unlock(&handles->lock);
+    return TEGULA_OK;
+  }
+  int surplus = evict(handles);
+  item->fd = OPENING;
+  handles->open++;
+  pthread_mutex_unlock(&handles->lock);
+
+  if (surplus >= 0) close(surplus);
+  int opened = CLOSED;
+  tegula_status status = open_and_check(set, index, counts, &opened, err);
+
+  pthread_mutex_lock(&handles->lock);
+  item->fd = opened;
+  if (status == TEGULA_OK) {
+    item->stamped = true;
+    item->pins = 1;
+    *fd = opened;
+  } else {
+    handles->open--;
+  }
+  pthread_cond_broadcast(&handles->opened);
+  pthread_mutex_unlock(&handles->lock);
+  return status;
+}
+
+void tegula__file_set_release(tegula__file_set *set, int64_t index) {
+  tegula__handles *handles = set->handles;
+  handle *item = &set->items[index];
+  int surplus = CLOSED;
+  pthread_mutex_lock(&handles->lock);
+  if (--item->pins == 0) {
+    list_push(handles, item);
+    if (handles->open > handles->capacity) surplus = evict(handles);
+  }
+  pthread_mutex_unlock(&handles->lock);
+  if (surplus >= 0) close(surplus);
+}
+
+tegula_status tegula__file_set_finish(tegula__file_set *set, int64_t index, int fd, bool durable, tegula__io_counts *counts,
+                                      tegula_error *err) {
+  const tegula__file *file = &set->files[index];
+  if (set->writing) {
+    if (durable && fdatasync(fd) != 0)
+      return tegula__fail_errno(err, errno, file->path, -1, "could not bring \"%s\" to the disk", file->path);
+    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0); /* network file systems report late write errors when a descriptor is closed */
+    if (copy >= 0 && close(copy) != 0)
+      return tegula__fail_errno(err, errno, file->path, -1, "could not write all of \"%s\"", file->path);
+    return TEGULA_OK;
+  }
+  tegula__stamp now;
+  FORWARD(read_stamp(fd, file->path, counts, &now, err));
+  return compare_stamps(file->path, &file->stamp, &now, err);
+}

@@ -1,0 +1,67 @@
+/* io: how bytes come off and onto storage. The only folder that calls the read and write system calls.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * A file set is the files of one manifest with their open handles; the handle cache of a context bounds how many are open at once over
+ * all sets. Loops end only when all bytes are there (short transfers, EINTR, EAGAIN); an end of file before that is SHORT_FILE. */
+#ifndef TEGULA_IO_IO_H
+#define TEGULA_IO_IO_H
+
+#include <stdatomic.h>
+#include <sys/uio.h>
+
+#include "base/base.h"
+
+/* Counted by all threads of an operation. */
+typedef struct tegula__io_counts {
+  _Atomic int64_t opens, stats, reads, writes, bytes_read, bytes_written;
+} tegula__io_counts;
+
+/* ---- one transfer ---- */
+
+/* All of [offset, offset + size) of the file; `path` is for messages. */
+tegula_status tegula__io_read(int fd, const char *path, int64_t offset, void *data, size_t size, tegula__io_counts *counts,
+                              tegula_error *err);
+tegula_status tegula__io_write(int fd, const char *path, int64_t offset, const void *data, size_t size, tegula__io_counts *counts,
+                               tegula_error *err);
+/* At most `size` bytes from `offset`, fewer only at the end of the file. */
+tegula_status tegula__io_read_some(int fd, const char *path, int64_t offset, void *data, size_t size, size_t *got,
+                                   tegula__io_counts *counts, tegula_error *err);
+/* Scatter and gather: the vectors one after the other from `offset`. At most TEGULA__IO_VECTORS; the vectors are changed. */
+#define TEGULA__IO_VECTORS 1024
+tegula_status tegula__io_readv(int fd, const char *path, int64_t offset, struct iovec *vectors, int count, tegula__io_counts *counts,
+                               tegula_error *err);
+tegula_status tegula__io_writev(int fd, const char *path, int64_t offset, struct iovec *vectors, int count, tegula__io_counts *counts,
+                                tegula_error *err);
+
+/* Makes a new file of `size` bytes (its space is reserved where the file system can) that starts with `header`. With `durable` and
+ * nothing behind the header it is on the disk when this returns. */
+tegula_status tegula__io_create(const char *path, int64_t size, const void *header, size_t header_size, bool durable,
+                                tegula__io_counts *counts, tegula_error *err);
+
+/* ---- handle cache ---- */
+
+typedef struct tegula__handles tegula__handles;
+/* capacity 0: min(1024, RLIMIT_NOFILE / 2 - open ones), at least 4. */
+tegula_status tegula__handles_create(int32_t capacity, tegula__handles **out, tegula_error *err);
+void tegula__handles_destroy(tegula__handles *handles);
+
+typedef struct tegula__file_set tegula__file_set;
+/* `files` is borrowed. For reading: their stamps are noted at the first open. For writing: the files exist already. */
+tegula_status tegula__file_set_create(tegula__handles *handles, tegula__file *files, int64_t count, bool writing, tegula__file_set **out,
+                                      tegula_error *err);
+/* Nothing may be pinned. */
+void tegula__file_set_destroy(tegula__file_set *set);
+/* Points the set at another table with the same files (after a join has moved it). */
+void tegula__file_set_move(tegula__file_set *set, tegula__file *files);
+
+/* Opens file `index` if it is not open, and pins it until release; several threads may hold pins. Of a file that is read, the first open
+ * notes the stamp and each later one compares it: TEGULA_CHANGED. */
+tegula_status tegula__file_set_acquire(tegula__file_set *set, int64_t index, tegula__io_counts *counts, int *fd, tegula_error *err);
+void tegula__file_set_release(tegula__file_set *set, int64_t index);
+/* After the last transfer of a pinned file. Read: compares the stamp again, TEGULA_CHANGED says what changed. Written: with `durable`,
+ * waits until the data is on the disk. */
+tegula_status tegula__file_set_finish(tegula__file_set *set, int64_t index, int fd, bool durable, tegula__io_counts *counts,
+                                      tegula_error *err);
+
+#endif
