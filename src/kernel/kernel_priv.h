@@ -1,0 +1,70 @@
+/* kernel_priv: the tables, and what their files share.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Each file of variants (portable.c, x86_ssse3.c, x86_avx2.c) defines its swaps and transposes as static functions and one
+ * table. A file for a
+ * processor that is not the one compiled for holds none. */
+#ifndef TEGULA_KERNEL_KERNEL_PRIV_H
+#define TEGULA_KERNEL_KERNEL_PRIV_H
+
+#include <string.h>
+
+#include "kernel/kernel.h"
+
+#if defined(__x86_64__)
+#define TEGULA__KERNEL_X86 1
+#else
+#define TEGULA__KERNEL_X86 0
+#endif
+
+extern const tegula__kernels tegula__kernel_portable;
+#if TEGULA__KERNEL_X86
+extern const tegula__kernels tegula__kernel_ssse3;
+extern const tegula__kernels tegula__kernel_avx2;
+#endif
+
+/* Bytes of a cache line: the transposes work in squares that are one line wide. */
+enum { TEGULA__KERNEL_LINE = 64 };
+
+/* Reverses one group; the tails of every variant. */
+static inline void tegula__kernel_swap_one2(char *dst, const char *src) {
+  uint16_t value;
+  memcpy(&value, src, 2);
+  value = __builtin_bswap16(value);
+  memcpy(dst, &value, 2);
+}
+
+static inline void tegula__kernel_swap_one4(char *dst, const char *src) {
+  uint32_t value;
+  memcpy(&value, src, 4);
+  value = __builtin_bswap32(value);
+  memcpy(dst, &value, 4);
+}
+
+static inline void tegula__kernel_swap_one8(char *dst, const char *src) {
+  uint64_t value;
+  memcpy(&value, src, 8);
+  value = __builtin_bswap64(value);
+  memcpy(dst, &value, 8);
+}
+
+static inline void tegula__kernel_swap_one(char *dst, const char *src, uint32_t swap_size) {
+  switch (swap_size) {
+    case 2: tegula__kernel_swap_one2(dst, src); break;
+    case 4: tegula__kernel_swap_one4(dst, src); break;
+    default: tegula__kernel_swap_one8(dst, src);
+  }
+}
+
+#if TEGULA__KERNEL_X86
+/* Byte shuffle that reverses each group of 1 << row bytes within 16: row 0 changes nothing. */
+static const uint8_t tegula__kernel_reversal[4][16] = {
+    {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
+    {1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14},
+    {3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12},
+    {7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11, 10, 9, 8},
+};
+#endif
+
+#endif

@@ -1,0 +1,95 @@
+/* portable: byte swap and transpose in plain C, right on every processor; the reference the other tables are tested against.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "kernel/kernel_priv.h"
+
+/* Groups of 2 and 4 bytes go eight bytes at a time. */
+static void swap2(void *dst, const void *src, size_t count) {
+  const uint64_t every_second = UINT64_C(0x00ff00ff00ff00ff);
+  char *to = dst;
+  const char *from = src;
+  size_t whole = count - count % 4;
+  for (size_t at = 0; at < whole; at += 4) {
+    uint64_t four;
+    memcpy(&four, from + 2 * at, 8);
+    four = (four & every_second) << 8 | (four >> 8 & every_second);
+    memcpy(to + 2 * at, &four, 8);
+  }
+  for (size_t at = whole; at < count; at++) tegula__kernel_swap_one2(to + 2 * at, from + 2 * at);
+}
+
+static void swap4(void *dst, const void *src, size_t count) {
+  char *to = dst;
+  const char *from = src;
+  size_t whole = count - count % 2;
+  for (size_t at = 0; at < whole; at += 2) {
+    uint64_t two;
+    memcpy(&two, from + 4 * at, 8);
+    two = __builtin_bswap64(two);
+    two = two << 32 | two >> 32;
+    memcpy(to + 4 * at, &two, 8);
+  }
+  for (size_t at = whole; at < count; at++) tegula__kernel_swap_one4(to + 4 * at, from + 4 * at);
+}
+
+static void swap8(void *dst, const void *src, size_t count) {
+  char *to = dst;
+  const char *from = src;
+  for (size_t i = 0; i < count; i++) tegula__kernel_swap_one8(to + 8 * i, from + 8 * i);
+}
+
+static void write_part(char *dst, const char *src, size_t bytes, uint32_t swap_size) {
+  switch (swap_size) {
+    case 2: swap2(dst, src, bytes / 2); break;
+    case 4: swap4(dst, src, bytes / 4); break;
+    case 8: swap8(dst, src, bytes / 8); break;
+    default: memcpy(dst, src, bytes);
+  }
+}
+
+#define TARGET
+#define WRITE_LINE(dst, line, swap, stream) ((void)(stream), write_part(dst, line, TEGULA__KERNEL_LINE, swap))
+#define WRITE_PART(dst, line, bytes, swap) write_part(dst, line, bytes, swap)
+#define STREAM_END() (void)0
+
+#define SIZE 1
+#define TRANSPOSE(name) transpose1_##name
+#define MICRO 1
+#define MICRO_RUN(to, from, stride) (void)0
+#include "kernel/transpose_template.h"
+
+#define SIZE 2
+#define TRANSPOSE(name) transpose2_##name
+#define MICRO 1
+#define MICRO_RUN(to, from, stride) (void)0
+#include "kernel/transpose_template.h"
+
+#define SIZE 4
+#define TRANSPOSE(name) transpose4_##name
+#define MICRO 1
+#define MICRO_RUN(to, from, stride) (void)0
+#include "kernel/transpose_template.h"
+
+#define SIZE 8
+#define TRANSPOSE(name) transpose8_##name
+#define MICRO 1
+#define MICRO_RUN(to, from, stride) (void)0
+#include "kernel/transpose_template.h"
+
+#define SIZE 16
+#define TRANSPOSE(name) transpose16_##name
+#define MICRO 1
+#define MICRO_RUN(to, from, stride) (void)0
+#include "kernel/transpose_template.h"
+
+const tegula__kernels tegula__kernel_portable = {
+    .name = "portable",
+    .swap2 = swap2,
+    .swap4 = swap4,
+    .swap8 = swap8,
+    .transpose1 = transpose1_blocks,
+    .transpose2 = transpose2_blocks,
+    .transpose4 = transpose4_blocks,
+    .transpose8 = transpose8_blocks,
+    .transpose16 = transpose16_blocks,
+};

@@ -1,0 +1,31 @@
+/* select: which table of kernels this processor can run, and which swap of a table fits a group.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Nothing is remembered: the processor's features are read where they are asked for, and callers keep the table. */
+#include "kernel/kernel_priv.h"
+
+const tegula__kernels *tegula__kernel_at(size_t index) {
+  const tegula__kernels *able[3] = {&tegula__kernel_portable, NULL, NULL};
+#if TEGULA__KERNEL_X86
+  size_t count = 1;
+  if (__builtin_cpu_supports("ssse3")) able[count++] = &tegula__kernel_ssse3;
+  if (__builtin_cpu_supports("avx2")) able[count++] = &tegula__kernel_avx2;
+#endif
+  return index < sizeof able / sizeof *able ? able[index] : NULL;
+}
+
+const tegula__kernels *tegula__kernel_select(void) {
+  const tegula__kernels *best = tegula__kernel_at(0);
+  for (size_t index = 1; tegula__kernel_at(index); index++) best = tegula__kernel_at(index);
+  return best;
+}
+
+void tegula__swap_groups(const tegula__kernels *kernels, void *dst, const void *src, size_t bytes, uint32_t swap_size) {
+  switch (swap_size) {
+    case 2: kernels->swap2(dst, src, bytes / 2); break;
+    case 4: kernels->swap4(dst, src, bytes / 4); break;
+    case 8: kernels->swap8(dst, src, bytes / 8); break;
+    default: memcpy(dst, src, bytes);
+  }
+}
