@@ -1,0 +1,78 @@
+/* Formats: each one describes what is in a file (load) and lays out what is to be written (save). It never moves array bytes.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * registry.c holds the one table. Drivers read headers through a `source`, so tests and fuzzers can feed them memory. */
+#ifndef TEGULA_FORMAT_FORMAT_H
+#define TEGULA_FORMAT_FORMAT_H
+
+#include "base/base.h"
+#include "manifest/manifest.h"
+
+/* A file that is being described. */
+typedef struct tegula__source tegula__source;
+struct tegula__source {
+  const char *path; /* for messages */
+  int64_t size;
+  /* Reads exactly `size` bytes at `offset`; the caller has checked that they are inside the file. */
+  tegula_status (*read)(const tegula__source *source, int64_t offset, void *out, size_t size, tegula_error *err);
+  void *state;
+  /* The first bytes of the file, read already (may be fewer than the file has). Drivers look here before they read. */
+  const unsigned char *head;
+  size_t head_size;
+};
+
+/* Bytes [offset, offset + size) of the source into `out`, from the head where it has them. SHORT_FILE when the file ends before. */
+tegula_status tegula__source_read(const tegula__source *source, int64_t offset, void *out, size_t size, tegula_error *err);
+
+/* What the user said about the files; texts parsed already. */
+typedef struct tegula__describe_options {
+  bool has_dtype;
+  tegula_dtype dtype;
+  const int64_t *shape;
+  const int64_t *row_shape;
+  int32_t shape_ndim; /* -1: not given */
+  int32_t row_ndim;   /* -1: not given */
+  int64_t offset;
+  int64_t row_gap;
+  char order;      /* 'C', 'F', 0 */
+  char byte_order; /* '<', '>', 0 */
+  const char *dataset; /* NULL: the only one */
+} tegula__describe_options;
+
+/* What is to be written. */
+typedef struct tegula__layout_request {
+  tegula_dtype dtype; /* order: as it is to be stored */
+  const char *descr;  /* or NULL */
+  int32_t ndim;
+  const int64_t *shape;
+  char order; /* 'C' or 'F' */
+} tegula__layout_request;
+
+typedef struct tegula__format {
+  const char *name;
+  const char *suffix; /* ".npy" */
+  const void *magic;  /* NULL: not recognised by content */
+  size_t magic_size;
+  /* Fills dtype, ndim, shape, descr, name and the parts (file index 0) of an initialised manifest. Never reads array data; every size
+   * from the file is compared with source->size. */
+  tegula_status (*describe)(const tegula__source *source, const tegula__describe_options *options, tegula__manifest *out,
+                            tegula_error *err);
+  /* Appends the header to `header` and gives the byte strides of the array, whose first element follows the header. */
+  tegula_status (*lay_out)(const tegula__layout_request *request, tegula__buffer *header, int64_t *strides, tegula_error *err);
+} tegula__format;
+
+/* NULL at the end. */
+const tegula__format *tegula__format_at(size_t index);
+const tegula__format *tegula__format_by_name(const char *name);
+/* By magic bytes; NULL when none fits. */
+const tegula__format *tegula__format_by_content(const void *head, size_t size);
+/* By the path's suffix; NULL when none fits. */
+const tegula__format *tegula__format_by_suffix(const char *path);
+/* "npy, raw": for messages. */
+void tegula__format_names(char *out, size_t size);
+
+extern const tegula__format tegula__format_npy;
+extern const tegula__format tegula__format_raw;
+
+#endif
