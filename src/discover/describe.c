@@ -1,0 +1,200 @@
+/* Opens the files of a set, lets their format describe each, and joins what comes out.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Each file costs one open, one fstat and one read unless its header is longer than HEAD_BYTES. All of it runs on the pool; the
+ * error that is reported is that of the first file in order, whatever thread met which first. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "discover/discover.h"
+
+/* Read from each file at once; nearly all headers fit. */
+enum { HEAD_BYTES = 4096 };
+
+typedef struct describe_job {
+  const tegula__discover_options *options;
+  const tegula__format *format; /* the user's word, or NULL */
+  tegula__file *files;          /* paths of the job until they move into the shards */
+  int64_t count;
+  tegula__file_set *set;
+  tegula__manifest *shards;
+  tegula__first_error *first_error;
+  tegula__io_counts *counts;
+} describe_job;
+
+/* ---- one file ---- */
+
+typedef struct open_file {
+  int fd;
+  tegula__io_counts *counts;
+} open_file;
+
+static tegula_status read_file(const tegula__source *source, int64_t offset, void *out, size_t size, tegula_error *err) {
+  const open_file *file = source->state;
+  return tegula__io_read(file->fd, source->path, offset, out, size, file->counts, err);
+}
+
+/* A file that is named like a format but does not begin like it goes to that format, which says what is wrong with it: a cut file
+ * must not pass for raw data. */
+static tegula_status choose_format(const describe_job *job, const tegula__source *source, const tegula__format **out,
+                                   tegula_error *err) {
+  *out = tegula__format_by_content(source->head, source->head_size);
+  if (*out == NULL) *out = tegula__format_by_suffix(source->path);
+  bool raw = *out == NULL || *out == &tegula__format_raw;
+  if (raw && job->options->describe.has_dtype) *out = &tegula__format_raw;
+  if (*out != NULL && (!raw || job->options->describe.has_dtype)) return TEGULA_OK;
+  char names[128];
+  tegula__format_names(names, sizeof names);
+  return tegula__hint(
+      err,
+      tegula__fail(err, TEGULA_UNSUPPORTED, source->path, -1, "the format of \"%s\" is not known from its content", source->path),
+      "known formats: %s; raw needs to be told the dtype", names);
+}
+
+static tegula_status describe_open(const describe_job *job, int64_t index, int fd, tegula_error *err) {
+  const tegula__file *file = &job->files[index];
+  unsigned char head[HEAD_BYTES];
+  open_file state = {fd, job->counts};
+  tegula__source source = {.path = file->path, .size = file->stamp.size, .read = read_file, .state = &state, .head = head};
+  const tegula__format *format = job->format;
+  if (format == NULL || format->magic != NULL) {
+    source.head_size = (size_t)tegula__min(HEAD_BYTES, source.size);
+    FORWARD(tegula__io_read(fd, file->path, 0, head, source.head_size, job->counts, err));
+  }
+  if (format == NULL) FORWARD(choose_format(job, &source, &format, err));
+  tegula__manifest *shard = &job->shards[index];
+  shard->format = format->name;
+  return format->describe(&source, &job->options->describe, shard, err);
+}
+
+static void describe_one(void *state, int32_t worker, int64_t index) {
+  (void)worker;
+  describe_job *job = state;
+  if (!tegula__first_error_wanted(job->first_error, index)) return;
+  tegula_error error;
+  int fd;
+  tegula_status status = tegula__file_set_acquire(job->set, index, job->counts, &fd, &error);
+  if (status == TEGULA_OK) {
+    status = describe_open(job, index, fd, &error);
+    tegula__file_set_release(job->set, index);
+  }
+  if (status != TEGULA_OK) tegula__first_error_set(job->first_error, index, status, &error);
+}
+
+/* ---- all files ---- */
+
+static tegula_status check_formats(const describe_job *job, tegula_error *err) {
+  for (int64_t i = 1; i < job->count; i++) {
+    if (job->shards[i].format == job->shards[0].format) continue;
+    return tegula__hint(err,
+                        tegula__fail(err, TEGULA_MISMATCH, job->files[i].path, -1, "the format of \"%s\" is %s, but that of \"%s\" is %s",
+                                     job->files[i].path, job->shards[i].format, job->files[0].path, job->shards[0].format),
+                        "all files of one array need the same format");
+  }
+  return TEGULA_OK;
+}
+
+/* Each path moves from the job's table into its shard. */
+static tegula_status move_files(describe_job *job, tegula_error *err) {
+  for (int64_t i = 0; i < job->count; i++) {
+    tegula__file *file = malloc(sizeof *file);
+    if (file == NULL) return tegula__out_of_memory(err, sizeof *file);
+    *file = job->files[i];
+    job->shards[i].files = file;
+    job->shards[i].file_count = 1;
+    job->files[i].path = NULL;
+  }
+  return TEGULA_OK;
+}
+
+static tegula_status check_rows(const tegula__manifest *manifest, int64_t expected, tegula_error *err) {
+  if (expected < 0) return TEGULA_OK;
+  const char *path = manifest->files[0].path;
+  if (manifest->ndim == 0)
+    return tegula__fail(err, TEGULA_MISMATCH, path, -1, "expected %lld rows, but \"%s\" holds a scalar", (long long)expected,
+                        path);
+  if (manifest->shape[0] == expected) return TEGULA_OK;
+  return tegula__hint(err,
+                      tegula__fail(err, TEGULA_MISMATCH, path, -1, "expected %lld rows, found %lld in %lld files from \"%s\" on",
+                                   (long long)expected, (long long)manifest->shape[0], (long long)manifest->file_count, path),
+                      "a file is missing at the end, or one was written short");
+}
+
+static tegula_status join_all(describe_job *job, tegula__manifest *out, tegula_error *err) {
+  FORWARD(check_formats(job, err));
+  FORWARD(move_files(job, err));
+  tegula__manifest joined;
+  tegula__manifest_init(&joined);
+  FORWARD(tegula__manifest_join(job->shards, job->count, &joined, err));
+  tegula_status status = check_rows(&joined, job->options->expect_rows, err);
+  if (status == TEGULA_OK) status = tegula__manifest_finish(&joined, err);
+  if (status != TEGULA_OK) {
+    tegula__manifest_free(&joined);
+    return status;
+  }
+  tegula__file_set_move(job->set, joined.files);
+  *out = joined;
+  return TEGULA_OK;
+}
+
+static tegula_status check_request(const tegula__paths *paths, const tegula__discover_options *options,
+                                   const tegula__format **format, tegula_error *err) {
+  *format = NULL;
+  if (paths->count == 0) return tegula__fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1, "the list of files is empty");
+  if (options->expect_files >= 0 && options->expect_files != paths->count)
+    return tegula__hint(err,
+                        tegula__fail(err, TEGULA_MISMATCH, paths->items[0], -1, "expected %lld files, found %lld from \"%s\" on",
+                                     (long long)options->expect_files, (long long)paths->count, paths->items[0]),
+                        "a file is missing at the end, or one is there that does not belong to the set");
+  if (options->format == NULL) return TEGULA_OK;
+  *format = tegula__format_by_name(options->format);
+  if (*format != NULL) return TEGULA_OK;
+  char names[128];
+  tegula__format_names(names, sizeof names);
+  return tegula__hint(err, tegula__fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1, "unknown format \"%.60s\"", options->format),
+                      "known formats: %s", names);
+}
+
+static void free_job(describe_job *job) {
+  tegula__file_set_destroy(job->set);
+  for (int64_t i = 0; job->shards != NULL && i < job->count; i++) tegula__manifest_free(&job->shards[i]);
+  for (int64_t i = 0; job->files != NULL && i < job->count; i++) free(job->files[i].path);
+  free(job->shards);
+  free(job->files);
+  tegula__first_error_destroy(job->first_error);
+}
+
+/* Takes the paths on success. */
+static tegula_status start_job(describe_job *job, tegula__handles *handles, tegula__paths *paths, tegula_error *err) {
+  job->count = paths->count;
+  job->files = calloc((size_t)job->count, sizeof *job->files);
+  job->shards = tegula__realloc_array(NULL, job->count, sizeof *job->shards);
+  for (int64_t i = 0; job->shards != NULL && i < job->count; i++) tegula__manifest_init(&job->shards[i]);
+  job->first_error = tegula__first_error_create();
+  if (job->files == NULL || job->shards == NULL || job->first_error == NULL)
+    return tegula__out_of_memory(err, job->count * (int64_t)(sizeof *job->shards + sizeof *job->files));
+  FORWARD(tegula__file_set_create(handles, job->files, job->count, false, &job->set, err));
+  for (int64_t i = 0; i < job->count; i++) job->files[i].path = paths->items[i];
+  paths->count = 0;
+  tegula__paths_free(paths);
+  return TEGULA_OK;
+}
+
+tegula_status tegula__discover(tegula__pool *pool, tegula__handles *handles, tegula__paths *paths,
+                               const tegula__discover_options *options, tegula__manifest *out, tegula__file_set **files,
+                               tegula__io_counts *counts, tegula_error *err) {
+  describe_job job = {.options = options, .counts = counts};
+  tegula_status status;
+  FORWARD_WITH(status, check_request(paths, options, &job.format, err));
+  FORWARD_WITH(status, start_job(&job, handles, paths, err));
+  tegula__pool_run(pool, job.count, describe_one, &job);
+  FORWARD_WITH(status, tegula__first_error_get(job.first_error, err));
+  FORWARD_WITH(status, join_all(&job, out, err));
+  *files = job.set;
+  job.set = NULL;
+done:
+  free_job(&job);
+  tegula__paths_free(paths);
+  return status;
+}

@@ -1,0 +1,52 @@
+/* discover: paths -> ordered files -> headers described in parallel -> one joined manifest.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * names.c decides about order from names alone (no file is touched), listing.c turns a folder or glob into names, describe.c opens the
+ * files and lets their format describe them. */
+#ifndef TEGULA_DISCOVER_DISCOVER_H
+#define TEGULA_DISCOVER_DISCOVER_H
+
+#include "base/base.h"
+#include "base/pool.h"
+#include "format/format.h"
+#include "io/io.h"
+#include "manifest/manifest.h"
+
+/* ---- names: pure text ---- */
+
+/* Puts the names of a folder in numeric order (in place) by the rule "Order of files" (docs/formats.md): they differ in exactly one run
+ * of digits, equal `prefix%0Wd suffix` for one width W, and step by 1. `where` is the folder or pattern, for messages. Refusals:
+ * INCOMPLETE for a hole (says which number), MISMATCH for duplicates, mixed padding, several differing runs, foreign names. */
+tegula_status tegula__names_order(char **names, int64_t count, const char *where, tegula_error *err);
+/* Are these paths one numbered sequence that is not in numeric order? Then INVALID_ARGUMENT with a hint, else OK. */
+tegula_status tegula__names_check_order(const char *const *paths, int64_t count, tegula_error *err);
+
+/* ---- listing ---- */
+
+typedef struct tegula__paths {
+  char **items; /* owned */
+  int64_t count;
+} tegula__paths;
+
+void tegula__paths_free(tegula__paths *paths);
+/* A file, a folder or a glob pattern -> ordered files. A path that exists is never taken as a pattern. NOT_FOUND: missing folder or file,
+ * no shards in it, nothing matches. Names that start with '.' or '_' and side files (shard_meta.json) are skipped. */
+tegula_status tegula__paths_find(const char *path, tegula__paths *out, tegula_error *err);
+
+/* ---- describe ---- */
+
+typedef struct tegula__discover_options {
+  const char *format; /* NULL: by content */
+  tegula__describe_options describe;
+  int64_t expect_files; /* -1: any */
+  int64_t expect_rows;  /* -1: any */
+} tegula__discover_options;
+
+/* Opens each file once through the handle cache (handles stay open while there is room), describes all in parallel, joins, finishes.
+ * Takes the paths (the list is emptied). On success *files refers to out->files and moves bytes for it; free it before the manifest.
+ * The error is that of the first file in order. */
+tegula_status tegula__discover(tegula__pool *pool, tegula__handles *handles, tegula__paths *paths, const tegula__discover_options *options,
+                               tegula__manifest *out, tegula__file_set **files, tegula__io_counts *counts, tegula_error *err);
+
+#endif
