@@ -1,0 +1,31 @@
+/* memory: where tiles and staged bytes live.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Blocks are reserved, not touched: the worker that fills a page is the one that touches it. Staging is bounded for all calls of a
+ * context together: a call that wants more waits for a slot. */
+#ifndef TEGULA_MEMORY_MEMORY_H
+#define TEGULA_MEMORY_MEMORY_H
+
+#include "base/base.h"
+
+typedef struct tegula__block {
+  char *data;     /* aligned to 2 MiB from that size on, else to a page; NULL for no bytes */
+  size_t mapped;
+} tegula__block;
+
+/* OUT_OF_MEMORY when more is asked than this process is granted, before anything is touched. */
+tegula_status tegula__block_create(int64_t bytes, tegula__block *out, tegula_error *err);
+void tegula__block_free(tegula__block *block);
+
+typedef struct tegula__staging tegula__staging;
+/* Slots for `threads` workers out of `budget` bytes (0: 64 MiB). */
+tegula_status tegula__staging_create(int64_t budget, int32_t threads, tegula__staging **out, tegula_error *err);
+void tegula__staging_destroy(tegula__staging *staging);
+/* Bytes of a slot: what one step may stage. */
+int64_t tegula__staging_slot(const tegula__staging *staging);
+/* A slot, page aligned; waits while all are in use. Whoever holds one never takes another. NULL: no memory. */
+char *tegula__staging_take(tegula__staging *staging);
+void tegula__staging_give(tegula__staging *staging, char *slot);
+
+#endif
