@@ -1,0 +1,85 @@
+/* plan: cuts a manifest by the tiles that are wanted, into steps that each read (or write) one range of one file once and feed all the
+ * tiles in it.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * A step is a box of one part, small enough to be shared out evenly and to be staged; steps are in the order of files and offsets.
+ * Which tiles a step feeds is not stored: whoever runs it asks tegula__targets_find again, so a plan stays small however many tiles
+ * there are. Nothing here touches a file or the tiles' memory. */
+#ifndef TEGULA_PLAN_PLAN_H
+#define TEGULA_PLAN_PLAN_H
+
+#include "base/base.h"
+#include "manifest/manifest.h"
+
+/* ---- targets: the tiles of this rank, searchable by row ---- */
+
+typedef struct tegula__targets {
+  int32_t ndim;
+  int64_t count;
+  const tegula__tile *tiles; /* borrowed */
+  int64_t *sorted;           /* tile numbers by first row */
+  int64_t *reach;            /* the largest hi[0] among sorted[0..i] */
+} tegula__targets;
+
+tegula_status tegula__targets_create(int32_t ndim, const tegula__tile *tiles, int64_t count, tegula__targets *out, tegula_error *err);
+void tegula__targets_free(tegula__targets *targets);
+/* Tiles that may meet the rows [lo, hi) are sorted[*first .. *last). */
+void tegula__targets_find(const tegula__targets *targets, int64_t lo, int64_t hi, int64_t *first, int64_t *last);
+
+/* ---- how the file order of a box looks ---- */
+
+/* The axes of a part from the slowest to the fastest in the file, those of length 1 in the box left out. */
+typedef struct tegula__file_order {
+  int32_t count;
+  int32_t axes[TEGULA_MAX_DIMS];
+} tegula__file_order;
+
+void tegula__file_order_of(const tegula__part *part, int32_t ndim, const int64_t *lo, const int64_t *hi, tegula__file_order *out);
+
+/* The largest gap that is worth reading. */
+#define TEGULA__GAP ((int64_t)16 << 10)
+
+/* How many of the innermost axes of `order` one read request spans (gaps up to `gap` included), and the bytes from its first to behind
+ * its last element. */
+int32_t tegula__read_unit(const tegula__file_order *order, const int64_t *strides, const int64_t *lo, const int64_t *hi,
+                          uint32_t item_size, int64_t gap, int64_t *span);
+
+/* Bytes that lie next to each other both in the file and in the tile's memory, for the box of a piece; `axes` gets how many of the
+ * innermost axes of `order` they span. Needs no gap and the same order of axes. */
+int64_t tegula__common_run(const tegula__file_order *order, const int64_t *file_strides, const int64_t *memory_strides, const int64_t *lo,
+                           const int64_t *hi, uint32_t item_size, int32_t *axes);
+
+/* ---- the plan ---- */
+
+typedef struct tegula__step {
+  int64_t part;
+  int64_t group;  /* steps of one file have the same number; numbers count up from 0 */
+  int64_t bytes;  /* wanted */
+  int64_t gap;    /* gaps in the file up to this size are read and thrown away rather than skipped with a new request; 0 for writing */
+  const int64_t *lo, *hi; /* the box that is read; owned by the plan */
+  bool direct;    /* bytes go straight between file and tiles; else through staging */
+} tegula__step;
+
+typedef struct tegula__plan_limits {
+  int32_t threads;
+  int64_t staging_slot; /* most bytes that a staged step may hold */
+  bool writing;         /* from tiles to file: gaps in the file may not be touched */
+} tegula__plan_limits;
+
+typedef struct tegula__plan {
+  const tegula__manifest *manifest; /* borrowed */
+  const tegula__targets *targets;   /* borrowed */
+  tegula__step *steps;
+  int64_t step_count, step_capacity;
+  int64_t group_count;
+  int64_t bytes; /* wanted by all steps */
+  int64_t *vectors;
+  int64_t vector_count, vector_capacity;
+} tegula__plan;
+
+tegula_status tegula__plan_create(const tegula__manifest *manifest, const tegula__targets *targets, const tegula__plan_limits *limits,
+                                  tegula__plan *out, tegula_error *err);
+void tegula__plan_free(tegula__plan *plan);
+
+#endif
