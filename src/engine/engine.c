@@ -1,0 +1,162 @@
+/* Running a plan: workers, the first error, progress and cancellation, the check of each file after its last transfer.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "engine/engine.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/engine_priv.h"
+
+#define PROGRESS_SECONDS 0.05
+
+typedef struct running {
+  const tegula__engine *engine;
+  const tegula__move *move;
+  tegula__plan plan;
+  tegula__targets targets;
+  tegula__worker *workers;
+  _Atomic int32_t *pending; /* steps left in each group (file) */
+  int64_t *last_step;       /* the last step of each group: the place of an error that its check finds */
+  tegula__first_error *first;
+  _Atomic int64_t done;
+  _Atomic bool cancelled;
+  pthread_mutex_t progress_lock;
+  double progress_next;
+} running;
+
+/* The pieces of all tiles in the step's box. */
+static tegula_status find_pieces(const running *r, tegula__worker *worker, const tegula__step *step, tegula_error *err) {
+  int32_t ndim = r->targets.ndim;
+  int64_t first = 0, last = r->targets.count;
+  if (ndim > 0) tegula__targets_find(&r->targets, step->lo[0], step->hi[0], &first, &last);
+  if (!tegula__vector_reserve((void **)&worker->pieces, &worker->piece_capacity, last - first, sizeof *worker->pieces) ||
+      !tegula__vector_reserve((void **)&worker->vectors, &worker->vector_capacity, (last - first) * 2 * ndim, sizeof *worker->vectors))
+    return tegula__out_of_memory(err, (last - first) * (int64_t)sizeof *worker->pieces);
+  worker->piece_count = 0;
+  for (int64_t i = first; i < last; i++) {
+    const tegula__tile *tile = &r->targets.tiles[r->targets.sorted[i]];
+    int64_t *lo = worker->vectors + worker->piece_count * 2 * ndim, *hi = lo + ndim;
+    if (tegula__box_intersect(ndim, step->lo, step->hi, tile->lo, tile->hi, lo, hi))
+      worker->pieces[worker->piece_count++] = (tegula__piece){.tile = tile, .lo = lo, .hi = hi};
+  }
+  return TEGULA_OK;
+}
+
+static tegula_status move_step(running *r, tegula__worker *worker, const tegula__step *step, int fd, tegula_error *err) {
+  const tegula__manifest *manifest = r->move->manifest;
+  const tegula__part *part = &manifest->parts[step->part];
+  tegula__doing doing = {.engine = r->engine,
+                         .move = r->move,
+                         .part = part,
+                         .step = step,
+                         .path = manifest->files[part->file].path,
+                         .fd = fd,
+                         .item_size = manifest->dtype.item_size,
+                         .swap_size = tegula__dtype_swap_size(manifest->dtype)};
+  FORWARD(find_pieces(r, worker, step, err));
+  return step->direct ? tegula__direct_step(worker, &doing, err) : tegula__staged_step(worker, &doing, err);
+}
+
+/* Tells the caller, at most every PROGRESS_SECONDS and never from two threads at once. */
+static void report_progress(running *r, int64_t bytes) {
+  int64_t done = atomic_fetch_add(&r->done, bytes) + bytes;
+  if (r->move->progress == NULL || pthread_mutex_trylock(&r->progress_lock) != 0) return;
+  double now = tegula__now();
+  if (now >= r->progress_next || done == r->plan.bytes) {
+    r->progress_next = now + PROGRESS_SECONDS;
+    if (r->move->progress(r->move->progress_state, done, r->plan.bytes) != 0) atomic_store(&r->cancelled, true);
+  }
+  pthread_mutex_unlock(&r->progress_lock);
+}
+
+static void run_step(void *state, int32_t worker_number, int64_t item) {
+  running *r = state;
+  const tegula__step *step = &r->plan.steps[item];
+  if (atomic_load_explicit(&r->cancelled, memory_order_relaxed) || !tegula__first_error_wanted(r->first, item)) return;
+  tegula__worker *worker = &r->workers[worker_number];
+  int64_t file = r->move->manifest->parts[step->part].file;
+  tegula_error error;
+  int fd;
+  tegula_status status = tegula__file_set_acquire(r->move->files, file, r->move->counts, &fd, &error);
+  if (status != TEGULA_OK) {
+    tegula__first_error_set(r->first, item, status, &error);
+    return;
+  }
+  status = move_step(r, worker, step, fd, &error);
+  if (status != TEGULA_OK) {
+    tegula__first_error_set(r->first, item, status, &error);
+  } else if (atomic_fetch_sub(&r->pending[step->group], 1) == 1) {
+    status = tegula__file_set_finish(r->move->files, file, fd, r->move->durable, r->move->counts, &error);
+    if (status != TEGULA_OK) tegula__first_error_set(r->first, r->last_step[step->group], status, &error);
+  }
+  tegula__file_set_release(r->move->files, file);
+  worker->steps++;
+  report_progress(r, step->bytes);
+}
+
+static tegula_status start(running *r, tegula_error *err) {
+  int64_t groups = tegula__max(1, r->plan.group_count);
+  r->workers = calloc((size_t)tegula__pool_threads(r->engine->pool), sizeof *r->workers);
+  r->pending = calloc((size_t)groups, sizeof *r->pending);
+  r->last_step = calloc((size_t)groups, sizeof *r->last_step);
+  r->first = tegula__first_error_create();
+  if (r->workers == NULL || r->pending == NULL || r->last_step == NULL || r->first == NULL)
+    return tegula__out_of_memory(err, groups * (int64_t)(sizeof *r->pending + sizeof *r->last_step));
+  for (int64_t i = 0; i < r->plan.step_count; i++) {
+    r->pending[r->plan.steps[i].group]++;
+    r->last_step[r->plan.steps[i].group] = i;
+  }
+  return TEGULA_OK;
+}
+
+static void add_statistics(const running *r) {
+  tegula_statistics *statistics = r->move->statistics;
+  if (statistics == NULL) return;
+  for (int32_t i = 0; i < tegula__pool_threads(r->engine->pool); i++) {
+    statistics->direct_bytes += r->workers[i].direct_bytes;
+    statistics->staged_bytes += r->workers[i].staged_bytes;
+    statistics->steps += r->workers[i].steps;
+  }
+  if (r->plan.step_count > 0) statistics->io_path = r->move->writing ? "pwrite" : "pread";
+}
+
+static void stop(running *r) {
+  for (int32_t i = 0; r->workers != NULL && i < tegula__pool_threads(r->engine->pool); i++) {
+    free(r->workers[i].pieces);
+    free(r->workers[i].vectors);
+    free(r->workers[i].walks);
+    free(r->workers[i].heap);
+    free(r->workers[i].iov);
+    free(r->workers[i].waste);
+  }
+  free(r->workers);
+  free((void *)r->pending);
+  free(r->last_step);
+  tegula__first_error_destroy(r->first);
+  tegula__plan_free(&r->plan);
+  tegula__targets_free(&r->targets);
+  pthread_mutex_destroy(&r->progress_lock);
+}
+
+tegula_status tegula__engine_run(const tegula__engine *engine, const tegula__move *move, tegula_error *err) {
+  running r = {.engine = engine, .move = move};
+  tegula__plan_limits limits = {.threads = tegula__pool_threads(engine->pool),
+                                .staging_slot = tegula__staging_slot(engine->staging),
+                                .writing = move->writing};
+  tegula_status status;
+  pthread_mutex_init(&r.progress_lock, NULL);
+  FORWARD_WITH(status, tegula__targets_create(move->manifest->ndim, move->tiles, move->tile_count, &r.targets, err));
+  FORWARD_WITH(status, tegula__plan_create(move->manifest, &r.targets, &limits, &r.plan, err));
+  FORWARD_WITH(status, start(&r, err));
+  tegula__pool_run(engine->pool, r.plan.step_count, run_step, &r);
+  add_statistics(&r);
+  status = tegula__first_error_get(r.first, err);
+  if (status == TEGULA_OK && atomic_load(&r.cancelled))
+    status = tegula__fail(err, TEGULA_CANCELLED, NULL, -1, "cancelled after %lld of %lld bytes", (long long)atomic_load(&r.done),
+                          (long long)r.plan.bytes);
+done:
+  stop(&r);
+  return status;
+}

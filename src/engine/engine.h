@@ -1,0 +1,42 @@
+/* engine: runs a plan. The only place where array bytes move, in both directions.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Workers take steps in order. A direct step moves bytes between the file and their final place with vectored calls; a staged one reads
+ * into a slot and scatters in one fused pass (swap, transpose, copy), or gathers and writes. The error that is returned is that of the
+ * first step in the order of files and offsets, whatever thread met it. */
+#ifndef TEGULA_ENGINE_ENGINE_H
+#define TEGULA_ENGINE_ENGINE_H
+
+#include "base/base.h"
+#include "base/pool.h"
+#include "io/io.h"
+#include "kernel/kernel.h"
+#include "manifest/manifest.h"
+#include "memory/memory.h"
+#include "plan/plan.h"
+
+/* What a move works with; all borrowed. */
+typedef struct tegula__engine {
+  tegula__pool *pool;
+  tegula__staging *staging;
+  const tegula__kernels *kernels;
+} tegula__engine;
+
+typedef struct tegula__move {
+  const tegula__manifest *manifest;
+  tegula__file_set *files; /* of the manifest's files */
+  const tegula__tile *tiles;
+  int64_t tile_count;
+  bool writing; /* from tiles to files */
+  bool durable; /* writing: each file is on the disk when its last byte is written */
+  tegula_progress_fn progress; /* may be NULL */
+  void *progress_state;
+  tegula_statistics *statistics; /* may be NULL; added to: steps, direct_bytes, staged_bytes, io_path */
+  tegula__io_counts *counts;
+} tegula__move;
+
+/* Plans and moves. Tiles may not overlap. On failure the content of the tiles (or files) is undefined. */
+tegula_status tegula__engine_run(const tegula__engine *engine, const tegula__move *move, tegula_error *err);
+
+#endif

@@ -1,0 +1,60 @@
+/* Inside the engine: what the parts of a running move share.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TEGULA_ENGINE_ENGINE_PRIV_H
+#define TEGULA_ENGINE_ENGINE_PRIV_H
+
+#include "engine/engine.h"
+
+/* The part of one tile that a step feeds. The vectors have ndim entries. */
+typedef struct tegula__piece {
+  const tegula__tile *tile;
+  int64_t *lo, *hi;
+} tegula__piece;
+
+/* What one worker keeps from step to step. */
+typedef struct tegula__worker {
+  tegula__piece *pieces;
+  int64_t piece_count, piece_capacity;
+  int64_t *vectors; /* behind the pieces' lo and hi */
+  int64_t vector_capacity;
+  struct tegula__run_walk *walks; /* one per piece of a direct step */
+  int64_t walk_capacity;
+  int64_t *heap;
+  int64_t heap_capacity;
+  struct iovec *iov; /* TEGULA__IO_VECTORS */
+  char *waste;       /* TEGULA__GAP bytes: where unwanted gaps are read to */
+  int64_t direct_bytes, staged_bytes, steps;
+} tegula__worker;
+
+/* A step that is being done. */
+typedef struct tegula__doing {
+  const tegula__engine *engine;
+  const tegula__move *move;
+  const tegula__part *part;
+  const tegula__step *step;
+  const char *path;
+  int fd;
+  uint32_t item_size;
+  uint32_t swap_size; /* of the dtype */
+} tegula__doing;
+
+/* Moves the pieces with vectored calls. */
+tegula_status tegula__direct_step(tegula__worker *worker, const tegula__doing *doing, tegula_error *err);
+/* Moves the pieces through a staging slot. */
+tegula_status tegula__staged_step(tegula__worker *worker, const tegula__doing *doing, tegula_error *err);
+
+/* Address of the element at `index` in a tile's memory. */
+static inline char *tegula__tile_address(const tegula__tile *tile, int32_t ndim, const int64_t *index) {
+  char *address = tile->data;
+  for (int32_t k = 0; k < ndim; k++) address += (index[k] - tile->lo[k]) * tile->strides[k];
+  return address;
+}
+
+static inline int64_t tegula__part_offset(const tegula__part *part, int32_t ndim, const int64_t *index) {
+  int64_t offset = part->offset;
+  for (int32_t k = 0; k < ndim; k++) offset += (index[k] - part->lo[k]) * part->strides[k];
+  return offset;
+}
+
+#endif

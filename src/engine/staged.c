@@ -1,0 +1,116 @@
+/* Staged steps: one range of the file in a slot, then one fused pass that swaps, transposes and scatters (or gathers, to write).
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * The slot holds the step's box in the file's order. The innermost axes that one request spans lie as in the file (short gaps included),
+ * requests lie one behind the other:
+ *
+ *   box of 2 rows x 3 columns out of wide rows:   request 0 [a b c]   request 1 [d e f]   ->   slot [a b c d e f] */
+#include <stdlib.h>
+
+#include "engine/engine_priv.h"
+
+/* How a box lies in the slot, and the requests that fill it. */
+typedef struct staging_layout {
+  int64_t strides[TEGULA_MAX_DIMS]; /* of the slot; 0 for axes of length 1 */
+  int64_t span;                     /* bytes of one request */
+  int64_t bytes;                    /* of all requests together */
+  tegula__file_order order;
+  int32_t outer; /* axes of order that lie outside of a request */
+} staging_layout;
+
+static void lay_out(const tegula__doing *doing, const int64_t *lo, const int64_t *hi, staging_layout *out) {
+  const tegula__part *part = doing->part;
+  for (int32_t k = 0; k < doing->move->manifest->ndim; k++) out->strides[k] = 0;
+  tegula__file_order_of(part, doing->move->manifest->ndim, lo, hi, &out->order);
+  int32_t inner = tegula__read_unit(&out->order, part->strides, lo, hi, doing->item_size, doing->step->gap, &out->span);
+  out->outer = out->order.count - inner;
+  for (int32_t i = out->outer; i < out->order.count; i++) out->strides[out->order.axes[i]] = part->strides[out->order.axes[i]];
+  out->bytes = out->span;
+  for (int32_t i = out->outer - 1; i >= 0; i--) {
+    int32_t k = out->order.axes[i];
+    out->strides[k] = out->bytes;
+    out->bytes *= hi[k] - lo[k];
+  }
+}
+
+/* Reads or writes all requests of a box, in the file's order. */
+static tegula_status transfer(const tegula__doing *doing, const int64_t *lo, const int64_t *hi, const staging_layout *layout, char *slot,
+                              tegula_error *err) {
+  const tegula__part *part = doing->part;
+  int64_t offset = tegula__part_offset(part, doing->move->manifest->ndim, lo), index[TEGULA_MAX_DIMS] = {0};
+  for (;;) {
+    FORWARD(doing->move->writing
+                ? tegula__io_write(doing->fd, doing->path, offset, slot, (size_t)layout->span, doing->move->counts, err)
+                : tegula__io_read(doing->fd, doing->path, offset, slot, (size_t)layout->span, doing->move->counts, err));
+    slot += layout->span;
+    int32_t i = layout->outer - 1;
+    for (; i >= 0; i--) {
+      int32_t k = layout->order.axes[i];
+      offset += part->strides[k];
+      if (++index[i] < hi[k] - lo[k]) break;
+      offset -= index[i] * part->strides[k];
+      index[i] = 0;
+    }
+    if (i < 0) return TEGULA_OK;
+  }
+}
+
+/* Between the slot, which holds the box that starts at `lo`, and the tile's memory. */
+static void copy_piece(const tegula__doing *doing, const int64_t *lo, const staging_layout *layout, char *slot,
+                       const tegula__piece *piece) {
+  int32_t ndim = doing->move->manifest->ndim;
+  int64_t extents[TEGULA_MAX_DIMS];
+  for (int32_t k = 0; k < ndim; k++) {
+    extents[k] = piece->hi[k] - piece->lo[k];
+    slot += (piece->lo[k] - lo[k]) * layout->strides[k];
+  }
+  char *memory = tegula__tile_address(piece->tile, ndim, piece->lo);
+  uint32_t swap = piece->tile->order != doing->part->order ? doing->swap_size : 1;
+  if (doing->move->writing)
+    tegula__copy_strided(doing->engine->kernels, slot, layout->strides, memory, piece->tile->strides, extents, ndim, doing->item_size, swap);
+  else
+    tegula__copy_strided(doing->engine->kernels, memory, piece->tile->strides, slot, layout->strides, extents, ndim, doing->item_size, swap);
+}
+
+static tegula_status read_box(tegula__worker *worker, const tegula__doing *doing, char *slot, tegula_error *err) {
+  staging_layout layout;
+  lay_out(doing, doing->step->lo, doing->step->hi, &layout);
+  FORWARD(transfer(doing, doing->step->lo, doing->step->hi, &layout, slot, err));
+  for (int64_t i = 0; i < worker->piece_count; i++) copy_piece(doing, doing->step->lo, &layout, slot, &worker->pieces[i]);
+  return TEGULA_OK;
+}
+
+/* Writes the step's box at once when the pieces cover it, else each piece by itself: what other ranks own is not touched. */
+static tegula_status write_box(tegula__worker *worker, const tegula__doing *doing, char *slot, tegula_error *err) {
+  int32_t ndim = doing->move->manifest->ndim;
+  staging_layout layout;
+  if (tegula__box_count(ndim, doing->step->lo, doing->step->hi) * doing->item_size == doing->step->bytes) {
+    lay_out(doing, doing->step->lo, doing->step->hi, &layout);
+    for (int64_t i = 0; i < worker->piece_count; i++) copy_piece(doing, doing->step->lo, &layout, slot, &worker->pieces[i]);
+    return transfer(doing, doing->step->lo, doing->step->hi, &layout, slot, err);
+  }
+  for (int64_t i = 0; i < worker->piece_count; i++) {
+    const tegula__piece *piece = &worker->pieces[i];
+    lay_out(doing, piece->lo, piece->hi, &layout);
+    copy_piece(doing, piece->lo, &layout, slot, piece);
+    FORWARD(transfer(doing, piece->lo, piece->hi, &layout, slot, err));
+  }
+  return TEGULA_OK;
+}
+
+tegula_status tegula__staged_step(tegula__worker *worker, const tegula__doing *doing, tegula_error *err) {
+  tegula__staging *staging = doing->engine->staging;
+  staging_layout layout;
+  lay_out(doing, doing->step->lo, doing->step->hi, &layout);
+  bool large = layout.bytes > tegula__staging_slot(staging); /* a single item that is larger than a slot */
+  char *slot = large ? malloc((size_t)layout.bytes) : tegula__staging_take(staging);
+  if (slot == NULL) return tegula__out_of_memory(err, layout.bytes);
+  tegula_status status = doing->move->writing ? write_box(worker, doing, slot, err) : read_box(worker, doing, slot, err);
+  if (large)
+    free(slot);
+  else
+    tegula__staging_give(staging, slot);
+  worker->staged_bytes += doing->step->bytes;
+  return status;
+}

@@ -1,0 +1,282 @@
+/* Whatever the layout of files and tiles: the engine moves what a plain loop moves, both ways, and touches nothing else.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Random cases (test_engine_support.h) over temporary files. Files and memory are compared whole, so a byte in a gap that changes is
+ * seen, and a read that goes beyond a tile's memory is seen by AddressSanitizer. */
+#include "test_engine_support.h"
+
+/* ---- the plain loop ---- */
+
+static size_t place_in_file(const move_case *c, const tegula__part *part, const int64_t *index) {
+  int64_t place = part->offset;
+  for (int32_t k = 0; k < c->manifest.ndim; k++) place += (index[k] - part->lo[k]) * part->strides[k];
+  return (size_t)place;
+}
+
+static size_t place_in_memory(const move_case *c, int64_t tile, const int64_t *index) {
+  int64_t place = (int64_t)c->memory_start[tile];
+  for (int32_t k = 0; k < c->manifest.ndim; k++) place += (index[k] - c->tiles[tile].lo[k]) * c->tiles[tile].strides[k];
+  return (size_t)place;
+}
+
+static void copy_item(unsigned char *to, const unsigned char *from, size_t size, size_t group, bool swap) {
+  for (size_t i = 0; i < size; i++) to[i] = from[swap ? i / group * group + (group - 1 - i % group) : i];
+}
+
+/* Moves every wanted element between images of the files and of the tiles' memory; returns the bytes of it. */
+static int64_t move_plainly(const move_case *c, unsigned char *const *files, unsigned char *const *memory, bool writing) {
+  int32_t ndim = c->manifest.ndim;
+  int64_t index[MOST_AXES] = {0}, zero[MOST_AXES] = {0}, bytes = 0;
+  size_t size = c->manifest.dtype.item_size, group = tegula__dtype_swap_size(c->manifest.dtype);
+  if (box_is_empty(ndim, zero, c->manifest.shape)) return 0;
+  do {
+    int64_t tile = tile_of(c, index);
+    if (tile < 0) continue;
+    const tegula__part *part = &c->manifest.parts[part_of(c, index)];
+    unsigned char *in_file = files[part->file] + place_in_file(c, part, index), *in_memory = memory[tile] + place_in_memory(c, tile, index);
+    bool swap = c->tiles[tile].order != part->order;
+    copy_item(writing ? in_file : in_memory, writing ? in_memory : in_file, size, group, swap);
+    bytes += (int64_t)size;
+  } while (next_index(ndim, zero, c->manifest.shape, index));
+  return bytes;
+}
+
+/* ---- one case ---- */
+
+typedef struct images {
+  unsigned char *files[MOST_PARTS], *memory[MOST_TILES], *expected[MOST_TILES];
+} images;
+
+static unsigned char *copy_of(const void *data, size_t size) {
+  unsigned char *copy = malloc(size > 0 ? size : 1);
+  assert_non_null(copy);
+  memcpy(copy, data, size);
+  return copy;
+}
+
+/* Random files on the disk and in memory; tiles of random bytes. */
+static images images_make(uint64_t *seed, move_case *c, const folder *where) {
+  images made = {0};
+  for (int64_t i = 0; i < c->manifest.file_count; i++) {
+    tegula__file *file = &c->manifest.files[i];
+    free(file->path);
+    file->path = strdup(name_in(where, "%d.bin", (int)i).text);
+    made.files[i] = malloc((size_t)file->stamp.size + 1);
+    assert_non_null(made.files[i]);
+    random_bytes(seed, made.files[i], (size_t)file->stamp.size);
+    unlink(file->path); /* some file systems are slow to write a truncated file again */
+    file_write(file->path, made.files[i], (size_t)file->stamp.size);
+  }
+  for (int64_t i = 0; i < c->tile_count; i++) {
+    made.memory[i] = malloc(c->memory_size[i] > 0 ? c->memory_size[i] : 1);
+    assert_non_null(made.memory[i]);
+    random_bytes(seed, made.memory[i], c->memory_size[i]);
+    made.expected[i] = copy_of(made.memory[i], c->memory_size[i]);
+    c->tiles[i].data = (char *)made.memory[i] + c->memory_start[i];
+  }
+  return made;
+}
+
+static void images_free(images *made, const move_case *c) {
+  for (int64_t i = 0; i < c->manifest.file_count; i++) free(made->files[i]);
+  for (int64_t i = 0; i < c->tile_count; i++) {
+    free(made->memory[i]);
+    free(made->expected[i]);
+  }
+}
+
+static void run_case(bench *b, move_case *c, bool writing, tegula_statistics *statistics, tegula__io_counts *counts) {
+  tegula_error error;
+  tegula__file_set *set;
+  assert_ok(tegula__file_set_create(b->handles, c->manifest.files, c->manifest.file_count, writing, &set, &error));
+  tegula__move move = {.manifest = &c->manifest,
+                       .files = set,
+                       .tiles = c->tiles,
+                       .tile_count = c->tile_count,
+                       .writing = writing,
+                       .statistics = statistics,
+                       .counts = counts};
+  assert_ok(tegula__engine_run(&b->engine, &move, &error));
+  tegula__file_set_destroy(set);
+}
+
+static void compare(const move_case *c, const images *made, bool writing) {
+  for (int64_t i = 0; i < c->tile_count; i++)
+    if (memcmp(made->memory[i], made->expected[i], c->memory_size[i]) != 0) fail_msg("the memory of tile %d is wrong", (int)i);
+  for (int64_t i = 0; i < c->manifest.file_count; i++) {
+    size_t size;
+    unsigned char *found = file_read(c->manifest.files[i].path, &size);
+    assert_int_equal(size, c->manifest.files[i].stamp.size);
+    if (memcmp(found, made->files[i], size) != 0) fail_msg("file %d is wrong after %s", (int)i, writing ? "writing" : "reading");
+    free(found);
+  }
+}
+
+static void move_many(bool writing, int rounds, uint64_t seed) {
+  static const char *const dtypes[] = {"|u1", "<f4", "|V5", "<c16", "<U3", "|V700", "|V1500", "<U5000", "<i8", "<M8[s]"};
+  bench b = bench_make(3, (int64_t)96 << 10, 4); /* slots of 32 KiB: steps are cut, items of 20000 bytes are one step each */
+  int64_t direct = 0, staged = 0, steps = 0;
+  for (int round = 0; round < rounds; round++) {
+    move_case c;
+    case_make(&seed, dtypes[round % 10], (int64_t)300 << 10, &c);
+    images made = images_make(&seed, &c, &b.folder);
+    int64_t bytes = move_plainly(&c, made.files, writing ? made.memory : made.expected, writing);
+    tegula_statistics statistics;
+    tegula_statistics_init(&statistics);
+    tegula__io_counts counts = {0};
+    run_case(&b, &c, writing, &statistics, &counts);
+    compare(&c, &made, writing);
+    assert_int_equal(statistics.direct_bytes + statistics.staged_bytes, bytes);
+    assert_true(statistics.steps > 0 || bytes == 0);
+    if (writing) assert_int_equal(counts.bytes_written, bytes); /* a gap is never written */
+    if (bytes > 0) assert_string_equal(statistics.io_path, writing ? "pwrite" : "pread");
+    direct += statistics.direct_bytes;
+    staged += statistics.staged_bytes;
+    steps += statistics.steps;
+    images_free(&made, &c);
+    case_free(&c);
+  }
+  assert_true(direct > 0 && staged > 0 && steps > rounds); /* both paths were taken, and cases were cut */
+  bench_free(&b);
+}
+
+static void reading_moves_what_a_plain_loop_moves(void **state) {
+  (void)state;
+  move_many(false, 300, 7);
+}
+
+static void writing_moves_what_a_plain_loop_moves(void **state) {
+  (void)state;
+  move_many(true, 300, 8);
+}
+
+/* An item larger than a staging slot is staged in memory of its own. */
+static void items_larger_than_a_slot_are_staged(void **state) {
+  (void)state;
+  bench b = bench_make(2, 1, 4); /* one slot of 16 KiB */
+  for (int writing = 0; writing < 2; writing++) {
+    uint64_t seed = 9;
+    move_case c;
+    do {
+      case_make(&seed, "<U5000", (int64_t)300 << 10, &c);
+      if (c.manifest.ndim > 0 && c.tile_count > 0 && c.manifest.shape[0] > 0 && c.manifest.part_count > 1) break;
+      case_free(&c);
+    } while (true);
+    for (int64_t i = 0; i < c.tile_count; i++) c.tiles[i].order = '<';
+    for (int64_t i = 0; i < c.manifest.part_count; i++) c.manifest.parts[i].order = '>';
+    images made = images_make(&seed, &c, &b.folder);
+    int64_t bytes = move_plainly(&c, made.files, writing ? made.memory : made.expected, writing);
+    tegula_statistics statistics;
+    tegula_statistics_init(&statistics);
+    tegula__io_counts counts = {0};
+    run_case(&b, &c, writing, &statistics, &counts);
+    compare(&c, &made, writing);
+    assert_true(bytes > 0);
+    assert_int_equal(statistics.staged_bytes, bytes);
+    images_free(&made, &c);
+    case_free(&c);
+  }
+  bench_free(&b);
+}
+
+/* ---- how bytes travel: one file, tiles side by side ---- */
+
+typedef struct wide {
+  bench b;
+  tegula__manifest manifest;
+  char *memory;
+  int64_t lo[4][2], hi[4][2], strides[2];
+  tegula__tile tiles[4];
+} wide;
+
+/* One file of `rows` x `columns` of i4 at offset 0. */
+static void wide_make(wide *w, int64_t rows, int64_t columns, char order, const char *stored, int64_t tiles) {
+  tegula_error error;
+  w->b = bench_make(2, 0, 4);
+  tegula__manifest_init(&w->manifest);
+  w->manifest.dtype = dtype_of("<i4");
+  w->manifest.ndim = 2;
+  w->manifest.shape[0] = rows;
+  w->manifest.shape[1] = columns;
+  w->manifest.files = calloc(1, sizeof *w->manifest.files);
+  assert_non_null(w->manifest.files);
+  w->manifest.file_count = 1;
+  w->manifest.files[0].path = strdup(name_in(&w->b.folder, "wide.bin").text);
+  w->manifest.files[0].stamp.size = rows * columns * 4;
+  w->memory = calloc((size_t)(rows * columns), 4);
+  assert_non_null(w->memory);
+  for (int64_t i = 0; i < rows * columns; i++) ((int32_t *)(void *)w->memory)[i] = (int32_t)i;
+  file_write(w->manifest.files[0].path, w->memory, (size_t)(rows * columns) * 4);
+  int64_t zero[2] = {0, 0}, strides[2];
+  tegula__dense_strides(w->manifest.shape, 2, 4, order, strides);
+  assert_ok(tegula__manifest_add(&w->manifest, 0, 0, zero, w->manifest.shape, strides, dtype_of(stored).order, &error));
+  assert_ok(tegula__manifest_finish(&w->manifest, &error));
+  w->strides[0] = columns * 4;
+  w->strides[1] = 4;
+  for (int64_t i = 0; i < tiles; i++) {
+    w->lo[i][0] = 0, w->hi[i][0] = rows;
+    w->lo[i][1] = columns * i / tiles, w->hi[i][1] = columns * (i + 1) / tiles;
+    w->tiles[i] = (tegula__tile){
+        .lo = w->lo[i], .hi = w->hi[i], .strides = w->strides, .data = w->memory + w->lo[i][1] * 4, .order = '<'};
+  }
+}
+
+static tegula_statistics wide_run(wide *w, int64_t tiles, tegula__io_counts *counts) {
+  tegula_error error;
+  tegula__file_set *set;
+  tegula_statistics statistics;
+  tegula_statistics_init(&statistics);
+  assert_ok(tegula__file_set_create(w->b.handles, w->manifest.files, 1, false, &set, &error));
+  tegula__move move = {.manifest = &w->manifest, .files = set, .tiles = w->tiles, .tile_count = tiles, .statistics = &statistics, .counts = counts};
+  assert_ok(tegula__engine_run(&w->b.engine, &move, &error));
+  tegula__file_set_destroy(set);
+  return statistics;
+}
+
+static void wide_free(wide *w) {
+  free(w->memory);
+  tegula__manifest_free(&w->manifest);
+  bench_free(&w->b);
+}
+
+static void plain_rows_go_straight_to_their_place(void **state) {
+  (void)state;
+  wide w;
+  wide_make(&w, 64, 16384, 'C', "<i4", 4); /* 4 MiB; each tile has 16 KiB of each row */
+  tegula__io_counts counts = {0};
+  tegula_statistics statistics = wide_run(&w, 4, &counts);
+  assert_int_equal(statistics.direct_bytes, 4 << 20);
+  assert_int_equal(statistics.staged_bytes, 0);
+  assert_int_equal(counts.bytes_read, 4 << 20); /* each byte once, for all four tiles */
+  assert_int_equal(counts.opens, 1);
+  assert_int_equal(counts.stats, 2); /* at the open, and after the last read */
+  assert_int_equal(counts.reads, statistics.steps);
+  wide_free(&w);
+}
+
+static void swapped_and_fortran_files_are_staged(void **state) {
+  (void)state;
+  for (int fortran = 0; fortran < 2; fortran++) {
+    wide w;
+    wide_make(&w, 64, 16384, fortran ? 'F' : 'C', fortran ? "<i4" : ">i4", 4);
+    tegula__io_counts counts = {0};
+    tegula_statistics statistics = wide_run(&w, 4, &counts);
+    assert_int_equal(statistics.direct_bytes, 0);
+    assert_int_equal(statistics.staged_bytes, 4 << 20);
+    assert_int_equal(counts.bytes_read, 4 << 20);
+    const int32_t *values = (const int32_t *)(const void *)w.memory;
+    if (fortran) assert_int_equal(values[16384 * 3 + 5], 5 * 64 + 3); /* element (3, 5) lies at 5 * rows + 3 */
+    if (!fortran) assert_int_equal(values[0x010203], 0x03020100); /* its bytes 03 02 01 00 read backwards */
+    wide_free(&w);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(reading_moves_what_a_plain_loop_moves), cmocka_unit_test(writing_moves_what_a_plain_loop_moves),
+      cmocka_unit_test(items_larger_than_a_slot_are_staged),   cmocka_unit_test(plain_rows_go_straight_to_their_place),
+      cmocka_unit_test(swapped_and_fortran_files_are_staged),
+  };
+  return cmocka_run_group_tests_name("engine: move", tests, NULL, NULL);
+}
