@@ -1,0 +1,200 @@
+/* Temporary names, rename, clean-up.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "publish/publish.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char *parent_of(const char *path) {
+  const char *slash = strrchr(path, '/');
+  if (slash == NULL) return strdup(".");
+  return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
+}
+
+/* The path without slashes at its end; NULL on lack of memory. */
+static char *trimmed(const char *path) {
+  size_t size = strlen(path);
+  while (size > 1 && path[size - 1] == '/') size--;
+  return strndup(path, size);
+}
+
+static tegula_status make_folder(tegula__publish *publish, const char *path, tegula_error *err) {
+  char *copy = strdup(path);
+  if (copy == NULL || !tegula__vector_reserve((void **)&publish->made, &publish->made_capacity, publish->made_count + 1, sizeof copy)) {
+    free(copy);
+    return tegula__out_of_memory(err, (int64_t)strlen(path));
+  }
+  if (mkdir(path, 0777) == 0) {
+    publish->made[publish->made_count++] = copy;
+    return TEGULA_OK;
+  }
+  free(copy);
+  return errno == EEXIST ? TEGULA_OK : tegula__fail_errno(err, errno, path, -1, "could not make folder \"%s\"", path);
+}
+
+/* Makes the missing folders of `path`, and notes them. */
+static tegula_status make_folders(tegula__publish *publish, const char *path, tegula_error *err) {
+  struct stat info;
+  if (stat(path, &info) == 0)
+    return S_ISDIR(info.st_mode) ? TEGULA_OK : tegula__fail(err, TEGULA_INVALID_ARGUMENT, path, -1, "\"%s\" is not a folder", path);
+  if (errno != ENOENT) return tegula__fail_errno(err, errno, path, -1, "could not examine folder \"%s\"", path);
+  char *parent = parent_of(path);
+  if (parent == NULL) return tegula__out_of_memory(err, (int64_t)strlen(path));
+  tegula_status status = make_folders(publish, parent, err);
+  free(parent);
+  FORWARD(status);
+  return make_folder(publish, path, err);
+}
+
+/* Is there anything but plain files in the folder? */
+static tegula_status check_replaceable(const char *folder, tegula_error *err) {
+  DIR *stream = opendir(folder);
+  if (stream == NULL) return tegula__fail_errno(err, errno, folder, -1, "could not list folder \"%s\"", folder);
+  tegula_status status = TEGULA_OK;
+  for (struct dirent *entry; status == TEGULA_OK && (entry = readdir(stream)) != NULL;) {
+    struct stat info;
+    if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
+    if (fstatat(dirfd(stream), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0 || S_ISREG(info.st_mode)) continue;
+    status = tegula__hint(err,
+                          tegula__fail(err, TEGULA_EXISTS, folder, -1, "folder \"%s\" cannot be replaced: \"%s\" in it is not a plain file",
+                                       folder, entry->d_name),
+                          "save to another name, or remove the folder first");
+  }
+  closedir(stream);
+  return status;
+}
+
+static tegula_status check_target(tegula__publish *publish, bool overwrite, tegula_error *err) {
+  struct stat info;
+  const char *target = publish->target;
+  if (stat(target, &info) != 0) {
+    if (errno == ENOENT) return TEGULA_OK;
+    return tegula__fail_errno(err, errno, target, -1, "could not examine \"%s\"", target);
+  }
+  if (!overwrite)
+    return tegula__hint(err, tegula__fail(err, TEGULA_EXISTS, target, -1, "\"%s\" exists already", target),
+                        "choose another name, or ask to overwrite it");
+  if (S_ISDIR(info.st_mode) && !publish->folder)
+    return tegula__fail(err, TEGULA_EXISTS, target, -1, "\"%s\" is a folder and cannot be replaced by a file", target);
+  if (!S_ISDIR(info.st_mode) && !S_ISREG(info.st_mode))
+    return tegula__fail(err, TEGULA_EXISTS, target, -1, "\"%s\" is neither a file nor a folder and cannot be replaced", target);
+  publish->replaces = true;
+  return S_ISDIR(info.st_mode) ? check_replaceable(target, err) : TEGULA_OK;
+}
+
+/* Names, with symbolic links of the target followed, so that the link stays a link. */
+static tegula_status set_names(tegula__publish *publish, const char *target, tegula_error *err) {
+  char *plain = trimmed(target);
+  struct stat info;
+  if (plain != NULL && lstat(plain, &info) == 0 && S_ISLNK(info.st_mode)) {
+    publish->target = realpath(plain, NULL);
+    if (publish->target == NULL) {
+      tegula_status status = tegula__fail_errno(err, errno, target, -1, "could not follow the link \"%s\"", target);
+      free(plain);
+      return status;
+    }
+    free(plain);
+  } else {
+    publish->target = plain;
+  }
+  if (publish->target != NULL) publish->parent = parent_of(publish->target);
+  uint64_t random;
+  if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
+    return tegula__fail_errno(err, errno, target, -1, "could not choose a temporary name for \"%s\"", target);
+  if (publish->parent != NULL)
+    publish->temporary = tegula__strprintf("%s/.tegula-%016llx.tmp", publish->parent, (unsigned long long)random);
+  return publish->temporary != NULL ? TEGULA_OK : tegula__out_of_memory(err, (int64_t)strlen(target));
+}
+
+tegula_status tegula__publish_begin(const char *target, bool folder, bool overwrite, tegula__publish *out, tegula_error *err) {
+  *out = (tegula__publish){.folder = folder};
+  tegula_status status;
+  size_t size = strlen(target);
+  if (size == 0 || (!folder && target[size - 1] == '/'))
+    return tegula__fail(err, TEGULA_INVALID_ARGUMENT, target, -1, "\"%s\" is not the name of a file", target);
+  FORWARD_WITH(status, set_names(out, target, err));
+  FORWARD_WITH(status, check_target(out, overwrite, err));
+  FORWARD_WITH(status, make_folders(out, out->parent, err));
+  if (folder && mkdir(out->temporary, 0777) != 0)
+    status = tegula__fail_errno(err, errno, target, -1, "could not make a temporary folder in \"%s\"", out->parent);
+done:
+  if (status != TEGULA_OK) tegula__publish_abandon(out);
+  return status;
+}
+
+/* Removes a file, or a folder with the plain files in it. */
+static void remove_target(const char *path) {
+  if (unlink(path) == 0 || errno == ENOENT) return;
+  DIR *stream = opendir(path);
+  if (stream == NULL) return;
+  for (struct dirent *entry; (entry = readdir(stream)) != NULL;)
+    if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) unlinkat(dirfd(stream), entry->d_name, 0);
+  closedir(stream);
+  rmdir(path);
+}
+
+static tegula_status sync_folder(const char *path, tegula_error *err) {
+  int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return tegula__fail_errno(err, errno, path, -1, "could not open folder \"%s\"", path);
+  int failed = fsync(fd) != 0 ? errno : 0;
+  close(fd);
+  return failed == 0 ? TEGULA_OK : tegula__fail_errno(err, failed, path, -1, "could not bring folder \"%s\" to the disk", path);
+}
+
+/* The rename. File systems without the flags of renameat2 (NFS) answer EINVAL: then what must be checked is checked before. */
+static int rename_into_place(const tegula__publish *publish) {
+  const char *from = publish->temporary, *to = publish->target;
+  struct stat info;
+  if (!publish->replaces) {
+    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0) return 0;
+    if (errno != EINVAL && errno != ENOSYS) return errno;
+    if (lstat(to, &info) == 0) return EEXIST;
+    return rename(from, to) == 0 ? 0 : errno;
+  }
+  if (!publish->folder) return rename(from, to) == 0 ? 0 : errno;
+  if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_EXCHANGE) == 0) {
+    remove_target(from); /* what was replaced */
+    return 0;
+  }
+  return errno;
+}
+
+static void forget(tegula__publish *publish) {
+  free(publish->target);
+  free(publish->parent);
+  free(publish->temporary);
+  for (int64_t i = 0; i < publish->made_count; i++) free(publish->made[i]);
+  free(publish->made);
+  *publish = (tegula__publish){0};
+}
+
+tegula_status tegula__publish_commit(tegula__publish *publish, bool durable, tegula_error *err) {
+  tegula_status status = durable && publish->folder ? sync_folder(publish->temporary, err) : TEGULA_OK;
+  if (status == TEGULA_OK) {
+    int failed = rename_into_place(publish);
+    if (failed != 0)
+      status = tegula__fail_errno(err, failed, publish->target, -1, "could not give the saved data its name \"%s\"", publish->target);
+  }
+  if (status != TEGULA_OK) {
+    tegula__publish_abandon(publish);
+    return status;
+  }
+  if (durable) status = sync_folder(publish->parent, err);
+  forget(publish);
+  return status;
+}
+
+void tegula__publish_abandon(tegula__publish *publish) {
+  if (publish->temporary != NULL) remove_target(publish->temporary);
+  for (int64_t i = publish->made_count - 1; i >= 0; i--) rmdir(publish->made[i]); /* stays when somebody else uses it already */
+  forget(publish);
+}
