@@ -1,0 +1,58 @@
+/* check: what tells whether data is right: the content hash and demonstration values.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Both are defined on elements in C order of the whole array, so they do not depend on layout, tiling or threads. */
+#ifndef TEGULA_CHECK_CHECK_H
+#define TEGULA_CHECK_CHECK_H
+
+#include "base/base.h"
+#include "base/pool.h"
+#include "kernel/kernel.h"
+#include "plan/plan.h"
+
+/* ---- content hash "tegula1" ---- */
+
+typedef struct tegula__hash128 {
+  uint64_t low, high;
+} tegula__hash128;
+
+/* Elements in one block: max(1, 65536 / item_size). */
+int64_t tegula__hash_block_elements(tegula_dtype dtype);
+/* Changes `count` dense elements of byte order dtype.order in place to canonical form: little-endian, bool 0 or 1. */
+void tegula__hash_canonical(const tegula__kernels *kernels, tegula_dtype dtype, void *data, int64_t count);
+/* Is memory of this dtype canonical already for every value, so that it can be hashed where it lies? (bool never is.) */
+bool tegula__hash_is_canonical(tegula_dtype dtype);
+/* Hash of block `index` whose canonical bytes are given. */
+tegula__hash128 tegula__hash_block(const void *canonical, size_t bytes, int64_t index);
+static inline void tegula__hash_xor(tegula__hash128 *into, tegula__hash128 value) {
+  into->low ^= value.low;
+  into->high ^= value.high;
+}
+/* The final text from the XOR of all block hashes. */
+void tegula__hash_text(tegula_dtype dtype, const int64_t *shape, int32_t ndim, tegula__hash128 blocks, char out[TEGULA_HASH_TEXT]);
+
+/* XOR of the block hashes of a run of elements in C order that lie densely in memory: elements [first, first + count), first a multiple
+ * of the block, count too or up to the array's end. Uses the pool. Memory is not changed; OUT_OF_MEMORY possible for dtypes that need
+ * a canonical copy. */
+tegula_status tegula__hash_run(tegula__pool *pool, const tegula__kernels *kernels, tegula_dtype dtype, const void *data, int64_t first,
+                               int64_t count, tegula__hash128 *into, tegula_error *err);
+
+/* The elements [first, first + count) of an array in C order as boxes, at most max(1, 2 * ndim): box i has its lo at vectors + i * 2 * ndim
+ * and its hi behind it. In C order the boxes follow each other. */
+#define TEGULA__RANGE_BOXES (2 * TEGULA_MAX_DIMS)
+int32_t tegula__range_boxes(const int64_t *shape, int32_t ndim, int64_t first, int64_t count, int64_t *vectors);
+
+/* XOR of all block hashes of an array whose elements are spread over tiles that together cover it; any strides and byte orders. */
+tegula_status tegula__hash_tiles(tegula__pool *pool, const tegula__kernels *kernels, tegula_dtype dtype, const int64_t *shape,
+                                 int32_t ndim, const tegula__targets *targets, tegula__hash128 *into, tegula_error *err);
+
+/* ---- demonstration values ---- */
+
+/* What tegula_demo_fill and tegula_demo_check promise; arguments are checked here. */
+tegula_status tegula__demo_fill(tegula__pool *pool, const tegula__kernels *kernels, const tegula_view *view, const int64_t *shape,
+                                tegula_values values, uint64_t seed, tegula_error *err);
+tegula_status tegula__demo_check(tegula__pool *pool, const tegula__kernels *kernels, const tegula_view *view, const int64_t *shape,
+                                 tegula_values values, uint64_t seed, tegula_error *err);
+
+#endif
