@@ -1,0 +1,65 @@
+/* api: implements the public header: argument checks, handles, and the order of the phases. The only folder that sees all others.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TEGULA_API_API_H
+#define TEGULA_API_API_H
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "array/array.h"
+#include "base/base.h"
+#include "base/pool.h"
+#include "comm/comm.h"
+#include "engine/engine.h"
+#include "io/io.h"
+#include "manifest/manifest.h"
+
+/* Counted: datasets and arrays keep their context alive. */
+struct tegula_context {
+  _Atomic int32_t references;
+  tegula_comm *comm;
+  tegula__engine engine;
+  tegula__handles *handles;
+};
+
+struct tegula_dataset {
+  tegula_context *context;
+  tegula__manifest manifest;
+  tegula__file_set *files;
+};
+
+struct tegula_array {
+  tegula_context *context;
+  tegula__array memory;
+  tegula_release_fn release;
+  void *release_state;
+};
+
+tegula_context *tegula__context_retain(tegula_context *context);
+void tegula__context_release(tegula_context *context);
+
+/* Copies a caller's options over `local`, which holds the defaults: `known` bytes of struct are understood, `first` were there in version
+ * 1. `given` may be NULL. `name` is for messages. */
+tegula_status tegula__options_copy(void *local, size_t known, size_t first, const void *given, const char *name, tegula_error *err);
+/* The other way: fills a caller's struct of information, whose struct_size says how much it holds. */
+tegula_status tegula__info_copy(void *out, size_t known, size_t first, const void *local, const char *name, tegula_error *err);
+
+tegula_status tegula__argument(tegula_error *err, const char *what);
+#define CHECK_ARGUMENT(condition, what) RETURN_IF(!(condition), tegula__argument(err, what))
+
+/* Collects what one operation did and adds it to the caller's statistics (may be NULL). */
+typedef struct tegula__tally {
+  tegula__io_counts counts;
+  tegula_statistics statistics;
+  double start;
+} tegula__tally;
+tegula_status tegula__tally_start(tegula__tally *tally, const tegula_statistics *wanted, tegula_error *err);
+/* `seconds`: the member of statistics that gets the time, as an offset in the struct. */
+void tegula__tally_end(tegula__tally *tally, tegula_statistics *wanted, size_t seconds);
+
+/* Moves tiles between a dataset's files and memory. */
+tegula_status tegula__dataset_move(const tegula_dataset *dataset, const tegula__tile *tiles, int64_t count, const tegula_load_options *options,
+                                   tegula__tally *tally, tegula_error *err);
+
+#endif

@@ -1,0 +1,51 @@
+/* The context: everything that calls share hangs on it.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+
+#include "api/api.h"
+
+void tegula_context_options_init(tegula_context_options *options) { *options = (tegula_context_options){.struct_size = sizeof *options}; }
+
+tegula_context *tegula__context_retain(tegula_context *context) {
+  atomic_fetch_add(&context->references, 1);
+  return context;
+}
+
+void tegula__context_release(tegula_context *context) {
+  if (context == NULL || atomic_fetch_sub(&context->references, 1) != 1) return;
+  tegula__pool_destroy(context->engine.pool);
+  tegula__staging_destroy(context->engine.staging);
+  tegula__handles_destroy(context->handles);
+  free(context);
+}
+
+tegula_status tegula_context_create(const tegula_context_options *options, tegula_comm *comm, tegula_context **out, tegula_error *err) {
+  CHECK_ARGUMENT(out != NULL, "the place for the context is NULL");
+  tegula_context_options local;
+  tegula_context_options_init(&local);
+  FORWARD(tegula__options_copy(&local, sizeof local, sizeof local, options, "tegula_context_options", err));
+  CHECK_ARGUMENT(local.threads >= 0 && local.threads <= 4096, "threads must be 0 to 4096");
+  CHECK_ARGUMENT(local.max_open_files >= 0, "max_open_files must not be negative");
+  CHECK_ARGUMENT(local.staging_bytes >= 0, "staging_bytes must not be negative");
+  int32_t threads = local.threads > 0 ? local.threads : tegula__granted_threads();
+  tegula_context *context = calloc(1, sizeof *context);
+  if (context == NULL) return tegula__out_of_memory(err, sizeof *context);
+  atomic_init(&context->references, 1);
+  context->comm = comm != NULL ? comm : tegula__comm_self();
+  context->engine.kernels = tegula__kernel_select();
+  tegula_status status;
+  FORWARD_WITH(status, tegula__pool_create(threads, &context->engine.pool, err));
+  FORWARD_WITH(status, tegula__staging_create(local.staging_bytes, threads, &context->engine.staging, err));
+  FORWARD_WITH(status, tegula__handles_create(local.max_open_files, &context->handles, err));
+done:
+  if (status == TEGULA_OK)
+    *out = context;
+  else
+    tegula__context_release(context);
+  return status;
+}
+
+void tegula_context_destroy(tegula_context *context) { tegula__context_release(context); }
+
+int32_t tegula_context_threads(const tegula_context *context) { return tegula__pool_threads(context->engine.pool); }

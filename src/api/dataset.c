@@ -1,0 +1,162 @@
+/* Datasets: open (discover, describe, join, agree), information, close.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+
+#include "api/api.h"
+#include "discover/discover.h"
+
+void tegula_open_options_init(tegula_open_options *options) {
+  *options = (tegula_open_options){
+      .struct_size = sizeof *options, .shape_ndim = -1, .row_ndim = -1, .expect_files = -1, .expect_rows = -1};
+}
+
+static tegula_status check_options(const tegula_open_options *options, tegula_error *err) {
+  CHECK_ARGUMENT(options->shape_ndim >= -1 && options->shape_ndim <= TEGULA_MAX_DIMS, "shape_ndim must be -1 to 64");
+  CHECK_ARGUMENT(options->row_ndim >= -1 && options->row_ndim <= TEGULA_MAX_DIMS - 1, "row_ndim must be -1 to 63");
+  CHECK_ARGUMENT(options->shape_ndim <= 0 || options->shape != NULL, "shape_ndim is given, but shape is NULL");
+  CHECK_ARGUMENT(options->row_ndim <= 0 || options->row_shape != NULL, "row_ndim is given, but row_shape is NULL");
+  CHECK_ARGUMENT(options->shape_ndim < 0 || options->row_ndim < 0, "give shape or row_shape, not both");
+  CHECK_ARGUMENT(options->order == 0 || options->order == 'C' || options->order == 'F', "order must be 'C' or 'F'");
+  CHECK_ARGUMENT(options->byte_order == 0 || options->byte_order == '<' || options->byte_order == '>', "byte_order must be '<' or '>'");
+  CHECK_ARGUMENT(options->offset >= 0, "offset must not be negative");
+  CHECK_ARGUMENT(options->row_gap >= 0, "row_gap must not be negative");
+  CHECK_ARGUMENT((options->flags & ~TEGULA_OPEN_CHECK_ORDER) == 0 && options->reserved == 0, "unknown flags are set");
+  CHECK_ARGUMENT(options->expect_files >= -1 && options->expect_rows >= -1, "expected numbers must be -1 or more");
+  return TEGULA_OK;
+}
+
+static tegula_status discover_options(const tegula_open_options *options, tegula__discover_options *out, tegula_error *err) {
+  FORWARD(check_options(options, err));
+  *out = (tegula__discover_options){.format = options->format,
+                                    .describe = {.shape = options->shape,
+                                                 .row_shape = options->row_shape,
+                                                 .shape_ndim = options->shape_ndim,
+                                                 .row_ndim = options->row_ndim,
+                                                 .offset = options->offset,
+                                                 .row_gap = options->row_gap,
+                                                 .order = options->order,
+                                                 .byte_order = options->byte_order,
+                                                 .dataset = options->dataset},
+                                    .expect_files = options->expect_files,
+                                    .expect_rows = options->expect_rows};
+  if (options->dtype == NULL) return TEGULA_OK;
+  out->describe.has_dtype = true;
+  return tegula_dtype_parse(options->dtype, &out->describe.dtype, err);
+}
+
+/* Ends `paths` in any case. */
+static tegula_status open_paths(tegula_context *context, tegula__paths *paths, const tegula__discover_options *options, tegula__tally *tally,
+                                tegula_dataset **out, tegula_error *err) {
+  tegula_dataset *dataset = calloc(1, sizeof *dataset);
+  tegula_status status = dataset == NULL ? tegula__out_of_memory(err, sizeof *dataset) : TEGULA_OK;
+  if (status == TEGULA_OK) {
+    tegula__manifest_init(&dataset->manifest);
+    status = tegula__discover(context->engine.pool, context->handles, paths, options, &dataset->manifest, &dataset->files, &tally->counts,
+                              err);
+  }
+  tegula__paths_free(paths);
+  status = context->comm->agree(context->comm, status, err);
+  if (status != TEGULA_OK) {
+    free(dataset);
+    return status;
+  }
+  dataset->context = tegula__context_retain(context);
+  *out = dataset;
+  return TEGULA_OK;
+}
+
+static tegula_status copy_paths(const char *const *paths, size_t count, tegula__paths *out, tegula_error *err) {
+  *out = (tegula__paths){.items = calloc(count, sizeof *out->items), .count = (int64_t)count};
+  if (out->items == NULL) return tegula__out_of_memory(err, (int64_t)(count * sizeof *out->items));
+  tegula_status status = TEGULA_OK;
+  for (size_t i = 0; i < count && status == TEGULA_OK; i++) {
+    if (paths[i] == NULL || paths[i][0] == '\0') status = tegula__fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1, "path %zu is empty", i);
+    else if ((out->items[i] = strdup(paths[i])) == NULL) status = tegula__out_of_memory(err, (int64_t)strlen(paths[i]));
+  }
+  if (status != TEGULA_OK) tegula__paths_free(out);
+  return status;
+}
+
+/* What both ways to open share. */
+static tegula_status open_any(tegula_context *context, const char *const *paths, size_t count, const tegula_open_options *options,
+                              tegula_dataset **out, tegula_error *err) {
+  CHECK_ARGUMENT(context != NULL && paths != NULL && out != NULL, "context, path or the place for the dataset is NULL");
+  CHECK_ARGUMENT(count > 0 && count <= INT64_MAX / sizeof *paths, "no paths were given");
+  CHECK_ARGUMENT(paths[0] != NULL && paths[0][0] != '\0', "the path is empty");
+  tegula_open_options local;
+  tegula__discover_options discover;
+  tegula__tally tally;
+  tegula__paths found = {0};
+  tegula_open_options_init(&local);
+  FORWARD(tegula__options_copy(&local, sizeof local, sizeof local, options, "tegula_open_options", err));
+  FORWARD(discover_options(&local, &discover, err));
+  FORWARD(tegula__tally_start(&tally, local.statistics, err));
+  if (count == 1) {
+    FORWARD(tegula__paths_find(paths[0], &found, err));
+  } else {
+    FORWARD(copy_paths(paths, count, &found, err));
+    tegula_status status = (local.flags & TEGULA_OPEN_CHECK_ORDER) != 0 ? tegula__names_check_order(paths, (int64_t)count, err) : TEGULA_OK;
+    if (status != TEGULA_OK) {
+      tegula__paths_free(&found);
+      return status;
+    }
+  }
+  FORWARD(open_paths(context, &found, &discover, &tally, out, err));
+  tegula__tally_end(&tally, local.statistics, offsetof(tegula_statistics, seconds_describe));
+  return TEGULA_OK;
+}
+
+tegula_status tegula_dataset_open(tegula_context *context, const char *path, const tegula_open_options *options, tegula_dataset **out,
+                                  tegula_error *err) {
+  return open_any(context, &path, 1, options, out, err);
+}
+
+tegula_status tegula_dataset_open_list(tegula_context *context, const char *const *paths, size_t count, const tegula_open_options *options,
+                                       tegula_dataset **out, tegula_error *err) {
+  return open_any(context, paths, count, options, out, err);
+}
+
+void tegula_dataset_close(tegula_dataset *dataset) {
+  if (dataset == NULL) return;
+  tegula__file_set_destroy(dataset->files);
+  tegula__manifest_free(&dataset->manifest);
+  tegula__context_release(dataset->context);
+  free(dataset);
+}
+
+void tegula_dataset_info_init(tegula_dataset_info_t *info) { *info = (tegula_dataset_info_t){.struct_size = sizeof *info}; }
+void tegula_file_info_init(tegula_file_info *info) { *info = (tegula_file_info){.struct_size = sizeof *info}; }
+
+tegula_status tegula_dataset_info(const tegula_dataset *dataset, tegula_dataset_info_t *out, tegula_error *err) {
+  CHECK_ARGUMENT(dataset != NULL && out != NULL, "the dataset or the place for its information is NULL");
+  const tegula__manifest *manifest = &dataset->manifest;
+  tegula_dataset_info_t info = {.dtype = manifest->dtype,
+                                .ndim = manifest->ndim,
+                                .files = manifest->file_count,
+                                .chunks = manifest->part_count,
+                                .format = manifest->format,
+                                .name = manifest->name,
+                                .descr = manifest->descr};
+  memcpy(info.shape, manifest->shape, sizeof info.shape);
+  tegula__shape_bytes(manifest->shape, manifest->ndim, manifest->dtype.item_size, &info.bytes); /* finish has checked it */
+  info.stored_bytes = info.bytes; /* npy and raw store items as they are */
+  return tegula__info_copy(out, sizeof info, sizeof info, &info, "tegula_dataset_info_t", err);
+}
+
+tegula_status tegula_dataset_file(const tegula_dataset *dataset, int64_t index, tegula_file_info *out, tegula_error *err) {
+  CHECK_ARGUMENT(dataset != NULL && out != NULL, "the dataset or the place for its information is NULL");
+  const tegula__manifest *manifest = &dataset->manifest;
+  if (index < 0 || index >= manifest->file_count)
+    return tegula__fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1, "file %lld was asked for, the dataset has %lld", (long long)index,
+                        (long long)manifest->file_count);
+  const tegula__part *part = &manifest->parts[index]; /* npy and raw: one part per file, in the same order */
+  if (manifest->part_count != manifest->file_count || part->file != index)
+    return tegula__fail(err, TEGULA_INTERNAL, NULL, -1, "file %lld is not one part", (long long)index);
+  tegula_file_info info = {.path = manifest->files[index].path,
+                           .size = manifest->files[index].stamp.size,
+                           .row_lo = manifest->ndim > 0 ? part->lo[0] : 0,
+                           .row_hi = manifest->ndim > 0 ? part->hi[0] : 1,
+                           .data_offset = part->offset};
+  return tegula__info_copy(out, sizeof info, sizeof info, &info, "tegula_file_info", err);
+}
