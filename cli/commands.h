@@ -1,0 +1,77 @@
+/* The commands, and the steps that more than one of them takes.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TEGULA_CLI_COMMANDS_H
+#define TEGULA_CLI_COMMANDS_H
+
+#include <jansson.h>
+#include <tegula/tegula.h>
+
+#include "job.h"
+
+#define SIDE_FILE ".tegula-write.json"
+
+extern const cli_command demo_command;
+extern const cli_command write_command;
+extern const cli_command load_command;
+extern const cli_command info_command;
+extern const cli_command clean_command;
+extern const cli_command bench_command;
+
+/* open.c: the dataset that the settings name. `statistics` may be NULL. */
+tegula_status open_dataset(cli_job *job, tegula_statistics *statistics, tegula_dataset **out);
+/* Usage errors that can be seen before any file is touched. */
+tegula_status open_check_settings(cli_job *job);
+
+/* load.c: one load as the settings say it. What `run` holds is released by load_release, also after a failure. */
+typedef struct load_run {
+  tegula_dataset *dataset;
+  tegula_tiling *tiling; /* of the box that is read */
+  tegula_array *array;
+  tegula_dataset_info_t info;
+  tegula_box box; /* what is read, in the dataset's coordinates */
+  int64_t bytes;  /* of the box in memory */
+  tegula_statistics statistics;
+} load_run;
+
+typedef struct load_seconds {
+  double total, describe, allocate, move;
+} load_seconds;
+
+tegula_status load_once(cli_job *job, load_run *run, load_seconds *seconds);
+/* Compares what was loaded with the demonstration values of settings.check_seed. */
+tegula_status load_check(cli_job *job, const load_run *run);
+void load_release(load_run *run);
+
+/* load_report.c */
+typedef struct load_summary {
+  const load_run *run;
+  load_seconds seconds;     /* medians */
+  const load_seconds *runs; /* `repeat` entries, NULL without --repeat */
+  int64_t repeat;
+  const char *hash; /* NULL: not asked for */
+} load_summary;
+
+tegula_status load_report(cli_job *job, const load_summary *summary);
+
+/* write.c: demonstration shards in `dir`; on failure what was made is removed again. */
+tegula_status write_shards(cli_job *job, const char *dir);
+
+/* side_file.c: the list that `write` leaves and `clean` goes by. */
+tegula_status side_file_write(const char *dir, json_t *content, tegula_error *error);
+/* `dir_fd` is the open folder, `dir` its name for messages. */
+tegula_status side_file_read(int dir_fd, const char *dir, json_t **out, tegula_error *error);
+
+/* clean.c: `removed` and `left` may be NULL; else arrays that get names ({name, reason} for left). */
+tegula_status clean_folder(cli_job *job, const char *dir, json_t *removed, json_t *left);
+
+/* limit.c: plain parallel pread of the same bytes into fresh memory. */
+typedef struct limit_plan limit_plan;
+tegula_status limit_prepare(cli_job *job, const tegula_dataset *dataset, limit_plan **out);
+tegula_status limit_run(cli_job *job, const limit_plan *plan, double *seconds);
+void limit_free(limit_plan *plan);
+
+/* Median of `count` values; `stride` bytes from one to the next. */
+double median(const double *values, int64_t count, size_t stride);
+
+#endif

@@ -1,0 +1,94 @@
+/* `tegula info`: what is in a file, a folder or a pattern, from headers only.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "commands.h"
+#include "report.h"
+
+static json_t *info_object(const tegula_dataset_info_t *info) {
+  json_t *dataset =
+    json_pack("{s:o, s:o, s:o, s:n, s:[], s:I, s:I, s:I}", "name", report_text(info->name), "shape",
+              report_shape(info->shape, info->ndim), "dtype", report_dtype(info->dtype), "chunks", "codecs", "files",
+              (json_int_t)info->files, "bytes", (json_int_t)info->bytes, "stored_bytes", (json_int_t)info->stored_bytes);
+  if (dataset != NULL && info->descr != NULL) {
+    json_object_set_new(dataset, "descr", report_text(info->descr));
+  }
+  return json_pack("{s:s, s:[o]}", "format", info->format, "datasets", dataset);
+}
+
+static tegula_status print_files(cli_job *job, const tegula_dataset *dataset, int64_t files) {
+  for (int64_t i = 0; i < files; i++) {
+    tegula_file_info file;
+    tegula_file_info_init(&file);
+    tegula_status status = tegula_dataset_file(dataset, i, &file, &job->error);
+    if (status != TEGULA_OK) {
+      return status;
+    }
+    json_t *text = report_text(file.path);
+    char *quoted = json_dumps(text, JSON_ENCODE_ANY);
+    printf("file    %s: %" PRId64 " bytes, rows %" PRId64 " to %" PRId64 "\n", quoted != NULL ? quoted : "?", file.size,
+           file.row_lo, file.row_hi);
+    free(quoted);
+    json_decref(text);
+  }
+  return TEGULA_OK;
+}
+
+static tegula_status print_info(cli_job *job, const tegula_dataset *dataset, const tegula_dataset_info_t *info) {
+  char shape[REPORT_TEXT], dtype[TEGULA_DTYPE_TEXT], bytes[32];
+  tegula_dtype_format(info->dtype, dtype);
+  printf("format  %s, %" PRId64 " file%s\n", info->format, info->files, info->files == 1 ? "" : "s");
+  printf("dataset %s: shape %s, dtype %s, %s (%" PRId64 " bytes)\n", info->name,
+         report_shape_text(info->shape, info->ndim, shape), dtype, report_bytes_text((double)info->bytes, bytes), info->bytes);
+  if (info->descr != NULL) {
+    printf("descr   %s\n", info->descr);
+  }
+  return job->settings.verbose ? print_files(job, dataset, info->files) : TEGULA_OK;
+}
+
+static tegula_status describe(cli_job *job, const tegula_dataset *dataset) {
+  tegula_dataset_info_t info;
+  tegula_dataset_info_init(&info);
+  tegula_status status = tegula_dataset_info(dataset, &info, &job->error);
+  if (status == TEGULA_OK && job->settings.json) {
+    job->report = info_object(&info);
+    if (job->report == NULL) {
+      return report_fail(&job->error, TEGULA_OUT_OF_MEMORY, NULL, "could not make the report: no memory");
+    }
+  } else if (status == TEGULA_OK && !job->settings.quiet) {
+    status = print_info(job, dataset, &info);
+  }
+  return status;
+}
+
+static tegula_status run_info(cli_job *job) {
+  tegula_dataset *dataset = NULL;
+  tegula_status status = open_check_settings(job);
+  if (status == TEGULA_OK) {
+    status = open_dataset(job, NULL, &dataset);
+  }
+  if (status == TEGULA_OK) {
+    status = describe(job, dataset);
+  }
+  tegula_dataset_close(dataset);
+  return status;
+}
+
+const cli_command info_command = {
+  .name = "info",
+  .summary = "say what is in a file, a folder or a pattern",
+  .paths = "PATH",
+  .description = "Reads headers only: format, shape, dtype, number of files, bytes. With -v each file and its rows.\n\n"
+                 "With --json: format, datasets [{name, shape, dtype, chunks (null: contiguous), codecs, files, bytes,\n"
+                 "stored_bytes}], and descr for structured records.\n",
+  .examples = "  tegula info shards\n"
+              "  tegula info 'run42/part_*.npy' -v\n"
+              "  tegula info data.bin --format raw --dtype f8 --row-shape 3\n",
+  .min_paths = 1,
+  .max_paths = 1,
+  .groups = {&options_raw, &options_common, NULL},
+  .run = run_info,
+};

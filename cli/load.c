@@ -1,0 +1,317 @@
+/* `tegula load`: discover, load into memory, report.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * One run is describe -> tile and allocate -> move; the clock covers all three and nothing else. A box is read as an array of its
+ * own shape whose tiles are moved to where the box is. */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "commands.h"
+#include "report.h"
+
+#define MAX_REPEAT 1000000
+
+/* ---- the box and its tiles ----------------------------------------------------------------------------------------------- */
+
+/* What is read: the whole array, or --box. */
+static tegula_status take_box(cli_job *job, const tegula_dataset_info_t *info, tegula_box *box) {
+  const box_value *wanted = &job->settings.box;
+  char text[REPORT_TEXT];
+  if (wanted->ndim > info->ndim) {
+    return report_usage(&job->error, job->command->name,
+                        "option --box: expected at most %d axes, found %d (the array's shape is %s)", (int)info->ndim,
+                        (int)wanted->ndim, report_shape_text(info->shape, info->ndim, text));
+  }
+  memset(box, 0, sizeof *box);
+  box->ndim = info->ndim;
+  for (int32_t axis = 0; axis < info->ndim; axis++) {
+    int given = axis < wanted->ndim;
+    box->lo[axis] = given ? wanted->lo[axis] : 0;
+    box->hi[axis] = given && wanted->hi[axis] >= 0 ? wanted->hi[axis] : info->shape[axis];
+    if (box->lo[axis] > box->hi[axis] || box->hi[axis] > info->shape[axis]) {
+      return report_usage(&job->error, job->command->name,
+                          "option --box: %" PRId64 ":%" PRId64 " on axis %d is outside the shape %s", box->lo[axis],
+                          box->hi[axis], (int)axis, report_shape_text(info->shape, info->ndim, text));
+    }
+  }
+  return TEGULA_OK;
+}
+
+static tegula_status make_tiling(cli_job *job, const int64_t *shape, int32_t ndim, tegula_tiling **out) {
+  const cli_settings *values = &job->settings;
+  const char *name = job->command->name;
+  if (values->tile_shape.ndim >= 0) {
+    if (values->tile_shape.ndim != ndim) {
+      return report_usage(&job->error, name, "option --tile-shape: expected %d lengths, one per axis, found %d", (int)ndim,
+                          (int)values->tile_shape.ndim);
+    }
+    return tegula_tiling_grid(shape, values->tile_shape.length, ndim, 1, out, &job->error);
+  }
+  if (values->axis >= ndim && values->axis > 0) {
+    return report_usage(&job->error, name, "option --axis: expected an axis below %d, found %" PRId64, (int)ndim, values->axis);
+  }
+  int64_t tiles = values->tiles > 0 ? values->tiles : 1, factor = values->overdecompose > 0 ? values->overdecompose : 1;
+  if (__builtin_mul_overflow(tiles, factor, &tiles)) {
+    return report_usage(&job->error, name, "option --overdecompose: %" PRId64 " times the tiles asked for is too many", factor);
+  }
+  return tegula_tiling_even(shape, ndim, values->axis > 0 ? (int32_t)values->axis : 0, tiles, 1, out, &job->error);
+}
+
+static void move_view(tegula_view *view, const tegula_box *box) {
+  for (int32_t axis = 0; axis < box->ndim; axis++) {
+    view->box.lo[axis] += box->lo[axis];
+    view->box.hi[axis] += box->lo[axis];
+  }
+}
+
+static int64_t box_bytes(const tegula_box *box, int64_t item_size) {
+  int64_t bytes = item_size;
+  for (int32_t axis = 0; axis < box->ndim; axis++) {
+    if (__builtin_mul_overflow(bytes, box->hi[axis] - box->lo[axis], &bytes)) {
+      return INT64_MAX;
+    }
+  }
+  return bytes;
+}
+
+/* ---- one run ------------------------------------------------------------------------------------------------------------- */
+
+static tegula_status describe(cli_job *job, load_run *run) {
+  tegula_status status = open_dataset(job, &run->statistics, &run->dataset);
+  if (status != TEGULA_OK) {
+    return status;
+  }
+  tegula_dataset_info_init(&run->info);
+  status = tegula_dataset_info(run->dataset, &run->info, &job->error);
+  return status != TEGULA_OK ? status : take_box(job, &run->info, &run->box);
+}
+
+static tegula_status allocate(cli_job *job, load_run *run) {
+  int64_t shape[TEGULA_MAX_DIMS] = {0};
+  for (int32_t axis = 0; axis < run->box.ndim; axis++) {
+    shape[axis] = run->box.hi[axis] - run->box.lo[axis];
+  }
+  run->bytes = box_bytes(&run->box, run->info.dtype.item_size);
+  tegula_status status = make_tiling(job, shape, run->box.ndim, &run->tiling);
+  return status != TEGULA_OK ? status
+                             : tegula_array_create(job->context, run->info.dtype, run->tiling, NULL, &run->array, &job->error);
+}
+
+static tegula_status move_box(cli_job *job, load_run *run, const tegula_load_options *options) {
+  tegula_status status = TEGULA_OK;
+  for (int64_t tile = 0; tile < tegula_array_tiles(run->array) && status == TEGULA_OK; tile++) {
+    tegula_view view;
+    status = tegula_array_view(run->array, tile, &view, &job->error);
+    if (status == TEGULA_OK) {
+      move_view(&view, &run->box);
+      status = tegula_dataset_read(run->dataset, &view, options, &job->error);
+      job_advance(job, box_bytes(&view.box, run->info.dtype.item_size));
+    }
+    if (status == TEGULA_OK) {
+      status = job_check(job);
+    }
+  }
+  return status;
+}
+
+static tegula_status move_bytes(cli_job *job, load_run *run) {
+  tegula_load_options options;
+  tegula_load_options_init(&options);
+  options.progress = job_progress;
+  options.progress_state = job;
+  options.statistics = &run->statistics;
+  int whole = job->settings.box.ndim < 0;
+  job_phase(job, whole ? 0 : run->bytes);
+  tegula_status status = whole ? tegula_load(run->dataset, run->array, &options, &job->error) : move_box(job, run, &options);
+  job_phase_end(job);
+  return status != TEGULA_OK ? status : job_check(job);
+}
+
+tegula_status load_once(cli_job *job, load_run *run, load_seconds *seconds) {
+  memset(run, 0, sizeof *run);
+  tegula_statistics_init(&run->statistics);
+  double began = job_now();
+  tegula_status status = describe(job, run);
+  double described = job_now();
+  if (status == TEGULA_OK) {
+    status = allocate(job, run);
+  }
+  double allocated = job_now();
+  if (status == TEGULA_OK) {
+    status = move_bytes(job, run);
+  }
+  double moved = job_now();
+  *seconds = (load_seconds){moved - began, described - began, allocated - described, moved - allocated};
+  return status;
+}
+
+void load_release(load_run *run) {
+  tegula_array_destroy(run->array);
+  tegula_tiling_destroy(run->tiling);
+  tegula_dataset_close(run->dataset);
+  memset(run, 0, sizeof *run);
+}
+
+/* ---- checks -------------------------------------------------------------------------------------------------------------- */
+
+/* `write` notes which values it made; without its note they are the random ones. */
+static tegula_values values_of_folder(const char *path) {
+  tegula_values values = TEGULA_VALUES_RANDOM;
+  json_t *content = NULL;
+  tegula_error ignored;
+  int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd >= 0 && side_file_read(fd, path, &content, &ignored) == TEGULA_OK) {
+    const char *name = json_string_value(json_object_get(content, "values"));
+    values = name != NULL && strcmp(name, "ramp") == 0 ? TEGULA_VALUES_RAMP : values;
+    json_decref(content);
+  }
+  if (fd >= 0) {
+    close(fd);
+  }
+  return values;
+}
+
+tegula_status load_check(cli_job *job, const load_run *run) {
+  tegula_values values = job->settings.path_count == 1 ? values_of_folder(job->settings.paths[0]) : TEGULA_VALUES_RANDOM;
+  tegula_status status = TEGULA_OK;
+  for (int64_t tile = 0; tile < tegula_array_tiles(run->array) && status == TEGULA_OK; tile++) {
+    tegula_view view;
+    status = tegula_array_view(run->array, tile, &view, &job->error);
+    if (status == TEGULA_OK) {
+      move_view(&view, &run->box);
+      status = tegula_demo_check(job->context, &view, run->info.shape, values, (uint64_t)job->settings.check_seed, &job->error);
+    }
+    if (status == TEGULA_OK) {
+      status = job_check(job);
+    }
+  }
+  job->check_failed = status == TEGULA_MISMATCH;
+  return status;
+}
+
+/* ---- the command --------------------------------------------------------------------------------------------------------- */
+
+static int compare_doubles(const void *left, const void *right) {
+  double a = *(const double *)left, b = *(const double *)right;
+  return (a > b) - (a < b);
+}
+
+double median(const double *values, int64_t count, size_t stride) {
+  double *sorted = malloc((size_t)count * sizeof *sorted);
+  if (sorted == NULL) {
+    return values[0];
+  }
+  for (int64_t i = 0; i < count; i++) {
+    memcpy(&sorted[i], (const char *)values + (size_t)i * stride, sizeof *sorted);
+  }
+  qsort(sorted, (size_t)count, sizeof *sorted, compare_doubles);
+  double middle = count % 2 != 0 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2;
+  free(sorted);
+  return middle;
+}
+
+static load_seconds median_seconds(const load_seconds *runs, int64_t count) {
+  return (load_seconds){
+    median(&runs->total, count, sizeof *runs),
+    median(&runs->describe, count, sizeof *runs),
+    median(&runs->allocate, count, sizeof *runs),
+    median(&runs->move, count, sizeof *runs),
+  };
+}
+
+static tegula_status check_settings(cli_job *job) {
+  const cli_settings *values = &job->settings;
+  if (values->tile_shape.ndim >= 0 && (values->tiles > 0 || values->axis >= 0 || values->overdecompose > 0)) {
+    return report_usage(&job->error, job->command->name, "give --tile-shape or %s, not both",
+                        values->tiles > 0   ? "--tiles"
+                        : values->axis >= 0 ? "--axis"
+                                            : "--overdecompose");
+  }
+  return open_check_settings(job);
+}
+
+/* Hash, check and report of the last run. */
+static tegula_status conclude(cli_job *job, const load_run *run, const load_seconds *runs, int64_t count) {
+  char hash[TEGULA_HASH_TEXT];
+  load_summary summary = {.run = run, .seconds = median_seconds(runs, count), .repeat = count};
+  summary.runs = job->settings.repeat > 0 ? runs : NULL;
+  if (job->settings.hash) {
+    tegula_status status = tegula_array_hash(run->array, hash, &job->error);
+    if (status != TEGULA_OK) {
+      return status;
+    }
+    summary.hash = hash;
+  }
+  tegula_status status = job->settings.check_seed >= 0 ? load_check(job, run) : TEGULA_OK;
+  return status != TEGULA_OK ? status : load_report(job, &summary);
+}
+
+static tegula_status run_load(cli_job *job) {
+  int64_t count = job->settings.repeat > 0 ? job->settings.repeat : 1;
+  tegula_status status = check_settings(job);
+  if (status != TEGULA_OK) {
+    return status;
+  }
+  load_seconds *runs = calloc((size_t)count, sizeof *runs);
+  if (runs == NULL) {
+    return report_fail(&job->error, TEGULA_OUT_OF_MEMORY, NULL, "could not keep the times of %" PRId64 " runs: no memory", count);
+  }
+  load_run run;
+  memset(&run, 0, sizeof run);
+  for (int64_t i = 0; i < count && status == TEGULA_OK; i++) {
+    load_release(&run);
+    status = load_once(job, &run, &runs[i]);
+  }
+  if (status == TEGULA_OK) {
+    status = conclude(job, &run, runs, count);
+  }
+  load_release(&run);
+  free(runs);
+  return status;
+}
+
+#define FIELD(name) offsetof(cli_settings, name)
+
+static const cli_option load_rows[] = {
+  {"tiles", "N", "cut into about N even tiles (default 1)", FIELD(tiles), 1, INT64_MAX, OPTION_INTEGER, 0},
+  {"axis", "A", "the axis that --tiles cuts (default 0)", FIELD(axis), 0, TEGULA_MAX_DIMS - 1, OPTION_INTEGER, 0},
+  {"tile-shape", "N,N,..", "a grid of tiles of this shape instead", FIELD(tile_shape), 1, INT64_MAX, OPTION_SHAPE, 0},
+  {"overdecompose", "K", "K times as many tiles", FIELD(overdecompose), 1, INT64_MAX, OPTION_INTEGER, 0},
+  {"box", "LO:HI,..", "read only this part; an end may be left out", FIELD(box), 0, 0, OPTION_BOX, 0},
+  {"expect-files", "N", "fail (status 3) unless there are N files", FIELD(expect_files), 0, INT64_MAX, OPTION_INTEGER, 0},
+  {"expect-rows", "N", "fail (status 3) unless axis 0 has length N", FIELD(expect_rows), 0, INT64_MAX, OPTION_INTEGER, 0},
+  {"as-given", NULL, "keep the order of the PATHs whatever their names say", FIELD(as_given), 0, 0, OPTION_FLAG, 0},
+  {"check-seed", "S", "compare with what tegula write --seed S makes", FIELD(check_seed), 0, INT64_MAX, OPTION_INTEGER, 0},
+  {"hash", NULL, "report the content hash", FIELD(hash), 0, 0, OPTION_FLAG, 0},
+  {"repeat", "N", "load N times; times are medians", FIELD(repeat), 1, MAX_REPEAT, OPTION_INTEGER, 0},
+};
+
+static const option_group load_group = {"What is loaded", load_rows, sizeof load_rows / sizeof load_rows[0]};
+
+const cli_command load_command = {
+  .name = "load",
+  .summary = "load files into memory in parallel and report",
+  .paths = "PATH...",
+  .description = "Finds out what the PATHs hold, loads it into memory on all granted threads and reports what was found\n"
+                 "and how fast it was. A PATH is a file, a folder of shards, or a quoted pattern. Shards are joined along\n"
+                 "axis 0 in numeric order; a hole, a short file or shapes that differ are an error before data is read.\n\n"
+                 "With --json: format, shape, dtype, files, chunks, tiles, ranks, bytes, seconds (from the first open to the\n"
+                 "last byte), seconds_describe, seconds_allocate, seconds_move, gb_per_s, opens, reads, bytes_read,\n"
+                 "reader_bytes, missing, peak_rss_bytes, io_path, fallback_reason, hash; runs with --repeat; tile_list with -v\n"
+                 "(boxes count from the start of what is loaded, the rows of a source from the start of its file).\n",
+  .examples = "  tegula load shards                             a folder of shard_0000.npy, shard_0001.npy, ...\n"
+              "  tegula load 'run42/part_*.npy' --tiles 8 -v    a pattern, eight tiles, and what each one reads\n"
+              "  tegula load big.npy --box 0:1000,:             the first thousand rows\n"
+              "  tegula load data.bin --format raw --dtype '<f4' --row-shape 16 --offset 512\n"
+              "                                                 raw rows of 16 numbers behind a header of 512 bytes\n"
+              "  tegula load shards --expect-files 8 --hash     fail when a shard is lost; print the content hash\n",
+  .min_paths = 1,
+  .max_paths = SIZE_MAX,
+  .groups = {&load_group, &options_raw, &options_common, NULL},
+  .run = run_load,
+};

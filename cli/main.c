@@ -1,0 +1,157 @@
+/* The `tegula` command: finds the command, reads its options, runs it, prints the outcome.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * One table of commands; each command is one file. Everything that ends the program passes through `finish`, so that a report
+ * that could not be written is never taken for success. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <tegula/tegula.h>
+
+#include "commands.h"
+#include "options.h"
+#include "report.h"
+
+static const cli_command *const commands[] = {&demo_command, &write_command, &load_command,
+                                              &info_command, &clean_command, &bench_command};
+
+#define COMMAND_COUNT (sizeof commands / sizeof commands[0])
+
+static void print_help(void) {
+  printf("tegula moves big arrays between files and the memory of many processors.\n\n"
+         "Usage: tegula COMMAND [PATH...] [OPTIONS]\n\nCommands:\n");
+  for (size_t i = 0; i < COMMAND_COUNT; i++) {
+    printf("  %-8s %s\n", commands[i]->name, commands[i]->summary);
+  }
+  printf("\nOptions:\n"
+         "  --help, -h   show this text; `tegula COMMAND --help` is the full description of a command\n"
+         "  --version    show the version\n"
+         "\nExamples:\n"
+         "  tegula demo                              try everything in a temporary folder\n"
+         "  tegula write shards --shape 1000000,16   make demonstration shards\n"
+         "  tegula load shards                       load them in parallel and report\n"
+         "  tegula clean shards                      remove them again\n"
+         "\nEnvironment: TEGULA_THREADS, TEGULA_TIMEOUT (as --threads and --timeout).\n"
+         "Exit status: 0 done; 1 it failed; 2 wrong usage; 3 data differ or a check failed; 130 interrupted.\n");
+}
+
+/* A file that is opened must never get the number of a standard stream that the caller closed: the report would land in it. The
+ * stand-in is read-only, so that writing a report to a closed standard output still fails. */
+static void fill_standard_streams(void) {
+  for (int fd = 0; fd <= 2; fd++) {
+    if (fcntl(fd, F_GETFD) == -1 && errno == EBADF) {
+      (void)!open("/dev/null", O_RDONLY);
+    }
+  }
+}
+
+static int finish(int code) {
+  tegula_error error;
+  if (report_close(&error) != TEGULA_OK) {
+    report_error(&error, 0, NULL);
+    return code == 0 ? 1 : code;
+  }
+  return code;
+}
+
+/* Also before the options are read, so that a usage error is an object too. */
+static int wants_json(int argc, char **argv) {
+  for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+    if (strcmp(argv[i], "--json") == 0) {
+      return 1;
+    }
+  }
+  return 0;
+}
+
+static const cli_command *find_command(const char *name) {
+  for (size_t i = 0; i < COMMAND_COUNT; i++) {
+    if (strcmp(commands[i]->name, name) == 0) {
+      return commands[i];
+    }
+  }
+  return NULL;
+}
+
+static tegula_status unknown_command(const char *name, tegula_error *error) {
+  const char *names[COMMAND_COUNT];
+  if (name[0] == '-') {
+    return report_usage(error, "", "expected a command in front of \"%s\"", name);
+  }
+  for (size_t i = 0; i < COMMAND_COUNT; i++) {
+    names[i] = commands[i]->name;
+  }
+  report_usage(error, "", "there is no command \"%s\"", name);
+  const char *nearest = options_nearest(name, names, COMMAND_COUNT);
+  if (nearest != NULL) {
+    snprintf(error->hint, sizeof error->hint, "did you mean tegula %s? (see tegula --help)", nearest);
+  }
+  return TEGULA_INVALID_ARGUMENT;
+}
+
+/* Usage, then the command itself; its report is printed here. */
+static tegula_status run_command(cli_job *job, int argc, char **argv) {
+  const cli_command *command = job->command;
+  tegula_status status = options_parse(command, argc, argv, &job->settings, &job->error);
+  if (status == TEGULA_OK && job->settings.help) {
+    options_help(command);
+    return TEGULA_OK;
+  }
+  if (status == TEGULA_OK) {
+    status = options_environment(&job->settings, &job->error);
+  }
+  if (status == TEGULA_OK) {
+    status = job_start(job);
+  }
+  if (status == TEGULA_OK) {
+    status = command->run(job);
+  }
+  return status;
+}
+
+static int report_outcome(cli_job *job, tegula_status status, int json) {
+  int code = job_exit_status(job, status);
+  if (status != TEGULA_OK) {
+    report_error(&job->error, json, job->report);
+  } else if (job->report != NULL && report_json(job->report, &job->error) != TEGULA_OK) {
+    code = 1;
+  }
+  job->report = NULL;
+  return code;
+}
+
+int main(int argc, char **argv) {
+  fill_standard_streams();
+  signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error, which is reported */
+  const char *name = argc > 1 ? argv[1] : "";
+  if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
+    print_help();
+    return finish(0);
+  }
+  if (strcmp(name, "--version") == 0) {
+    printf("tegula %s\n", tegula_version());
+    return finish(0);
+  }
+  cli_job job;
+  memset(&job, 0, sizeof job);
+  options_init(&job.settings);
+  job.command = find_command(name);
+  tegula_status status = TEGULA_OK;
+  if (argc < 2) {
+    status = report_usage(&job.error, "", "expected a command");
+  } else if (job.command == NULL) {
+    status = unknown_command(name, &job.error);
+  } else {
+    status = run_command(&job, argc - 2, argv + 2);
+  }
+  job_end(&job);
+  int code = report_outcome(&job, status, wants_json(argc, argv));
+  free(job.settings.paths);
+  return finish(code);
+}

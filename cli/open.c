@@ -1,0 +1,103 @@
+/* From the settings of the command line to an open dataset.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <string.h>
+
+#include "commands.h"
+#include "report.h"
+
+static const char *raw_only_option(const cli_settings *values) {
+  if (values->shape.ndim >= 0) {
+    return "shape";
+  }
+  if (values->row_shape.ndim >= 0) {
+    return "row-shape";
+  }
+  if (values->order != NULL) {
+    return "order";
+  }
+  if (values->byte_order != NULL) {
+    return "byte-order";
+  }
+  return values->offset > 0 ? "offset" : values->row_gap > 0 ? "row-gap" : NULL;
+}
+
+tegula_status open_check_settings(cli_job *job) {
+  const cli_settings *values = &job->settings;
+  const char *name = job->command->name, *raw_option = raw_only_option(values);
+  int says_npy = values->format != NULL && strcmp(values->format, "npy") == 0;
+  int says_raw = values->format != NULL && strcmp(values->format, "raw") == 0;
+  if (raw_option != NULL && says_npy) {
+    return report_usage(&job->error, name, "option --%s is for raw files, found --format npy", raw_option);
+  }
+  if ((raw_option != NULL || says_raw) && values->dtype == NULL) {
+    return report_usage(&job->error, name, "%s%s needs --dtype: raw files do not say what they hold", says_raw ? "" : "option --",
+                        says_raw ? "--format raw" : raw_option);
+  }
+  if (values->shape.ndim >= 0 && values->row_shape.ndim >= 0) {
+    return report_usage(&job->error, name, "give --shape or --row-shape, not both");
+  }
+  return TEGULA_OK;
+}
+
+static char byte_order_character(const char *text) {
+  if (text == NULL) {
+    return 0;
+  }
+  return strcmp(text, "big") == 0 || strcmp(text, ">") == 0 ? '>' : '<';
+}
+
+static void fill_options(const cli_settings *values, tegula_statistics *statistics, tegula_open_options *options) {
+  tegula_open_options_init(options);
+  options->format = values->format;
+  options->dataset = values->dataset;
+  options->dtype = values->dtype;
+  options->shape = values->shape.ndim >= 0 ? values->shape.length : NULL;
+  options->shape_ndim = values->shape.ndim;
+  options->row_shape = values->row_shape.ndim >= 0 ? values->row_shape.length : NULL;
+  options->row_ndim = values->row_shape.ndim;
+  options->offset = values->offset;
+  options->row_gap = values->row_gap;
+  options->order = values->order != NULL ? values->order[0] : 0;
+  options->byte_order = byte_order_character(values->byte_order);
+  options->flags = values->as_given ? 0 : TEGULA_OPEN_CHECK_ORDER;
+  options->expect_files = values->expect_files;
+  options->expect_rows = values->expect_rows;
+  options->statistics = statistics;
+}
+
+static tegula_status open_paths(const cli_job *job, const tegula_open_options *options, tegula_dataset **out,
+                                tegula_error *error) {
+  const cli_settings *values = &job->settings;
+  if (values->path_count == 1) {
+    return tegula_dataset_open(job->context, values->paths[0], options, out, error);
+  }
+  return tegula_dataset_open_list(job->context, values->paths, values->path_count, options, out, error);
+}
+
+/* A MISMATCH is a failed check (exit status 3) when only the expectations fail, else files that do not fit together (1). */
+static int only_expectations_fail(const cli_job *job) {
+  const cli_settings *values = &job->settings;
+  if (values->expect_files < 0 && values->expect_rows < 0) {
+    return 0;
+  }
+  tegula_open_options options;
+  tegula_dataset *dataset = NULL;
+  fill_options(values, NULL, &options);
+  options.expect_files = -1;
+  options.expect_rows = -1;
+  int opens = open_paths(job, &options, &dataset, NULL) == TEGULA_OK;
+  tegula_dataset_close(dataset);
+  return opens;
+}
+
+tegula_status open_dataset(cli_job *job, tegula_statistics *statistics, tegula_dataset **out) {
+  tegula_open_options options;
+  fill_options(&job->settings, statistics, &options);
+  tegula_status status = open_paths(job, &options, out, &job->error);
+  if (status == TEGULA_MISMATCH && only_expectations_fail(job)) {
+    job->check_failed = 1;
+  }
+  return status != TEGULA_OK ? status : job_check(job);
+}

@@ -1,0 +1,221 @@
+/* Errors, JSON and numbers with units: what the command prints, in one place.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Text from file names and files never reaches a terminal with control characters in it, and never makes the JSON invalid. */
+#include "report.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void error_reset(tegula_error *error, tegula_status status, const char *hint) {
+  memset(error, 0, sizeof *error);
+  error->status = status;
+  error->rank = -1;
+  error->offset = -1;
+  if (hint != NULL) {
+    snprintf(error->hint, sizeof error->hint, "%s", hint);
+  }
+}
+
+tegula_status report_fail(tegula_error *error, tegula_status status, const char *hint, const char *format, ...) {
+  error_reset(error, status, hint);
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(error->message, sizeof error->message, format, arguments);
+  va_end(arguments);
+  return status;
+}
+
+static tegula_status status_of_errno(int os_errno) {
+  switch (os_errno) {
+    case ENOENT:
+    case ENOTDIR:
+      return TEGULA_NOT_FOUND;
+    case EEXIST:
+    case ENOTEMPTY:
+      return TEGULA_EXISTS;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return TEGULA_PERMISSION;
+    case ENOMEM:
+      return TEGULA_OUT_OF_MEMORY;
+    default:
+      return TEGULA_IO;
+  }
+}
+
+tegula_status report_fail_os(tegula_error *error, const char *path, int os_errno, const char *hint, const char *format, ...) {
+  error_reset(error, status_of_errno(os_errno), hint);
+  error->os_errno = os_errno;
+  snprintf(error->path, sizeof error->path, "%s", path);
+  va_list arguments;
+  va_start(arguments, format);
+  int used = vsnprintf(error->message, sizeof error->message, format, arguments);
+  va_end(arguments);
+  if (used >= 0 && (size_t)used < sizeof error->message) {
+    snprintf(error->message + used, sizeof error->message - (size_t)used, ": %s", strerror(os_errno));
+  }
+  return error->status;
+}
+
+tegula_status report_usage(tegula_error *error, const char *command, const char *format, ...) {
+  error_reset(error, TEGULA_INVALID_ARGUMENT, NULL);
+  snprintf(error->hint, sizeof error->hint, "see tegula %s%s--help", command, command[0] != '\0' ? " " : "");
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(error->message, sizeof error->message, format, arguments);
+  va_end(arguments);
+  return TEGULA_INVALID_ARGUMENT;
+}
+
+/* Control characters (a file name may hold a newline or an escape sequence) are shown as '?'. */
+static void print_line(const char *label, const char *text) {
+  fputs(label, stderr);
+  for (const char *at = text; *at != '\0'; at++) {
+    unsigned char byte = (unsigned char)*at;
+    fputc(byte < 0x20 || byte == 0x7f ? '?' : byte, stderr);
+  }
+  fputc('\n', stderr);
+}
+
+static json_t *text_or_null(const char *text) {
+  return text[0] != '\0' ? report_text(text) : json_null();
+}
+
+static json_t *error_object(const tegula_error *error) {
+  return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "status", tegula_status_name(error->status), "message",
+                   report_text(error->message), "hint", text_or_null(error->hint), "path", text_or_null(error->path), "offset",
+                   error->offset >= 0 ? json_integer(error->offset) : json_null(), "errno",
+                   error->os_errno != 0 ? json_integer(error->os_errno) : json_null(), "rank",
+                   error->rank >= 0 ? json_integer(error->rank) : json_null());
+}
+
+void report_error(const tegula_error *error, int json, json_t *report) {
+  print_line("tegula: ", error->message);
+  if (error->hint[0] != '\0') {
+    print_line("hint: ", error->hint);
+  }
+  if (json) {
+    json_t *object = report != NULL ? report : json_object();
+    tegula_error ignored;
+    json_object_set_new(object, "error", error_object(error));
+    (void)report_json(object, &ignored);
+  } else {
+    json_decref(report);
+  }
+}
+
+tegula_status report_json(json_t *report, tegula_error *error) {
+  if (report == NULL) {
+    return report_fail(error, TEGULA_OUT_OF_MEMORY, NULL, "could not make the report: no memory");
+  }
+  int failed = json_dumpf(report, stdout, JSON_REAL_PRECISION(9));
+  json_decref(report);
+  fputc('\n', stdout);
+  /* A failed write is also kept by the stream, where report_close finds it. */
+  return failed ? report_fail(error, TEGULA_IO, NULL, "could not write the report to standard output") : TEGULA_OK;
+}
+
+tegula_status report_close(tegula_error *error) {
+  int failed = ferror(stdout);
+  errno = 0;
+  if (fflush(stdout) != 0 || fclose(stdout) != 0) {
+    failed = 1;
+  }
+  if (!failed) {
+    return TEGULA_OK;
+  }
+  int os_errno = errno;
+  if (os_errno == 0) {
+    return report_fail(error, TEGULA_IO, NULL, "could not write to standard output");
+  }
+  report_fail_os(error, "", os_errno, NULL, "could not write to standard output");
+  return error->status = TEGULA_IO;
+}
+
+/* The number of bytes of the UTF-8 character at `text`, 0 when there is none. jansson judges, so that what passes can be printed.
+ */
+static size_t character_bytes(const char *text, size_t left) {
+  for (size_t bytes = 1; bytes <= 4 && bytes <= left; bytes++) {
+    json_t *probe = json_stringn(text, bytes);
+    if (probe != NULL) {
+      json_decref(probe);
+      return bytes;
+    }
+  }
+  return 0;
+}
+
+json_t *report_text(const char *text) {
+  if (text == NULL) {
+    return json_null();
+  }
+  json_t *plain = json_string(text);
+  if (plain != NULL) {
+    return plain;
+  }
+  size_t length = strlen(text);
+  char *clean = length < SIZE_MAX / 3 ? malloc(length * 3 + 1) : NULL;
+  if (clean == NULL) {
+    return NULL;
+  }
+  size_t used = 0;
+  for (size_t at = 0; at < length;) {
+    size_t bytes = character_bytes(text + at, length - at);
+    memcpy(clean + used, bytes > 0 ? text + at : "\xEF\xBF\xBD", bytes > 0 ? bytes : 3);
+    used += bytes > 0 ? bytes : 3;
+    at += bytes > 0 ? bytes : 1;
+  }
+  json_t *result = json_stringn(clean, used);
+  free(clean);
+  return result;
+}
+
+json_t *report_shape(const int64_t *shape, int32_t ndim) {
+  json_t *array = json_array();
+  for (int32_t axis = 0; axis < ndim; axis++) {
+    json_array_append_new(array, json_integer(shape[axis]));
+  }
+  return array;
+}
+
+json_t *report_dtype(tegula_dtype dtype) {
+  char text[TEGULA_DTYPE_TEXT];
+  tegula_dtype_format(dtype, text);
+  return json_string(text);
+}
+
+json_t *report_box(const tegula_box *box) {
+  json_t *array = json_array();
+  for (int32_t axis = 0; axis < box->ndim; axis++) {
+    json_array_append_new(array, json_pack("[I, I]", (json_int_t)box->lo[axis], (json_int_t)box->hi[axis]));
+  }
+  return array;
+}
+
+const char *report_shape_text(const int64_t *shape, int32_t ndim, char out[REPORT_TEXT]) {
+  size_t used = (size_t)snprintf(out, REPORT_TEXT, "(");
+  for (int32_t axis = 0; axis < ndim; axis++) {
+    used += (size_t)snprintf(out + used, REPORT_TEXT - used, "%s%" PRId64, axis > 0 ? ", " : "", shape[axis]);
+  }
+  snprintf(out + used, REPORT_TEXT - used, ndim == 1 ? ",)" : ")");
+  return out;
+}
+
+const char *report_bytes_text(double bytes, char out[32]) {
+  static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB", "PB", "EB"};
+  size_t unit = 0;
+  while (bytes >= 1000 && unit + 1 < sizeof units / sizeof units[0]) {
+    bytes /= 1000;
+    unit++;
+  }
+  snprintf(out, 32, unit == 0 ? "%.0f %s" : "%.1f %s", bytes, units[unit]);
+  return out;
+}

@@ -1,0 +1,45 @@
+/* What the command prints: errors, JSON and numbers with units.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Errors go to standard error as text and, with --json, to standard output as an object too. A report that could not be written
+ * is itself an error: report_close says so. */
+#ifndef TEGULA_CLI_REPORT_H
+#define TEGULA_CLI_REPORT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <jansson.h>
+#include <tegula/tegula.h>
+
+/* Fills `error` (path, offset and errno unset) and returns `status`. `hint` may be NULL. */
+__attribute__((format(printf, 4, 5))) tegula_status report_fail(tegula_error *error, tegula_status status, const char *hint,
+                                                                const char *format, ...);
+/* The same with the file and errno; the text of errno is added to the message. */
+__attribute__((format(printf, 5, 6))) tegula_status report_fail_os(tegula_error *error, const char *path, int os_errno,
+                                                                   const char *hint, const char *format, ...);
+/* INVALID_ARGUMENT with the hint to read the command's help. */
+__attribute__((format(printf, 3, 4))) tegula_status report_usage(tegula_error *error, const char *command, const char *format,
+                                                                 ...);
+
+/* Prints the error; with `json` also as an object, which gets the members of `report` (may be NULL; taken over) in front. */
+void report_error(const tegula_error *error, int json, json_t *report);
+/* Prints the object on standard output and takes it over. NULL (no memory) is OUT_OF_MEMORY. */
+tegula_status report_json(json_t *report, tegula_error *error);
+/* Flushes and closes standard output; IO when anything could not be written. */
+tegula_status report_close(tegula_error *error);
+
+/* JSON of a text that may hold any bytes: those that are no UTF-8 become U+FFFD. NULL gives null. */
+json_t *report_text(const char *text);
+json_t *report_shape(const int64_t *shape, int32_t ndim);
+json_t *report_dtype(tegula_dtype dtype);
+json_t *report_box(const tegula_box *box);
+
+#define REPORT_TEXT 2048 /* enough for a shape of TEGULA_MAX_DIMS axes */
+/* "(3, 4)", as numpy writes it. */
+const char *report_shape_text(const int64_t *shape, int32_t ndim, char out[REPORT_TEXT]);
+/* "64.0 MB" (decimal). */
+const char *report_bytes_text(double bytes, char out[32]);
+
+#endif
