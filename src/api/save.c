@@ -136,14 +136,13 @@ static tegula_status write_files(saving *s, tegula_error *err) {
 }
 
 /* Errors of a save speak of the target, not of temporary names. */
-static void name_target(const char *path, tegula_status status, tegula_error *err) {
-  if (err == NULL || status == TEGULA_OK || strcmp(err->path, path) == 0) return;
-  if (strstr(err->path, "/.tegula-") == NULL) return;
-  char reason[sizeof err->message];
-  const char *colon = strrchr(err->message, ':');
-  snprintf(reason, sizeof reason, "%s", colon != NULL ? colon + 2 : err->message);
-  snprintf(err->message, sizeof err->message, "could not save \"%.500s\": %.480s", path, reason);
-  snprintf(err->path, sizeof err->path, "%s", path);
+static void name_target(const saving *s, const char *path, tegula_status status, tegula_error *err) {
+  if (err == NULL || status == TEGULA_OK || s->publish.temporary == NULL) return;
+  if (strncmp(err->path, s->publish.temporary, strlen(s->publish.temporary)) != 0) return;
+  if (err->os_errno != 0) /* a call failed: say which error, the call's own words hold the temporary name */
+    tegula__fail_errno(err, err->os_errno, path, err->offset, "could not save \"%s\"", path);
+  else
+    snprintf(err->path, sizeof err->path, "%s", path);
 }
 
 static void end(saving *s) {
@@ -166,7 +165,7 @@ static tegula_status save(saving *s, const char *path, tegula_error *err) {
 done:
   end(s);
   status = s->array->context->comm->agree(s->array->context->comm, status, err);
-  name_target(path, status, err);
+  name_target(s, path, status, err);
   if (begun && status == TEGULA_OK) return tegula__publish_commit(&s->publish, s->options.durable != 0, err);
   if (begun) tegula__publish_abandon(&s->publish);
   return status;

@@ -23,7 +23,7 @@ static tegula_status new_tiling(const int64_t *shape, int32_t ndim, int32_t rank
   atomic_init(&tiling->references, 1);
   tiling->ndim = ndim;
   tiling->ranks = ranks;
-  memcpy(tiling->shape, shape, (size_t)ndim * sizeof *shape);
+  for (int32_t k = 0; k < ndim; k++) tiling->shape[k] = shape[k];
   *out = tiling;
   return TEGULA_OK;
 }

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/engine.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,14 +60,18 @@ static tegula_status move_step(running *r, tegula__worker *worker, const tegula_
   return step->direct ? tegula__direct_step(worker, &doing, err) : tegula__staged_step(worker, &doing, err);
 }
 
-/* Tells the caller, at most every PROGRESS_SECONDS and never from two threads at once. */
+/* Tells the caller, at most every PROGRESS_SECONDS and never from two threads at once; the end is always told. */
 static void report_progress(running *r, int64_t bytes) {
-  int64_t done = atomic_fetch_add(&r->done, bytes) + bytes;
-  if (r->move->progress == NULL || pthread_mutex_trylock(&r->progress_lock) != 0) return;
+  bool last = atomic_fetch_add(&r->done, bytes) + bytes == r->plan.bytes;
+  if (r->move->progress == NULL) return;
+  if (last)
+    pthread_mutex_lock(&r->progress_lock);
+  else if (pthread_mutex_trylock(&r->progress_lock) != 0)
+    return;
   double now = tegula__now();
-  if (now >= r->progress_next || done == r->plan.bytes) {
-    r->progress_next = now + PROGRESS_SECONDS;
-    if (r->move->progress(r->move->progress_state, done, r->plan.bytes) != 0) atomic_store(&r->cancelled, true);
+  if (now >= r->progress_next || last) {
+    r->progress_next = last ? INFINITY : now + PROGRESS_SECONDS;
+    if (r->move->progress(r->move->progress_state, atomic_load(&r->done), r->plan.bytes) != 0) atomic_store(&r->cancelled, true);
   }
   pthread_mutex_unlock(&r->progress_lock);
 }

@@ -37,8 +37,9 @@ static tegula_status make_folder(tegula__publish *publish, const char *path, teg
     publish->made[publish->made_count++] = copy;
     return TEGULA_OK;
   }
+  int failed = errno;
   free(copy);
-  return errno == EEXIST ? TEGULA_OK : tegula__fail_errno(err, errno, path, -1, "could not make folder \"%s\"", path);
+  return failed == EEXIST ? TEGULA_OK : tegula__fail_errno(err, failed, path, -1, "could not make folder \"%s\"", path);
 }
 
 /* Makes the missing folders of `path`, and notes them. */
@@ -73,21 +74,20 @@ static tegula_status check_replaceable(const char *folder, tegula_error *err) {
   return status;
 }
 
-static tegula_status check_target(tegula__publish *publish, bool overwrite, tegula_error *err) {
+static tegula_status check_target(const tegula__publish *publish, tegula_error *err) {
   struct stat info;
   const char *target = publish->target;
   if (stat(target, &info) != 0) {
     if (errno == ENOENT) return TEGULA_OK;
     return tegula__fail_errno(err, errno, target, -1, "could not examine \"%s\"", target);
   }
-  if (!overwrite)
+  if (!publish->overwrite)
     return tegula__hint(err, tegula__fail(err, TEGULA_EXISTS, target, -1, "\"%s\" exists already", target),
                         "choose another name, or ask to overwrite it");
   if (S_ISDIR(info.st_mode) && !publish->folder)
     return tegula__fail(err, TEGULA_EXISTS, target, -1, "\"%s\" is a folder and cannot be replaced by a file", target);
   if (!S_ISDIR(info.st_mode) && !S_ISREG(info.st_mode))
     return tegula__fail(err, TEGULA_EXISTS, target, -1, "\"%s\" is neither a file nor a folder and cannot be replaced", target);
-  publish->replaces = true;
   return S_ISDIR(info.st_mode) ? check_replaceable(target, err) : TEGULA_OK;
 }
 
@@ -116,13 +116,13 @@ static tegula_status set_names(tegula__publish *publish, const char *target, teg
 }
 
 tegula_status tegula__publish_begin(const char *target, bool folder, bool overwrite, tegula__publish *out, tegula_error *err) {
-  *out = (tegula__publish){.folder = folder};
+  *out = (tegula__publish){.folder = folder, .overwrite = overwrite};
   tegula_status status;
   size_t size = strlen(target);
   if (size == 0 || (!folder && target[size - 1] == '/'))
     return tegula__fail(err, TEGULA_INVALID_ARGUMENT, target, -1, "\"%s\" is not the name of a file", target);
   FORWARD_WITH(status, set_names(out, target, err));
-  FORWARD_WITH(status, check_target(out, overwrite, err));
+  FORWARD_WITH(status, check_target(out, err));
   FORWARD_WITH(status, make_folders(out, out->parent, err));
   if (folder && mkdir(out->temporary, 0777) != 0)
     status = tegula__fail_errno(err, errno, target, -1, "could not make a temporary folder in \"%s\"", out->parent);
@@ -150,22 +150,31 @@ static tegula_status sync_folder(const char *path, tegula_error *err) {
   return failed == 0 ? TEGULA_OK : tegula__fail_errno(err, failed, path, -1, "could not bring folder \"%s\" to the disk", path);
 }
 
-/* The rename. File systems without the flags of renameat2 (NFS) answer EINVAL: then what must be checked is checked before. */
+/* Without the flag of renameat2 (NFS answers EINVAL) what must not be there is looked for before. */
+static int rename_to_free_name(const char *from, const char *to) {
+  struct stat info;
+  if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0) return 0;
+  if (errno != EINVAL && errno != ENOSYS) return errno;
+  if (lstat(to, &info) == 0) return EEXIST;
+  return rename(from, to) == 0 ? 0 : errno;
+}
+
+/* The rename. A folder is exchanged with what is there, so that the name is never free in between; what was replaced is removed. */
 static int rename_into_place(const tegula__publish *publish) {
   const char *from = publish->temporary, *to = publish->target;
-  struct stat info;
-  if (!publish->replaces) {
-    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0) return 0;
-    if (errno != EINVAL && errno != ENOSYS) return errno;
-    if (lstat(to, &info) == 0) return EEXIST;
-    return rename(from, to) == 0 ? 0 : errno;
-  }
+  if (!publish->overwrite) return rename_to_free_name(from, to);
   if (!publish->folder) return rename(from, to) == 0 ? 0 : errno;
-  if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_EXCHANGE) == 0) {
-    remove_target(from); /* what was replaced */
-    return 0;
+  int failed = EAGAIN;
+  for (int attempt = 0; attempt < 8 && failed != 0; attempt++) { /* the target may come and go meanwhile */
+    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_EXCHANGE) == 0) {
+      remove_target(from);
+      return 0;
+    }
+    if (errno != ENOENT) return errno;
+    failed = rename_to_free_name(from, to);
+    if (failed != EEXIST && failed != ENOTEMPTY) return failed;
   }
-  return errno;
+  return failed;
 }
 
 static void forget(tegula__publish *publish) {
@@ -175,6 +184,19 @@ static void forget(tegula__publish *publish) {
   for (int64_t i = 0; i < publish->made_count; i++) free(publish->made[i]);
   free(publish->made);
   *publish = (tegula__publish){0};
+}
+
+/* The target's name, and those of the folders that were made for it. */
+static tegula_status sync_names(const tegula__publish *publish, tegula_error *err) {
+  FORWARD(sync_folder(publish->parent, err));
+  for (int64_t i = publish->made_count - 1; i >= 0; i--) {
+    char *above = parent_of(publish->made[i]);
+    if (above == NULL) return tegula__out_of_memory(err, (int64_t)strlen(publish->made[i]));
+    tegula_status status = sync_folder(above, err);
+    free(above);
+    FORWARD(status);
+  }
+  return TEGULA_OK;
 }
 
 tegula_status tegula__publish_commit(tegula__publish *publish, bool durable, tegula_error *err) {
@@ -188,7 +210,7 @@ tegula_status tegula__publish_commit(tegula__publish *publish, bool durable, teg
     tegula__publish_abandon(publish);
     return status;
   }
-  if (durable) status = sync_folder(publish->parent, err);
+  if (durable) status = sync_names(publish, err);
   forget(publish);
   return status;
 }

@@ -14,7 +14,7 @@ typedef struct tegula__publish {
   char *parent;
   char *temporary; /* beside the target; of a folder it has been made, of a file not yet */
   bool folder;
-  bool replaces;   /* something is there and may be replaced */
+  bool overwrite;  /* what is there may be replaced */
   char **made;      /* folders above the target that did not exist, outermost first */
   int64_t made_count, made_capacity;
 } tegula__publish;

@@ -2,7 +2,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Everything is static inline, so a test takes what it needs. Random numbers depend on the seed only: a failure can be repeated. */
+ * Everything is static inline, so a test takes what it needs. Random numbers depend on the seed only: a failure can be repeated.
+ */
 #ifndef TEGULA_TEST_SUPPORT_H
 #define TEGULA_TEST_SUPPORT_H
 
@@ -94,7 +95,9 @@ static inline int remove_entry(const char *path, const struct stat *info, int ki
   return remove(path);
 }
 
-static inline void folder_remove(const folder *made) { assert_int_equal(nftw(made->path, remove_entry, 16, FTW_DEPTH | FTW_PHYS), 0); }
+static inline void folder_remove(const folder *made) {
+  assert_int_equal(nftw(made->path, remove_entry, 16, FTW_DEPTH | FTW_PHYS), 0);
+}
 
 static inline int64_t *entry_counter(void) {
   static _Thread_local int64_t count;

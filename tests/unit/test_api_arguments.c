@@ -30,7 +30,8 @@ static int teardown(void **state) {
   return 0;
 }
 
-/* The call (which names `error` and `out`) is refused, leaves `out` alone, and is refused too when there is no place for the error. */
+/* The call (which names `error` and `out`) is refused, leaves `out` alone, and is refused too when there is no place for the
+ * error. */
 #define REFUSE(type, status, call_with_error, call_without)     \
   do {                                                          \
     type *const mark = (type *)(uintptr_t)0x10, *out = mark;    \
@@ -137,14 +138,18 @@ static void senseless_tilings(void **state) {
   (void)state;
   const int64_t shape[2] = {6, 4};
   const tegula_box box = {.ndim = 2, .hi = {6, 4}};
-  REFUSE(tegula_tiling, TEGULA_INVALID_ARGUMENT, tegula_tiling_even(NULL, 2, 0, 2, 1, &out, &error), tegula_tiling_even(NULL, 2, 0, 2, 1, &out, NULL));
-  REFUSE(tegula_tiling, TEGULA_INVALID_ARGUMENT, tegula_tiling_even(shape, 2, 2, 2, 1, &out, &error), tegula_tiling_even(shape, 2, 2, 2, 1, &out, NULL));
-  REFUSE(tegula_tiling, TEGULA_INVALID_ARGUMENT, tegula_tiling_grid(shape, NULL, 2, 1, &out, &error), tegula_tiling_grid(shape, NULL, 2, 1, &out, NULL));
+  REFUSE(tegula_tiling, TEGULA_INVALID_ARGUMENT, tegula_tiling_even(NULL, 2, 0, 2, 1, &out, &error),
+         tegula_tiling_even(NULL, 2, 0, 2, 1, &out, NULL));
+  REFUSE(tegula_tiling, TEGULA_INVALID_ARGUMENT, tegula_tiling_even(shape, 2, 2, 2, 1, &out, &error),
+         tegula_tiling_even(shape, 2, 2, 2, 1, &out, NULL));
+  REFUSE(tegula_tiling, TEGULA_INVALID_ARGUMENT, tegula_tiling_grid(shape, NULL, 2, 1, &out, &error),
+         tegula_tiling_grid(shape, NULL, 2, 1, &out, NULL));
   REFUSE(tegula_tiling, TEGULA_INVALID_ARGUMENT, tegula_tiling_custom(shape, 2, NULL, NULL, 1, 1, &out, &error),
          tegula_tiling_custom(shape, 2, NULL, NULL, 1, 1, &out, NULL));
   REFUSE(tegula_tiling, TEGULA_INVALID_ARGUMENT, tegula_tiling_custom(shape, 2, &box, NULL, 0, 1, &out, &error),
          tegula_tiling_custom(shape, 2, &box, NULL, 0, 1, &out, NULL));
-  REFUSE(tegula_tiling, TEGULA_INVALID_ARGUMENT, tegula_tiling_from_dataset(NULL, 2, 1, &out, &error), tegula_tiling_from_dataset(NULL, 2, 1, &out, NULL));
+  REFUSE(tegula_tiling, TEGULA_INVALID_ARGUMENT, tegula_tiling_from_dataset(NULL, 2, 1, &out, &error),
+         tegula_tiling_from_dataset(NULL, 2, 1, &out, NULL));
   REFUSE(tegula_tiling, TEGULA_INVALID_ARGUMENT, tegula_tiling_from_dataset(dataset, 0, 1, &out, &error),
          tegula_tiling_from_dataset(dataset, 0, 1, &out, NULL));
   REFUSE(tegula_tiling, TEGULA_INVALID_ARGUMENT, tegula_tiling_from_dataset(dataset, 2, 0, &out, &error),
@@ -172,30 +177,37 @@ static void senseless_arrays(void **state) {
   tegula_view views[2], view;
   int released = 0;
   for (int i = 0; i < 2; i++) assert_ok(tegula_array_view(array, i, &views[i], &error));
-  REFUSE(tegula_array, TEGULA_INVALID_ARGUMENT, tegula_array_create(NULL, i4, tiling, NULL, &out, &error), tegula_array_create(NULL, i4, tiling, NULL, &out, NULL));
-  REFUSE(tegula_array, TEGULA_INVALID_ARGUMENT, tegula_array_create(context, i4, NULL, NULL, &out, &error), tegula_array_create(context, i4, NULL, NULL, &out, NULL));
+  REFUSE(tegula_array, TEGULA_INVALID_ARGUMENT, tegula_array_create(NULL, i4, tiling, NULL, &out, &error),
+         tegula_array_create(NULL, i4, tiling, NULL, &out, NULL));
+  REFUSE(tegula_array, TEGULA_INVALID_ARGUMENT, tegula_array_create(context, i4, NULL, NULL, &out, &error),
+         tegula_array_create(context, i4, NULL, NULL, &out, NULL));
   REFUSE(tegula_array, TEGULA_INVALID_ARGUMENT, tegula_array_create(context, nonsense, tiling, NULL, &out, &error),
          tegula_array_create(context, nonsense, tiling, NULL, &out, NULL));
   assert_refused(tegula_array_create(context, i4, tiling, NULL, NULL, &error), TEGULA_INVALID_ARGUMENT);
   tegula_array_options o;
   tegula_array_options_init(&o);
   o.flags = 2;
-  REFUSE(tegula_array, TEGULA_INVALID_ARGUMENT, tegula_array_create(context, i4, tiling, &o, &out, &error), tegula_array_create(context, i4, tiling, &o, &out, NULL));
+  REFUSE(tegula_array, TEGULA_INVALID_ARGUMENT, tegula_array_create(context, i4, tiling, &o, &out, &error),
+         tegula_array_create(context, i4, tiling, &o, &out, NULL));
   tegula_array_options_init(&o);
   o.reserved = 1;
-  REFUSE(tegula_array, TEGULA_INVALID_ARGUMENT, tegula_array_create(context, i4, tiling, &o, &out, &error), tegula_array_create(context, i4, tiling, &o, &out, NULL));
+  REFUSE(tegula_array, TEGULA_INVALID_ARGUMENT, tegula_array_create(context, i4, tiling, &o, &out, &error),
+         tegula_array_create(context, i4, tiling, &o, &out, NULL));
   tegula_array_options_init(&o);
   o.device_type = 2;
-  REFUSE(tegula_array, TEGULA_UNSUPPORTED, tegula_array_create(context, i4, tiling, &o, &out, &error), tegula_array_create(context, i4, tiling, &o, &out, NULL));
+  REFUSE(tegula_array, TEGULA_UNSUPPORTED, tegula_array_create(context, i4, tiling, &o, &out, &error),
+         tegula_array_create(context, i4, tiling, &o, &out, NULL));
   tegula_tiling *for_two;
   assert_ok(tegula_tiling_even((int64_t[]){6, 4}, 2, 0, 2, 2, &for_two, &error)); /* two ranks, but this context is one */
-  REFUSE(tegula_array, TEGULA_MISMATCH, tegula_array_create(context, i4, for_two, NULL, &out, &error), tegula_array_create(context, i4, for_two, NULL, &out, NULL));
+  REFUSE(tegula_array, TEGULA_MISMATCH, tegula_array_create(context, i4, for_two, NULL, &out, &error),
+         tegula_array_create(context, i4, for_two, NULL, &out, NULL));
   tegula_tiling_destroy(for_two);
   REFUSE(tegula_array, TEGULA_INVALID_ARGUMENT, tegula_array_wrap(context, i4, tiling, NULL, 2, NULL, NULL, &out, &error),
          tegula_array_wrap(context, i4, tiling, NULL, 2, NULL, NULL, &out, NULL));
   REFUSE(tegula_array, TEGULA_INVALID_ARGUMENT, tegula_array_wrap(context, i4, tiling, views, -1, NULL, NULL, &out, &error),
          tegula_array_wrap(context, i4, tiling, views, -1, NULL, NULL, &out, NULL));
-  REFUSE(tegula_array, TEGULA_MISMATCH, tegula_array_wrap(context, i4, tiling, views, 1, release_nothing, &released, &out, &error),
+  REFUSE(tegula_array, TEGULA_MISMATCH,
+         tegula_array_wrap(context, i4, tiling, views, 1, release_nothing, &released, &out, &error),
          tegula_array_wrap(context, i4, tiling, views, 1, release_nothing, &released, &out, NULL));
   assert_int_equal(released, 0); /* a call that fails takes nothing over */
   memset(&view, 0x5A, sizeof view);
@@ -245,7 +257,8 @@ static void memory_that_cannot_be_loaded_into(void **state) {
   int32_t memory[SHARD_ROWS * SHARD_COLUMNS];
   tegula_tiling *one = tiling_make(SHARD_ROWS, SHARD_COLUMNS, 1);
   for (int i = 0; i < 2; i++) {
-    tegula_view view = {.data = memory, .dtype = dtype_of("<i4"), .box = {.ndim = 2, .hi = {SHARD_ROWS, SHARD_COLUMNS}}, .stride_bytes = {16, 4}};
+    tegula_view view = {
+        .data = memory, .dtype = dtype_of("<i4"), .box = {.ndim = 2, .hi = {SHARD_ROWS, SHARD_COLUMNS}}, .stride_bytes = {16, 4}};
     if (i == 0) view.flags = TEGULA_VIEW_READ_ONLY;
     if (i == 1) view.stride_bytes[0] = 0;
     tegula_array *wrapped;

@@ -63,7 +63,8 @@ static void a_box_is_read_into_any_memory(void **state) {
   tegula_context *context = context_make(2);
   tegula_dataset *dataset = dataset_open(context, where.path);
   int32_t memory[4 * 2]; /* rows 1 to 4 and columns 1 and 2, rows backwards, columns apart */
-  tegula_view view = {.data = memory + 3, .dtype = dtype_of(">i4"), .box = {.ndim = 2, .lo = {1, 1}, .hi = {5, 3}}, .stride_bytes = {-4, 16}};
+  tegula_view view = {
+      .data = memory + 3, .dtype = dtype_of(">i4"), .box = {.ndim = 2, .lo = {1, 1}, .hi = {5, 3}}, .stride_bytes = {-4, 16}};
   assert_ok(tegula_dataset_read(dataset, &view, NULL, &error));
   for (int row = 1; row < 5; row++)
     for (int column = 1; column < 3; column++)
@@ -228,7 +229,8 @@ static void wrapped_memory_in_another_order_is_no_block(void **state) {
   static int32_t memory[100];
   static const int64_t strides[][2] = {{16, 4}, {4, 24}, {-16, 4}, {32, 4}};
   for (int i = 0; i < 4; i++) {
-    tegula_view view = {.data = memory + 50, .dtype = dtype_of("<i4"), .box = {.ndim = 2, .hi = {SHARD_ROWS, SHARD_COLUMNS}}}, block;
+    tegula_view view = {.data = memory + 50, .dtype = dtype_of("<i4"), .box = {.ndim = 2, .hi = {SHARD_ROWS, SHARD_COLUMNS}}},
+                block;
     view.stride_bytes[0] = strides[i][0];
     view.stride_bytes[1] = strides[i][1];
     tegula_array *array;
@@ -254,7 +256,8 @@ static void things_may_be_destroyed_in_any_order(void **state) {
     tegula_dataset *dataset = dataset_open(context, where.path);
     tegula_tiling *tiling = tiling_make(SHARD_ROWS, SHARD_COLUMNS, 1);
     int32_t memory[SHARD_ROWS * SHARD_COLUMNS];
-    tegula_view view = {.data = memory, .dtype = dtype_of("<i4"), .box = {.ndim = 2, .hi = {SHARD_ROWS, SHARD_COLUMNS}}, .stride_bytes = {16, 4}};
+    tegula_view view = {
+        .data = memory, .dtype = dtype_of("<i4"), .box = {.ndim = 2, .hi = {SHARD_ROWS, SHARD_COLUMNS}}, .stride_bytes = {16, 4}};
     tegula_array *array;
     assert_ok(tegula_array_wrap(context, view.dtype, tiling, &view, 1, count_release, &released, &array, &error));
     bool has_dataset = true, has_array = true;
@@ -339,7 +342,8 @@ static void many_threads_use_one_context_at_once(void **state) {
   pthread_t threads[USERS];
   user users[USERS];
   for (int i = 0; i < USERS; i++) {
-    users[i] = (user){.context = context, .dataset = dataset, .path = where.path, .hash = hash, .target = name_in(&out, "%d.npy", i)};
+    users[i] =
+        (user){.context = context, .dataset = dataset, .path = where.path, .hash = hash, .target = name_in(&out, "%d.npy", i)};
     assert_int_equal(pthread_create(&threads[i], NULL, use, &users[i]), 0);
   }
   for (int i = 0; i < USERS; i++) {

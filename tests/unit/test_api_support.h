@@ -2,7 +2,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Only the public header is used. The shards hold 0, 1, 2, ... as '<i4' rows of 4: shard i has i + 1 rows, so three have 6 rows. */
+ * Only the public header is used. The shards hold 0, 1, 2, ... as '<i4' rows of 4: shard i has i + 1 rows, so three have 6 rows.
+ */
 #ifndef TEGULA_TEST_API_SUPPORT_H
 #define TEGULA_TEST_API_SUPPORT_H
 
@@ -15,7 +16,8 @@ static inline void npy_write(const char *path, int rows, int columns, int32_t fi
   char header[128];
   memset(header, ' ', sizeof header);
   memcpy(header, "\x93NUMPY\x01\x00\x76\x00", 10); /* 118 = 128 - 10 bytes of text */
-  int used = snprintf(header + 10, sizeof header - 10, "{'descr': '<i4', 'fortran_order': False, 'shape': (%d, %d), }", rows, columns);
+  int used =
+      snprintf(header + 10, sizeof header - 10, "{'descr': '<i4', 'fortran_order': False, 'shape': (%d, %d), }", rows, columns);
   header[10 + used] = ' ';
   header[127] = '\n';
   FILE *stream = fopen(path, "wb");
@@ -80,7 +82,8 @@ static inline void expect_counting(const tegula_array *array) {
     for (int64_t i = view.box.lo[0]; i < view.box.hi[0]; i++)
       for (int64_t k = view.box.lo[1]; k < view.box.hi[1]; k++) {
         int32_t value;
-        memcpy(&value, (char *)view.data + (i - view.box.lo[0]) * view.stride_bytes[0] + (k - view.box.lo[1]) * view.stride_bytes[1], 4);
+        memcpy(&value,
+               (char *)view.data + (i - view.box.lo[0]) * view.stride_bytes[0] + (k - view.box.lo[1]) * view.stride_bytes[1], 4);
         assert_int_equal(value, i * SHARD_COLUMNS + k);
       }
   }

@@ -75,7 +75,8 @@ static void tiles_that_form_no_box_lie_apart(void **state) {
   tegula_error error;
   tegula__array array;
   tegula_tiling *tiling;
-  const tegula_box boxes[] = {{.ndim = 1, .lo = {0}, .hi = {2}}, {.ndim = 1, .lo = {2}, .hi = {4}}, {.ndim = 1, .lo = {4}, .hi = {6}}};
+  const tegula_box boxes[] = {
+      {.ndim = 1, .lo = {0}, .hi = {2}}, {.ndim = 1, .lo = {2}, .hi = {4}}, {.ndim = 1, .lo = {4}, .hi = {6}}};
   assert_ok(tegula__tiling_custom((int64_t[]){6}, 1, boxes, (int32_t[]){0, 1, 0}, 3, 2, &tiling, &error));
   assert_ok(tegula__array_reserve(dtype_of("|u1"), tiling, 0, false, &array, &error));
   assert_false(array.together);
@@ -107,7 +108,8 @@ static void what_cannot_be_had_is_said_before(void **state) {
   tegula_error error;
   tegula__array array;
   tegula_tiling *tiling = grid((int64_t[]){(int64_t)1 << 60}, (int64_t[]){(int64_t)1 << 60}, 1, 1);
-  assert_refused(tegula__array_reserve(dtype_of("<f8"), tiling, 0, false, &array, &error), TEGULA_LIMIT_EXCEEDED); /* 2^63 bytes */
+  assert_refused(tegula__array_reserve(dtype_of("<f8"), tiling, 0, false, &array, &error),
+                 TEGULA_LIMIT_EXCEEDED); /* 2^63 bytes */
   assert_refused(tegula__array_reserve(dtype_of("|u1"), tiling, 0, false, &array, &error), TEGULA_OUT_OF_MEMORY);
   tegula__tiling_release(tiling);
 }

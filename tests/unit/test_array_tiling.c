@@ -98,7 +98,8 @@ static void tiles_are_dealt_to_ranks(void **state) {
   static const struct {
     int64_t tiles;
     int32_t ranks, owners[5];
-  } cases[] = {{5, 2, {0, 0, 0, 1, 1}}, {4, 4, {0, 1, 2, 3}}, {2, 3, {0, 1}}, {3, 2, {0, 0, 1}}, {1, 4, {0}}, {5, 3, {0, 0, 1, 1, 2}}};
+  } cases[] = {{5, 2, {0, 0, 0, 1, 1}}, {4, 4, {0, 1, 2, 3}}, {2, 3, {0, 1}},
+               {3, 2, {0, 0, 1}},       {1, 4, {0}},          {5, 3, {0, 0, 1, 1, 2}}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     tegula_tiling *tiling = even(cases[i].tiles, cases[i].tiles, cases[i].ranks);
     for (int64_t k = 0; k < cases[i].tiles; k++) assert_int_equal(tegula__tiling_owner(tiling, k), cases[i].owners[k]);
@@ -176,7 +177,8 @@ static void any_disjoint_cover_will_do(void **state) {
   tegula_error error;
   tegula_tiling *tiling;
   /* a pinwheel: no cut goes through; and an empty box, which harms nobody */
-  const tegula_box boxes[] = {box2(0, 1, 0, 4), box2(0, 3, 4, 6), box2(3, 4, 2, 6), box2(1, 4, 0, 2), box2(1, 3, 2, 4), box2(2, 2, 0, 6)};
+  const tegula_box boxes[] = {box2(0, 1, 0, 4), box2(0, 3, 4, 6), box2(3, 4, 2, 6),
+                              box2(1, 4, 0, 2), box2(1, 3, 2, 4), box2(2, 2, 0, 6)};
   assert_ok(tegula__tiling_custom(custom_shape, 2, boxes, (int32_t[]){1, 0, 1, 0, 1, 0}, 6, 2, &tiling, &error));
   for (int64_t i = 0; i < 6; i++) {
     int64_t lo[2], hi[2];

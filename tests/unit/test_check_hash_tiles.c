@@ -17,8 +17,8 @@ typedef struct spread {
 } spread;
 
 /* One tile of the dense array, copied element by element to memory of its own with random strides. */
-static void add_tile(spread *s, uint64_t *seed, tegula_dtype dtype, const int64_t *shape, int32_t ndim, const int64_t *lo, const int64_t *hi,
-                     const char *dense) {
+static void add_tile(spread *s, uint64_t *seed, tegula_dtype dtype, const int64_t *shape, int32_t ndim, const int64_t *lo,
+                     const int64_t *hi, const char *dense) {
   int64_t i = s->count++, bytes = dtype.item_size, start = 0, dense_strides[AXES], index[AXES];
   int64_t *strides = s->vectors[i][2];
   tegula__dense_strides(shape, ndim, dtype.item_size, 'C', dense_strides);
@@ -55,8 +55,8 @@ static void add_tile(spread *s, uint64_t *seed, tegula_dtype dtype, const int64_
   }
 }
 
-static void cut(spread *s, uint64_t *seed, tegula_dtype dtype, const int64_t *shape, int32_t ndim, const int64_t *lo, const int64_t *hi,
-                const char *dense, int depth) {
+static void cut(spread *s, uint64_t *seed, tegula_dtype dtype, const int64_t *shape, int32_t ndim, const int64_t *lo,
+                const int64_t *hi, const char *dense, int depth) {
   int32_t axis = ndim > 0 ? (int32_t)random_between(seed, 0, ndim - 1) : -1;
   if (depth == 0 || axis < 0 || hi[axis] - lo[axis] < 2) {
     add_tile(s, seed, dtype, shape, ndim, lo, hi, dense);
@@ -69,7 +69,8 @@ static void cut(spread *s, uint64_t *seed, tegula_dtype dtype, const int64_t *sh
   cut(s, seed, dtype, shape, ndim, other, hi, dense, depth - 1);
 }
 
-static void compare(tegula__pool *pool, const tegula__kernels *kernels, uint64_t *seed, const char *name, const int64_t *shape, int32_t ndim) {
+static void compare(tegula__pool *pool, const tegula__kernels *kernels, uint64_t *seed, const char *name, const int64_t *shape,
+                    int32_t ndim) {
   tegula_error error;
   tegula_dtype dtype = dtype_of(name);
   int64_t bytes, zero[AXES] = {0};
@@ -97,8 +98,9 @@ static void tilings_and_strides_do_not_matter(void **state) {
   static const struct {
     const char *dtype;
     int64_t shape[AXES];
-  } cases[] = {{"<f4", {10, 7, 3}},    {"<f4", {40, 50, 30}},  {"|b1", {100, 90, 40}}, {"<c16", {20, 30, 20}}, {"|V7", {40, 30, 30}},
-               {"<U5", {20, 20, 20}},  {"|V70000", {2, 3, 2}}, {"<i2", {1, 1, 1}},     {"<M8[s]", {3, 5000, 4}}, {"<U20000", {2, 2, 1}}};
+  } cases[] = {{"<f4", {10, 7, 3}},      {"<f4", {40, 50, 30}}, {"|b1", {100, 90, 40}}, {"<c16", {20, 30, 20}},
+               {"|V7", {40, 30, 30}},    {"<U5", {20, 20, 20}}, {"|V70000", {2, 3, 2}}, {"<i2", {1, 1, 1}},
+               {"<M8[s]", {3, 5000, 4}}, {"<U20000", {2, 2, 1}}};
   uint64_t seed = 13;
   for (int32_t threads = 1; threads <= 3; threads += 2) {
     tegula_error error;
@@ -120,7 +122,8 @@ static void each_element_matters(void **state) {
   int32_t values[2][6] = {{0, 1, 2, 3, 4, 5}, {6, 7, 8, 9, 10, 11}};
   const int64_t shape[2] = {2, 6}, lo[2][2] = {{0, 0}, {1, 0}}, hi[2][2] = {{1, 6}, {2, 6}}, strides[2] = {24, 4};
   tegula__tile tiles[2];
-  for (int i = 0; i < 2; i++) tiles[i] = (tegula__tile){.lo = lo[i], .hi = hi[i], .strides = strides, .data = (char *)values[i], .order = '<'};
+  for (int i = 0; i < 2; i++)
+    tiles[i] = (tegula__tile){.lo = lo[i], .hi = hi[i], .strides = strides, .data = (char *)values[i], .order = '<'};
   tegula__targets targets;
   assert_ok(tegula__targets_create(2, tiles, 2, &targets, &error));
   tegula__hash128 first = {0};

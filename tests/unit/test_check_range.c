@@ -55,7 +55,8 @@ static void check_range(const int64_t *shape, int32_t ndim, int64_t first, int64
 
 static void every_range_of_small_shapes_is_covered_in_order(void **state) {
   (void)state;
-  static const int64_t shapes[][4] = {{13, 1, 1, 1}, {3, 4, 1, 1}, {1, 5, 2, 1}, {3, 2, 4, 1}, {2, 3, 2, 2}, {1, 1, 1, 1}, {2, 1, 3, 1}};
+  static const int64_t shapes[][4] = {{13, 1, 1, 1}, {3, 4, 1, 1}, {1, 5, 2, 1}, {3, 2, 4, 1},
+                                      {2, 3, 2, 2},  {1, 1, 1, 1}, {2, 1, 3, 1}};
   for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
     for (int32_t ndim = 1; ndim <= 4; ndim++) {
       int64_t elements = 1;

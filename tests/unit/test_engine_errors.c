@@ -80,8 +80,8 @@ static void describe(shards *s, tegula__io_counts *counts) {
   }
 }
 
-static tegula_status run(shards *s, tegula_progress_fn progress, void *state, tegula_statistics *statistics, tegula__io_counts *counts,
-                         tegula_error *error) {
+static tegula_status run(shards *s, tegula_progress_fn progress, void *state, tegula_statistics *statistics,
+                         tegula__io_counts *counts, tegula_error *error) {
   tegula__move move = {.manifest = &s->manifest,
                        .files = s->set,
                        .tiles = &s->tile,

@@ -2,8 +2,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Random cases (test_engine_support.h) over temporary files. Files and memory are compared whole, so a byte in a gap that changes is
- * seen, and a read that goes beyond a tile's memory is seen by AddressSanitizer. */
+ * Random cases (test_engine_support.h) over temporary files. Files and memory are compared whole, so a byte in a gap that changes
+ * is seen, and a read that goes beyond a tile's memory is seen by AddressSanitizer. */
 #include "test_engine_support.h"
 
 /* ---- the plain loop ---- */
@@ -34,7 +34,8 @@ static int64_t move_plainly(const move_case *c, unsigned char *const *files, uns
     int64_t tile = tile_of(c, index);
     if (tile < 0) continue;
     const tegula__part *part = &c->manifest.parts[part_of(c, index)];
-    unsigned char *in_file = files[part->file] + place_in_file(c, part, index), *in_memory = memory[tile] + place_in_memory(c, tile, index);
+    unsigned char *in_file = files[part->file] + place_in_file(c, part, index),
+                  *in_memory = memory[tile] + place_in_memory(c, tile, index);
     bool swap = c->tiles[tile].order != part->order;
     copy_item(writing ? in_file : in_memory, writing ? in_memory : in_file, size, group, swap);
     bytes += (int64_t)size;
@@ -228,7 +229,12 @@ static tegula_statistics wide_run(wide *w, int64_t tiles, tegula__io_counts *cou
   tegula_statistics statistics;
   tegula_statistics_init(&statistics);
   assert_ok(tegula__file_set_create(w->b.handles, w->manifest.files, 1, false, &set, &error));
-  tegula__move move = {.manifest = &w->manifest, .files = set, .tiles = w->tiles, .tile_count = tiles, .statistics = &statistics, .counts = counts};
+  tegula__move move = {.manifest = &w->manifest,
+                       .files = set,
+                       .tiles = w->tiles,
+                       .tile_count = tiles,
+                       .statistics = &statistics,
+                       .counts = counts};
   assert_ok(tegula__engine_run(&w->b.engine, &move, &error));
   tegula__file_set_destroy(set);
   return statistics;

@@ -2,9 +2,10 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Layouts: C, F and other orders of axes, with gaps between items, rows or planes, some too wide to be read over. Tiles: even, grid,
- * boxes of a random cut; some left out, some empty; their memory in any order of axes, with gaps and negative strides, of either byte
- * order. The loops here go element by element and know nothing of steps or requests: they are what the library is compared with. */
+ * Layouts: C, F and other orders of axes, with gaps between items, rows or planes, some too wide to be read over. Tiles: even,
+ * grid, boxes of a random cut; some left out, some empty; their memory in any order of axes, with gaps and negative strides, of
+ * either byte order. The loops here go element by element and know nothing of steps or requests: they are what the library is
+ * compared with. */
 #ifndef TEGULA_TEST_ENGINE_SUPPORT_H
 #define TEGULA_TEST_ENGINE_SUPPORT_H
 
@@ -44,8 +45,10 @@ static inline bool box_holds(int32_t ndim, const int64_t *lo, const int64_t *hi,
   return true;
 }
 
-/* Strides of a box whose axes nest in a random order (or C, or F), with random gaps; returns the bytes from first to behind last. */
-static inline int64_t random_strides(uint64_t *seed, int32_t ndim, const int64_t *extents, int64_t item, bool wide, int64_t *strides) {
+/* Strides of a box whose axes nest in a random order (or C, or F), with random gaps; returns the bytes from first to behind last.
+ */
+static inline int64_t random_strides(uint64_t *seed, int32_t ndim, const int64_t *extents, int64_t item, bool wide,
+                                     int64_t *strides) {
   int32_t axes[MOST_AXES];
   int64_t kind = random_between(seed, 0, 3), bytes = item;
   for (int32_t k = 0; k < ndim; k++) axes[k] = kind == 1 ? k : ndim - 1 - k; /* from the fastest on: 1 is F, others C */
@@ -125,7 +128,8 @@ static inline void add_tile(move_case *c, const int64_t *lo, const int64_t *hi) 
 
 static inline void cut_grid(uint64_t *seed, move_case *c) {
   int64_t tile[MOST_AXES], index[MOST_AXES] = {0}, counts[MOST_AXES], zero[MOST_AXES] = {0}, lo[MOST_AXES], hi[MOST_AXES];
-  int32_t ndim = c->manifest.ndim, even = random_between(seed, 0, 1) && ndim > 0 ? (int32_t)random_between(seed, 0, ndim - 1) : -1;
+  int32_t ndim = c->manifest.ndim,
+          even = random_between(seed, 0, 1) && ndim > 0 ? (int32_t)random_between(seed, 0, ndim - 1) : -1;
   for (int32_t k = 0; k < ndim; k++) {
     int64_t length = tegula__max(1, c->manifest.shape[k]);
     tile[k] = even >= 0 && k != even ? length : random_between(seed, tegula__max(1, length / 3), length);

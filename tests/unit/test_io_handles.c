@@ -446,7 +446,8 @@ static void many_threads_get_the_right_files(void **state) {
   int before = open_descriptors();
   for (int i = 0; i < 4; i++) visitors[i] = (visitor){.c = &c, .seed = (uint64_t)i};
   for (int i = 0; i < 4; i++) assert_int_equal(pthread_create(&threads[i], NULL, visit, &visitors[i]), 0);
-  for (int i = 0; i < 100; i++) assert_true(open_descriptors() - before <= 5 + 4 + 4); /* evicted ones are closed a moment later */
+  for (int i = 0; i < 100; i++)
+    assert_true(open_descriptors() - before <= 5 + 4 + 4); /* evicted ones are closed a moment later */
   for (int i = 0; i < 4; i++) {
     assert_int_equal(pthread_join(threads[i], NULL), 0);
     assert_int_equal(visitors[i].wrong, 0);

@@ -77,7 +77,8 @@ static ssize_t move_vectors(int fd, const struct iovec *vectors, int count, off_
   total = cut(total);
   for (int i = 0; i < count && total > 0; i++) {
     size_t size = vectors[i].iov_len < total ? vectors[i].iov_len : total;
-    ssize_t n = writing ? __real_pwrite(fd, vectors[i].iov_base, size, offset + done) : __real_pread(fd, vectors[i].iov_base, size, offset + done);
+    ssize_t n = writing ? __real_pwrite(fd, vectors[i].iov_base, size, offset + done)
+                        : __real_pread(fd, vectors[i].iov_base, size, offset + done);
     if (n < 0) return n;
     done += n;
     total -= (size_t)n;
@@ -310,7 +311,8 @@ static void a_write_that_takes_no_bytes_does_not_spin(void **state) {
   close(fd);
 }
 
-/* Linux moves at most 0x7ffff000 bytes in a call; one call here never asks for more than 2^30. Memory is mapped but never touched. */
+/* Linux moves at most 0x7ffff000 bytes in a call; one call here never asks for more than 2^30. Memory is mapped but never
+ * touched. */
 static void large_transfers_are_made_of_several_calls(void **state) {
   (void)state;
   tegula_error error;

@@ -148,7 +148,8 @@ static void rows_are_found_in_any_table(void **state) {
   uint64_t seed = 1;
   for (int round = 0; round < 300; round++) {
     int64_t parts = random_between(&seed, 1, 12), borders[13] = {0};
-    for (int64_t i = 0; i < parts; i++) borders[i + 1] = borders[i] + tegula__max(0, random_between(&seed, -2, 4)); /* many empty */
+    for (int64_t i = 0; i < parts; i++)
+      borders[i + 1] = borders[i] + tegula__max(0, random_between(&seed, -2, 4)); /* many empty */
     tegula__manifest m = make_manifest("|u1", 1, &borders[parts], 1000);
     for (int64_t i = 0; i < parts; i++) add(&m, borders[i], &borders[i], &borders[i + 1], (int64_t[]){1});
     tegula_error error;

@@ -2,7 +2,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Brute force: every element of small random arrays is looked up in all steps. Items of up to 300 KB make steps be cut without data. */
+ * Brute force: every element of small random arrays is looked up in all steps. Items of up to 300 KB make steps be cut without
+ * data. */
 #include "test_engine_support.h"
 
 static const int64_t LARGEST = (int64_t)4 << 20, SMALLEST = (int64_t)256 << 10; /* bytes of a direct step, docs/design.md */
@@ -18,7 +19,8 @@ static int64_t bytes_of_requests(const move_case *c, const tegula__step *step) {
   return span;
 }
 
-/* Each element: in one step of its own part if a tile wants it, in at most one otherwise. Returns the number of wanted elements. */
+/* Each element: in one step of its own part if a tile wants it, in at most one otherwise. Returns the number of wanted elements.
+ */
 static int64_t check_cover(const move_case *c, const tegula__plan *plan) {
   int32_t ndim = c->manifest.ndim;
   int64_t index[MOST_AXES] = {0}, zero[MOST_AXES] = {0}, wanted = 0;
@@ -117,8 +119,8 @@ typedef struct rows_case {
   tegula__plan plan;
 } rows_case;
 
-static void plan_rows(rows_case *c, const int64_t *rows, int64_t parts, int64_t columns, const char *dtype, char order, const tegula__tile *tiles,
-                      int64_t tile_count, const tegula__plan_limits *limits) {
+static void plan_rows(rows_case *c, const int64_t *rows, int64_t parts, int64_t columns, const char *dtype, char order,
+                      const tegula__tile *tiles, int64_t tile_count, const tegula__plan_limits *limits) {
   tegula_error error;
   tegula__manifest_init(&c->manifest);
   c->manifest.dtype = dtype_of(dtype);
@@ -169,7 +171,8 @@ static void work_is_even_however_uneven_the_files(void **state) {
 
 static void small_arrays_are_not_cut_to_crumbs(void **state) {
   (void)state;
-  const int64_t rows[1] = {1024}, lo[2] = {0, 0}, hi[2] = {1024, 256}, strides[2] = {1024, 4}; /* 1 MiB on 64 workers: 4 x 256 KiB */
+  const int64_t rows[1] = {1024}, lo[2] = {0, 0}, hi[2] = {1024, 256},
+                strides[2] = {1024, 4}; /* 1 MiB on 64 workers: 4 x 256 KiB */
   const tegula__tile tile = {.lo = lo, .hi = hi, .strides = strides, .order = '<'};
   const tegula__plan_limits limits = {.threads = 64, .staging_slot = (int64_t)4 << 20};
   rows_case c;

@@ -1,6 +1,7 @@
 /* Publishing: under the final name there is the old, then at once the whole new; what is given up leaves no trace.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+/* link-options: -Wl,--wrap=fsync */
 #include "support.h"
 
 #include <errno.h>
@@ -11,9 +12,32 @@
 
 static folder where;
 
+/* ---- what is brought to the disk: the folders that were synced, by inode ---- */
+
+int __wrap_fsync(int fd);
+
+enum { MOST_SYNCS = 16 };
+static ino_t synced[MOST_SYNCS];
+static int sync_count;
+
+int __wrap_fsync(int fd) {
+  struct stat info;
+  if (fstat(fd, &info) == 0 && sync_count < MOST_SYNCS) synced[sync_count++] = info.st_ino;
+  return 0;
+}
+
+static bool was_synced(const char *path) {
+  struct stat info;
+  assert_int_equal(stat(path, &info), 0);
+  for (int i = 0; i < sync_count; i++)
+    if (synced[i] == info.st_ino) return true;
+  return false;
+}
+
 static int setup(void **state) {
   (void)state;
   where = folder_make();
+  sync_count = 0;
   return 0;
 }
 
@@ -174,6 +198,41 @@ static void overwriting_replaces_files_and_folders_of_files(void **state) {
   assert_int_equal(folder_count(where.path), 3);
 }
 
+/* Between begin and commit of an overwriting save the target comes, or goes: it is still what the caller wants to have there. */
+static void overwriting_does_not_mind_what_happens_meanwhile(void **state) {
+  (void)state;
+  tegula_error error;
+  for (int in_folder = 0; in_folder < 2; in_folder++)
+    for (int comes = 0; comes < 2; comes++) {
+      file_name target = name_in(&where, "x%d%d", in_folder, comes);
+      if (!comes) file_write(target.text, "old", 3);
+      tegula__publish p = begin(target.text, in_folder, true);
+      fill(&p, "mine");
+      if (comes)
+        file_write(target.text, "theirs", 6);
+      else
+        assert_int_equal(unlink(target.text), 0);
+      assert_ok(tegula__publish_commit(&p, false, &error));
+      expect_text(in_folder ? name_in(&where, "x1%d/shard_0", comes).text : target.text, "mine");
+    }
+  assert_int_equal(folder_count(where.path), 2 + 2 * 3);
+}
+
+static void durable_names_are_on_the_disk(void **state) {
+  (void)state;
+  tegula_error error;
+  for (int durable = 0; durable < 2; durable++) {
+    tegula__publish p = begin(name_in(&where, "a%d/b/x", durable).text, true, false);
+    fill(&p, "data");
+    sync_count = 0;
+    assert_ok(tegula__publish_commit(&p, durable, &error));
+    assert_int_equal(was_synced(name_in(&where, "a%d/b/x", durable).text), durable); /* the names of the files in it */
+    assert_int_equal(was_synced(name_in(&where, "a%d/b", durable).text), durable);   /* its own name */
+    assert_int_equal(was_synced(name_in(&where, "a%d", durable).text), durable);     /* and those of the folders made for it */
+    assert_int_equal(was_synced(where.path), durable);
+  }
+}
+
 static void abandoning_an_overwrite_keeps_the_old(void **state) {
   (void)state;
   file_name target = name_in(&where, "x");
@@ -250,7 +309,8 @@ static void names_without_a_file_are_refused(void **state) {
   assert_refused(tegula__publish_begin("", false, false, &p, &error), TEGULA_INVALID_ARGUMENT);
   assert_refused(tegula__publish_begin(name_in(&where, "x/").text, false, false, &p, &error), TEGULA_INVALID_ARGUMENT);
   file_write(name_in(&where, "f").text, "1", 1);
-  assert_int_not_equal(tegula__publish_begin(name_in(&where, "f/x").text, false, false, &p, &error), TEGULA_OK); /* a file on the way */
+  assert_int_not_equal(tegula__publish_begin(name_in(&where, "f/x").text, false, false, &p, &error),
+                       TEGULA_OK);                      /* a file on the way */
   p = begin(name_in(&where, "d///").text, true, false); /* a folder may be written with slashes */
   assert_ok(tegula__publish_commit(&p, false, &error));
   assert_true(path_exists(name_in(&where, "d").text));
@@ -374,6 +434,8 @@ int main(void) {
       IN_A_FOLDER(what_exists_is_kept),
       IN_A_FOLDER(what_comes_meanwhile_is_kept_too),
       IN_A_FOLDER(overwriting_replaces_files_and_folders_of_files),
+      IN_A_FOLDER(overwriting_does_not_mind_what_happens_meanwhile),
+      IN_A_FOLDER(durable_names_are_on_the_disk),
       IN_A_FOLDER(abandoning_an_overwrite_keeps_the_old),
       IN_A_FOLDER(folders_with_more_than_files_are_never_replaced),
       IN_A_FOLDER(a_link_stays_a_link),
