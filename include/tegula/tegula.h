@@ -347,7 +347,7 @@ TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_array_create(tegula_context *c
 
 typedef void (*tegula_release_fn)(void *state);
 /* An array over memory of the caller: `tiles` has one view per tile of this rank, in order; each view's box must be the tile's.
- * Borrows the memory until destroy, which calls release(state) when release is not NULL (also when this call fails: never). [C] */
+ * Borrows the memory until destroy, which calls release(state) unless release is NULL. On failure it is not called. [C] */
 TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_array_wrap(tegula_context *context, tegula_dtype dtype, const tegula_tiling *tiling,
                                                              const tegula_view *tiles, int64_t count, tegula_release_fn release,
                                                              void *state, tegula_array **out, tegula_error *err);
