@@ -12,7 +12,12 @@ static tegula_status collect_tiles(tegula_dtype dtype, const tegula_tiling *tili
   int64_t bytes;
   if (!tegula__shape_bytes(tiling->shape, tiling->ndim, dtype.item_size, &bytes))
     return tegula__fail(err, TEGULA_LIMIT_EXCEEDED, NULL, -1, "the array is larger than 2^63 bytes");
-  int64_t capacity = 0;
+  int64_t capacity = 0, share = tegula__ceil_div(tiling->count, tiling->ranks), granted = tegula__granted_memory();
+  if (share > granted / (int64_t)(sizeof *out->tiles + sizeof *out->numbers + 3 * sizeof *out->vectors * (size_t)tiling->ndim))
+    return tegula__hint(err,
+                        tegula__fail(err, TEGULA_OUT_OF_MEMORY, NULL, -1, "the list of %lld tiles does not fit into the %lld bytes that this process can get",
+                                     (long long)share, (long long)granted),
+                        "choose larger tiles");
   for (int64_t i = 0; i < tiling->count; i++) {
     if (tegula__tiling_owner(tiling, i) != rank) continue;
     if (!tegula__vector_reserve((void **)&out->numbers, &capacity, out->count + 1, sizeof *out->numbers))

@@ -97,28 +97,56 @@ int32_t tegula__tiling_owner(const tegula_tiling *tiling, int64_t index) {
 
 /* ---- custom boxes ---- */
 
-static int compare_first_row(const void *a, const void *b, void *state) {
-  const tegula_tiling *tiling = state;
+typedef struct sweep {
+  const tegula_tiling *tiling;
+  int32_t axis;
+} sweep;
+
+static const int64_t *box_of(const tegula_tiling *tiling, int64_t i) { return tiling->boxes + i * 2 * tiling->ndim; }
+
+static int compare_start(const void *a, const void *b, void *state) {
+  const sweep *s = state;
   int64_t i = *(const int64_t *)a, j = *(const int64_t *)b;
-  int64_t row_i = tiling->boxes[i * 2 * tiling->ndim], row_j = tiling->boxes[j * 2 * tiling->ndim];
-  return row_i < row_j ? -1 : row_i > row_j ? 1 : i < j ? -1 : i > j;
+  int64_t start_i = box_of(s->tiling, i)[s->axis], start_j = box_of(s->tiling, j)[s->axis];
+  return start_i < start_j ? -1 : start_i > start_j ? 1 : i < j ? -1 : i > j;
 }
 
-/* Sweeps along axis 0 with the boxes that are still open and compares each new one with those. */
+/* Sorts the boxes by their start along an axis and counts the different starts. */
+static int64_t sort_along(const tegula_tiling *tiling, int32_t axis, int64_t *order) {
+  sweep s = {tiling, axis};
+  for (int64_t i = 0; i < tiling->count; i++) order[i] = i;
+  qsort_r(order, (size_t)tiling->count, sizeof *order, compare_start, &s);
+  int64_t starts = 1;
+  for (int64_t i = 1; i < tiling->count; i++) starts += box_of(tiling, order[i])[axis] != box_of(tiling, order[i - 1])[axis];
+  return starts;
+}
+
+/* The axis with the most starts: along it the fewest boxes are open at once. `order` ends sorted along it. */
+static int32_t sweep_axis(const tegula_tiling *tiling, int64_t *order) {
+  int32_t best = 0;
+  int64_t most = 0;
+  for (int32_t k = 0; k < tiling->ndim; k++) {
+    int64_t starts = sort_along(tiling, k, order);
+    if (starts > most) best = k;
+    most = tegula__max(most, starts);
+  }
+  sort_along(tiling, best, order);
+  return best;
+}
+
+/* Sweeps with the boxes that are still open and compares each new one with those. */
 static tegula_status check_disjoint(const tegula_tiling *tiling, tegula_error *err) {
   int64_t *order = tegula__realloc_array(NULL, 2 * tiling->count, sizeof *order), *active = order + tiling->count, active_count = 0;
   if (order == NULL) return tegula__out_of_memory(err, 2 * tiling->count * (int64_t)sizeof *order);
-  for (int64_t i = 0; i < tiling->count; i++) order[i] = i;
-  qsort_r(order, (size_t)tiling->count, sizeof *order, compare_first_row, (void *)tiling);
   int64_t lo[TEGULA_MAX_DIMS], hi[TEGULA_MAX_DIMS];
-  int32_t ndim = tiling->ndim;
+  int32_t ndim = tiling->ndim, axis = sweep_axis(tiling, order);
   tegula_status status = TEGULA_OK;
   for (int64_t i = 0; i < tiling->count && status == TEGULA_OK; i++) {
-    const int64_t *box = tiling->boxes + order[i] * 2 * ndim;
+    const int64_t *box = box_of(tiling, order[i]);
     int64_t kept = 0;
     for (int64_t j = 0; j < active_count; j++) {
-      const int64_t *other = tiling->boxes + active[j] * 2 * ndim;
-      if (other[ndim] <= box[0]) continue; /* ended */
+      const int64_t *other = box_of(tiling, active[j]);
+      if (other[ndim + axis] <= box[axis]) continue; /* ended */
       active[kept++] = active[j];
       if (tegula__box_intersect(ndim, box, box + ndim, other, other + ndim, lo, hi))
         status = tegula__fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1, "tiles %lld and %lld overlap",
