@@ -1,0 +1,84 @@
+# Shared by the scripts beside it: where the tree is, and getting what a build needs.
+#
+# SPDX-License-Identifier: Apache-2.0
+#
+# Packages are installed with apt-get only when something is missing and only as root or with sudo that asks no password;
+# otherwise the packages are named and the script ends with status 1. Nothing outside build/ is written by anything else here.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root"
+jobs=$(nproc)
+
+say() { printf '%s\n' "== $*"; }
+fail() { printf '%s\n' "$(basename "$0"): $*" >&2; exit 1; }
+
+# True when the thing of that kind is there: command:NAME, library:NAME (pkg-config), header:NAME, python:MODULES
+have() {
+  local name=${1#*:}
+  case $1 in
+    command:*) command -v "$name" >/dev/null ;;
+    library:*) command -v pkg-config >/dev/null && pkg-config --exists "$name" ;;
+    header:*) command -v gcc >/dev/null && printf '#include <%s>\n' "$name" | gcc -E -x c - >/dev/null 2>&1 ;;
+    python:*) python3 -c "import $name" >/dev/null 2>&1 ;;
+  esac
+}
+
+# require KIND:NAME=PACKAGE ...: installs the packages of what is missing
+require() {
+  local item packages=()
+  for item in "$@"; do
+    have "${item%%=*}" || packages+=("${item#*=}")
+  done
+  [ ${#packages[@]} -eq 0 ] && return 0
+
+  local sudo=()
+  if ! command -v apt-get >/dev/null; then
+    fail "missing: ${packages[*]} (Debian's names); install them with this system's package manager and run again"
+  elif [ "$(id -u)" -ne 0 ]; then
+    if command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
+      sudo=(sudo -n)
+    else
+      fail "missing packages and no right to install them; run: sudo apt-get install ${packages[*]}"
+    fi
+  fi
+  say "installing ${packages[*]}"
+  "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq update
+  "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends "${packages[@]}" >/dev/null
+  for item in "$@"; do
+    have "${item%%=*}" || fail "${item%%=*} is still missing after installing ${item#*=}"
+  done
+}
+
+require_build() {
+  require command:gcc=gcc header:stdio.h=libc6-dev command:make=make command:cmake=cmake command:pkg-config=pkg-config \
+          library:libxxhash=libxxhash-dev library:jansson=libjansson-dev
+}
+
+# build_preset NAME [cmake options]: configures and builds; tests are built where the folder was ever told to
+build_preset() {
+  local preset=$1
+  shift
+  say "building ($preset)"
+  cmake --preset "$preset" "$@" >/dev/null && cmake --build --preset "$preset" -j "$jobs"
+}
+
+# What demo, build and bench share: the release build in build/, without tests unless it already has them
+build_release() {
+  local options=("$@")
+  [ -e build/CMakeCache.txt ] || options+=(-DTEGULA_BUILD_TESTS=OFF)
+  build_preset release "${options[@]}"
+}
+
+# make_venv FILE: build/venv with the pinned packages of a requirements file
+make_venv() {
+  local wanted=$1 stamp=build/venv/.installed
+  cmp -s "$wanted" "$stamp" && return 0
+  require command:python3=python3 python:ensurepip,venv=python3-venv
+  say "installing Python packages into build/venv"
+  rm -rf build/venv
+  python3 -m venv build/venv || fail "python3 -m venv failed; install python3-venv"
+  build/venv/bin/python -m pip install --quiet --disable-pip-version-check --only-binary :all: -r "$wanted" ||
+    fail "pip could not install the packages of $wanted (needs Python 3.11 or newer and a package index)"
+  cp "$wanted" "$stamp"
+}

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Installs a build into a temporary prefix, moves the prefix, and builds and runs examples/ against it in both documented ways.
+#
+# SPDX-License-Identifier: Apache-2.0
+#
+# usage: check_install.sh BUILD-FOLDER. The result of the examples is worked out by hand: a ramp's first row of 16 sums to 120.
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+build=$(cd "$1" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# quiet COMMAND...: shows what it printed only when it fails
+quiet() { "$@" >"$work/log" 2>&1 || { cat "$work/log"; echo "check_install: failed: $*" >&2; exit 1; }; }
+
+quiet cmake --install "$build" --prefix "$work/first"
+mv "$work/first" "$work/moved"
+prefix=$work/moved
+
+quiet cmake -S "$root/examples" -B "$work/examples" -DCMAKE_PREFIX_PATH="$prefix"
+quiet cmake --build "$work/examples"
+
+PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name tegula.pc)")
+export PKG_CONFIG_PATH
+flags=$(pkg-config --cflags --libs tegula)
+static_flags=$(pkg-config --cflags --libs --static tegula)
+library=$(pkg-config --variable=libdir tegula)
+# shellcheck disable=SC2086 # flags are words
+quiet cc "$root/examples/load.c" $flags "-Wl,-rpath,$library" -o "$work/load_pkg_config"
+# shellcheck disable=SC2086
+quiet cc "$root/examples/load.c" ${static_flags/-ltegula/-l:libtegula.a} -o "$work/load_pkg_config_static"
+cat >"$work/header.cc" <<'END'
+#include <tegula/tegula.h>
+int main() { return tegula_version()[0] == '0' ? 0 : 1; }
+END
+if command -v c++ >/dev/null; then
+  # shellcheck disable=SC2086
+  quiet c++ "$work/header.cc" $flags "-Wl,-rpath,$library" -o "$work/header" && quiet "$work/header"
+fi
+
+quiet "$prefix/bin/tegula" write "$work/shards" --shape 1000,16 --num-shards 5 --values ramp
+expected=$(printf 'shape 1000 16\nfirst row sums to 120')
+for program in "$work/examples/load" "$work/examples/load_static" "$work/load_pkg_config" "$work/load_pkg_config_static"; do
+  got=$("$program" "$work/shards")
+  [ "$got" = "$expected" ] || { echo "check_install: $(basename "$program") printed: $got" >&2; exit 1; }
+done
+echo "install: find_package and pkg-config, shared and static, from a moved prefix"

@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""Which folder may include which, and who may call the system for bytes: the tables of docs/design.md, enforced.
+
+SPDX-License-Identifier: Apache-2.0
+
+Prints FILE:LINE for every violation and exits 1 if there is one. Comments and texts in the sources are not looked at. A folder
+under src/ that the table does not name is a violation: the table grows on purpose, not by accident.
+"""
+import pathlib
+import re
+import sys
+
+# folder under src/ -> folders it may include besides itself
+LAYERS = {
+    "base": set(),
+    "manifest": {"base"},
+    "kernel": {"base"},
+    "memory": {"base"},
+    "comm": {"base"},
+    "io": {"base"},
+    "codec": {"base", "kernel"},
+    "format": {"base", "manifest", "codec"},
+    "discover": {"base", "io", "manifest", "format"},
+    "plan": {"base", "manifest"},
+    "engine": {"base", "manifest", "plan", "io", "codec", "kernel", "memory"},
+    "array": {"base", "memory"},
+    "publish": {"base", "io"},
+    "check": {"base", "manifest", "plan", "engine", "array", "kernel"},
+    "api": None,  # all of them
+}
+# these see the public header only
+OUTSIDE = ("cli", "examples", "bench", "tests/support")
+# library header -> where it may be included
+LIBRARIES = {
+    "jansson.h": ("src/base/", "cli/", "tests/"),
+    "xxhash.h": ("src/check/", "src/codec/", "tests/"),
+    "cmocka.h": ("tests/unit/",),
+}
+
+# calls that move file content
+BYTE_CALLS = """read pread pread64 preadv preadv2 readv write pwrite pwrite64 pwritev pwritev2 writev open open64 openat creat
+fopen fdopen fread fwrite fgets fputs getline mmap sendfile copy_file_range splice io_uring_setup io_uring_enter""".split()
+# calls that change names or wait for the disk
+NAME_CALLS = """rename renameat renameat2 unlink unlinkat remove mkdir mkdirat rmdir link linkat symlink
+fsync fdatasync syncfs""".split()
+# folder (or file) -> calls it may make; anything else from the two lists is a violation
+ALLOWED = {
+    "src/io/": set(BYTE_CALLS) | {"fsync", "fdatasync"},
+    "src/publish/": set(NAME_CALLS) | {"open", "openat"},  # open: folders, to sync them and to name files in them
+    "src/memory/": {"mmap"},  # anonymous memory
+    "src/base/granted.c": {"fopen", "fread"},  # /proc and /sys: what this process may use
+}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
+CALL = re.compile(r"(?<![\w.>])(?:%s)(?=\s*\()" % "|".join(BYTE_CALLS + NAME_CALLS))
+SKIP = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.S)
+
+
+def blank(text):
+    """Comments and texts become spaces; lines keep their numbers."""
+    return SKIP.sub(lambda found: re.sub(r"[^\n]", " ", found.group()), text)
+
+
+def without_comments(text):
+    return SKIP.sub(lambda found: found.group() if found.group()[0] in "\"'" else re.sub(r"[^\n]", " ", found.group()), text)
+
+
+def include_problem(name, folder, bracket, target):
+    """Why the file `name` in src/`folder` (None: outside src/) may not include `target`; None when it may."""
+    first, rest = target.split("/", 1) if "/" in target else (None, target)
+    allowed_at = LIBRARIES.get(target)
+    if allowed_at is not None:
+        return None if name.startswith(allowed_at) else f"{target} belongs to {', '.join(allowed_at)}"
+    if ".." in target.split("/"):
+        return "includes go through include/ and src/, never through .."
+    if first == "tegula" or (bracket == "<" and first not in LAYERS):
+        return None
+    if folder is None:
+        return f"{name.rsplit('/', 1)[0]} sees include/ only" if first in LAYERS else None
+    if first is None:
+        return 'write the folder: #include "folder/file.h"'
+    if first not in LAYERS:
+        return f"there is no layer {first}"
+    if first == folder:
+        return None
+    if rest.endswith("_priv.h"):
+        return f"{target} is private to src/{first}"
+    allowed = LAYERS[folder]
+    return None if allowed is None or first in allowed else f"src/{folder} may not include src/{first}"
+
+
+def line_of(text, position):
+    return text.count("\n", 0, position) + 1
+
+
+def check_file(name, text):
+    parts = name.split("/")
+    folder = parts[1] if parts[0] == "src" else None
+    if parts[0] == "src" and (len(parts) < 3 or folder not in LAYERS):
+        yield 1, f"src/{folder} is not in the table of layers (tools/check_layers.py, docs/design.md)"
+        return
+    code = without_comments(text)
+    for found in INCLUDE.finditer(code):
+        problem = include_problem(name, folder, found.group(1), found.group(2))
+        if problem:
+            yield line_of(code, found.start(1)), problem
+    if folder is None:
+        return
+    allowed = set().union(*(calls for prefix, calls in ALLOWED.items() if name.startswith(prefix)))
+    code = blank(text)
+    for found in CALL.finditer(code):
+        if found.group() not in allowed:
+            what = f"{found.group()}() is not for src/{folder}: bytes go through src/io, names through src/publish"
+            yield line_of(code, found.start()), what
+
+
+def self_test():
+    """The rules must be able to fail: each row is a file that breaks one, or keeps all."""
+    rows = [
+        ("src/base/a.c", '#include "io/io.h"\n', 1),
+        ("src/plan/a.c", '#include "base/base.h"\n#include "manifest/manifest.h"\n#include <stdio.h>\n', 0),
+        ("src/plan/a.c", '#include "engine/engine.h"\n', 1),
+        ("src/plan/a.c", '#include "plan/plan_priv.h"\n#include "manifest/manifest_priv.h"\n', 1),
+        ("src/nowhere/a.c", "", 1),
+        ("cli/a.c", '#include "options.h"\n#include <tegula/tegula.h>\n#include <jansson.h>\n', 0),
+        ("cli/a.c", '#include "base/base.h"\n', 1),
+        ("cli/a.c", '#include "../src/base/base.h"\n', 1),
+        ("src/plan/a.c", "#include <jansson.h>\n", 1),
+        ("src/plan/a.c", "int f(int fd) { return (int)read (fd, 0, 0); }\n", 1),
+        ("src/plan/a.c", "int f(int fd) { return tegula__io_read(fd) + x->read(fd) + x.read(fd); } /* read( */\n", 0),
+        ("src/engine/a.c", 'const char *a = "open(";\nvoid f(void) { fopen(a, a); }\n', 1),
+        ("src/io/a.c", "int f(void) { return pread(0, 0, 0, 0); }\n", 0),
+        ("src/io/a.c", "int f(void) { return unlink(a); }\n", 1),
+        ("src/publish/a.c", "int f(void) { return rename(a, b) + pwrite(0, 0, 0, 0); }\n", 1),
+        ("src/memory/a.c", "void *f(void) { return mmap(0, 0, 0, 0, 0, 0); }\n", 0),
+    ]
+    return [f"self-test: {name} {text!r} gives {got}, expected {want}" for name, text, want in rows
+            if (got := len(list(check_file(name, text)))) != want]
+
+
+def main():
+    root = pathlib.Path(__file__).resolve().parent.parent
+    problems = self_test()
+    files = [path for top in ("src",) + OUTSIDE for path in sorted((root / top).rglob("*.[ch]"))]
+    for path in files:
+        name = path.relative_to(root).as_posix()
+        problems += [f"{name}:{line}: {problem}" for line, problem in check_file(name, path.read_text())]
+    print("\n".join(problems) if problems else f"layers: {len(files)} files keep the rules")
+    return 1 if problems or not files else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

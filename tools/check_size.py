@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""A report of file and function sizes; fails only above the hard limits.
+
+SPDX-License-Identifier: Apache-2.0
+
+Aims: files 250 lines in the median and none over 700, functions 15 lines in the median, 95 % up to 60, none over 120. Hard
+limits: a file of 1,200 lines, a function of 200. A function begins at a line that is not indented and ends in "{" after ")",
+and ends at the next "}" in the first column (the layout used everywhere here).
+"""
+import pathlib
+import re
+import statistics
+import sys
+
+AIM_FILE, HARD_FILE, AIM_FUNCTION, HARD_FUNCTION = 700, 1200, 120, 200
+FOLDERS = ("src", "cli", "bench", "tests", "examples")
+START = re.compile(r"^(?:[A-Za-z_][^;={]*|\s+[^;={]*)\)\s*\{\s*$")
+NAME = re.compile(r"(\w+)\s*\(")
+
+
+def functions(lines):
+    """Yields (name, first line, number of lines). Declarations that span lines start at the first line that is not indented."""
+    head = start = None
+    for number, line in enumerate(lines, 1):
+        if start is None and line[:1].strip() and line[0] not in "#/*}":
+            head = number
+        if start is None and head is not None and START.match(line):
+            start = head
+        elif start is not None and line.startswith("}"):
+            yield NAME.search(" ".join(lines[start - 1:number])).group(1), start, number - start + 1
+            head = start = None
+
+
+def describe(what, sizes):
+    ordered = sorted(sizes)
+    high = ordered[min(len(ordered) - 1, int(0.95 * len(ordered)))]
+    print(f"{what}: {len(sizes)}, median {statistics.median(sizes):g} lines, 95 % up to {high}, longest {ordered[-1]}")
+
+
+def main():
+    root = pathlib.Path(__file__).resolve().parent.parent
+    files, found, hard = [], [], []
+    for path in sorted(path for folder in FOLDERS for path in (root / folder).rglob("*.[ch]")):
+        name = path.relative_to(root).as_posix()
+        lines = path.read_text().splitlines()
+        files.append((len(lines), name))
+        found += [(size, f"{name}:{line}: {function}") for function, line, size in functions(lines)]
+    for title, chosen in (("files", ("src/", "include/")), ("functions in src and cli", ("src/", "cli/"))):
+        sizes = [size for size, name in (files if title == "files" else found) if name.startswith(chosen)]
+        if sizes:
+            describe(title, sizes)
+    for size, name in sorted(found + files, reverse=True):
+        function = ": " in name
+        if size > (AIM_FUNCTION if function else AIM_FILE):
+            over = size > (HARD_FUNCTION if function else HARD_FILE)
+            hard += [name] if over else []
+            print(f"  {size:5} lines  {name}{'  OVER THE HARD LIMIT' if over else ''}")
+    return 1 if hard or not found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
