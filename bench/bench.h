@@ -1,0 +1,55 @@
+/* The benchmark program: tegula and the plain limit side by side in one process.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Uses the public header only. "The limit" is plain parallel pread of the same bytes into the same kind of memory with the same
+ * number of threads; it knows all names, sizes and offsets beforehand. Any failure ends the program: a benchmark has nothing to
+ * save. */
+#ifndef TEGULA_BENCH_BENCH_H
+#define TEGULA_BENCH_BENCH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <tegula/tegula.h>
+
+/* ---- common.c ---- */
+
+_Noreturn void die(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Ends the program with the error's message where status is not OK. */
+void must(tegula_status status, const tegula_error *error);
+void *must_allocate(size_t count, size_t size);
+/* Seconds of a clock that only goes forward. */
+double now(void);
+/* A number of a field of /proc/self/status in KiB, as bytes. */
+int64_t memory_status(const char *field);
+/* Reserves memory for `size` bytes on a 2 MiB boundary and asks for huge pages; nothing is touched. */
+void *fresh_memory(size_t size);
+void release_memory(void *memory, size_t size);
+
+/* ---- limit.c ---- */
+
+typedef struct limit_file {
+  char *path;
+  int64_t offset; /* of the data in the file */
+  int64_t size;   /* bytes of data */
+  int64_t target; /* where they go in memory */
+} limit_file;
+
+typedef struct limit_plan {
+  limit_file *files;
+  int64_t count;
+  int64_t bytes;
+  int32_t threads;
+} limit_plan;
+
+/* Takes the files of an open dataset. */
+limit_plan limit_plan_create(const tegula_dataset *dataset, int32_t threads);
+void limit_plan_free(limit_plan *plan);
+/* Opens every file, reads all bytes with all threads in blocks of 1 MiB, however uneven the files. The descriptors come back in
+ * `fds` (count entries), to be closed outside the clock. */
+void limit_read(const limit_plan *plan, unsigned char *memory, int *fds);
+/* Drops the files from the page cache and looks (mincore) whether they are gone: at most 1 % may be left. */
+void limit_make_cold(const limit_plan *plan);
+
+#endif

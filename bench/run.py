@@ -1,0 +1,233 @@
+"""Runs the benchmark rows, writes build/bench/NAME.json, prints the table of reached and wanted.
+
+SPDX-License-Identifier: Apache-2.0
+
+Method: 15 interleaved pairs (9 where a run takes over 2 s) in alternating order, one warm-up each, the ratio of the medians.
+Beside each ratio stands A/A, the limit (or peer) against itself measured in the same rounds; where that leaves 0.97 to 1.03 the
+comparison is repeated, at most three times in all, and every attempt is kept and printed. Exit status 0 whatever was reached:
+numbers depend on the machine; 1 when a row could not be measured.
+"""
+import argparse
+import json
+import os
+import pathlib
+import platform
+import statistics
+import subprocess
+import sys
+import time
+
+import make_data
+
+ATTEMPTS, LOW, HIGH = 3, 0.97, 1.03
+STAGING = 64 << 20  # the library's default budget
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+class Bench:
+    """Where things are, and how to run them."""
+
+    def __init__(self, build):
+        self.build = pathlib.Path(build).resolve()
+        self.tegula = str(self.build / "bin/tegula")
+        self.program = str(self.build / "bin/tegula_bench")
+        self.results = self.build / "bench"
+        self.results.mkdir(parents=True, exist_ok=True)
+        self.hashes = {}
+
+    def data(self, name):
+        return make_data.ensure(str(self.results / "data"), name)
+
+    def output(self, *command):
+        done = subprocess.run(command, check=False, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise RuntimeError(f"{' '.join(command[:4])}: status {done.returncode}: {done.stderr.strip()}")
+        return done.stdout
+
+    def once(self, folder):
+        return json.loads(self.output(self.program, "once", folder))
+
+
+def interleave(subject, peer):
+    """Times of subject, peer, a, b (both the peer) as tegula_bench takes them, for sides that are whole processes."""
+    slower = max(peer(), subject())
+    pairs = 9 if slower > 2 else 15
+    times = {"subject": [], "limit": [], "a": [], "b": []}
+    order = [("limit", peer), ("subject", subject), ("a", peer), ("b", peer)]
+    for index in range(pairs):
+        for name, run in order if index % 2 == 0 else [order[3], order[2], order[1], order[0]]:
+            times[name].append(run())
+    return times
+
+
+def ratios(times):
+    medians = {name: statistics.median(times[name]) for name in ("subject", "limit", "a", "b")}
+    return medians["subject"] / medians["limit"], medians["a"] / medians["b"], medians
+
+
+def repeated(measure):
+    """Attempts until A/A is inside the bounds, at most three."""
+    attempts = []
+    for _ in range(ATTEMPTS):
+        times = measure()
+        ratio, same, medians = ratios(times)
+        attempts.append({"ratio": ratio, "a_over_a": same, "medians": medians, "times": times})
+        if LOW <= same <= HIGH:
+            break
+    return attempts
+
+
+# ---- rows: each returns (attempts, lines about it) ----
+
+def against_limit(data, *options):
+    """Load against plain parallel pread, both in one process."""
+    def row(bench):
+        folder = bench.data(data)
+
+        def measure():
+            times = json.loads(bench.output(bench.program, "pairs", folder, *options))
+            bench.hashes[data] = times["hash"]
+            return times
+        attempts = repeated(measure)
+        if len(set(bench.hashes.values())) > 1:
+            raise RuntimeError(f"the data sets hold different arrays: {bench.hashes}")
+        return attempts, []
+    return row
+
+
+def against_numpy(data):
+    """A fresh process of each: `tegula load` and numpy's loop."""
+    def row(bench):
+        folder = bench.data(data)
+        if data == "uneven":
+            cuts = make_data.uneven_cuts(make_data.ROWS, make_data.SHARDS)
+            rows, lengths = make_data.ROWS, [high - low for low, high in zip(cuts, cuts[1:])]
+        else:
+            rows, lengths = 40_000, [4]
+        loop = [sys.executable, str(HERE / "numpy_loop.py"), folder, str(rows), "1024", *map(str, lengths)]
+
+        def numpy_run():
+            return float(bench.output(*loop))
+
+        def tegula_run():
+            return json.loads(bench.output(bench.tegula, "load", folder, "--json"))["seconds"]
+        return repeated(lambda: interleave(tegula_run, numpy_run)), []
+    return row
+
+
+def many_scale(bench):
+    """100,000 shards against 10,000, a fresh process each, open to close."""
+    few, many = bench.data("many_10000"), bench.data("many_100000")
+    return repeated(lambda: interleave(lambda: bench.once(many)["seconds"], lambda: bench.once(few)["seconds"])), []
+
+
+def info_process(bench):
+    """`tegula info` on a small folder against importing numpy: wall time of whole processes."""
+    folder = bench.data("small")
+
+    def wall(*command):
+        def run():
+            start = time.perf_counter()
+            bench.output(*command)
+            return time.perf_counter() - start
+        return run
+    return repeated(lambda: interleave(wall(bench.tegula, "info", folder), wall(sys.executable, "-c", "import numpy"))), []
+
+
+def count_row(key):
+    """Opens, stats or reads per file of one load: 400 shards, which fit in the handle cache, and 10,000, which do not."""
+    def row(bench):
+        counts, more = bench.once(bench.data("many_400")), bench.once(bench.data("many_10000"))
+        attempt = {"ratio": counts[key] / counts["files"], "counts": counts, "counts_10000": more}
+        return [attempt], [f"10,000 shards: {more[key] / more['files']:.3f} per file"]
+    return row
+
+
+def memory_row(bench):
+    """Growth of VmHWM over open, create and load, in units of array + staging budget."""
+    attempts = []
+    for data in ("uneven", "fortran"):
+        found = bench.once(bench.data(data))
+        attempts.append({"ratio": (found["peak_growth"] - STAGING) / found["bytes"], "data": data, "counts": found})
+    attempts.sort(key=lambda attempt: attempt["ratio"])
+    growth = ", ".join(f"{attempt['data']} {attempt['counts']['peak_growth'] / 2**20:.0f} MiB" for attempt in attempts)
+    return attempts[-1:], [f"growth: {growth}"]
+
+
+# name -> (what it says, wanted at most, row)
+ROWS = {
+    "uneven_fresh": ("32 uneven shards, 512 MiB, fresh memory / limit", 1.10, against_limit("uneven")),
+    "uneven_touched": ("32 uneven shards, touched memory / limit", 1.10, against_limit("uneven", "--memory", "touched")),
+    "uneven_cold": ("32 uneven shards, cold / limit", 1.10, against_limit("uneven", "--memory", "cold")),
+    "uneven_numpy": ("32 uneven shards, fresh process / numpy's loop", 0.60, against_numpy("uneven")),
+    "grid": ("4 x 4 grid, separate tiles / limit", 1.50, against_limit("uneven", "--grid", "4,4")),
+    "big_endian": ("big-endian shards / limit", 1.60, against_limit("big_endian")),
+    "fortran": ("Fortran-order shards / limit", 3.00, against_limit("fortran")),
+    "many_numpy": ("10,000 shards of 16 KiB / numpy's loop", 0.20, against_numpy("many_10000")),
+    "many_scale": ("100,000 shards / 10,000 shards", 11.0, many_scale),
+    "opens": ("opens per file, 400 shards", 1.0, count_row("opens")),
+    "stats": ("fstats per file, 400 shards", 1.0, count_row("stats")),
+    "reads": ("reads per file, 400 shards", 2.0, count_row("reads")),
+    "memory": ("(peak growth - 64 MiB staging) / array", 1.05, memory_row),
+    "info": ("tegula info process / python -c 'import numpy'", 0.20, info_process),
+}
+
+
+def describe_machine():
+    def first(path, start):
+        try:
+            with open(path, encoding="utf-8") as file:
+                return next((line.split(":", 1)[1].strip() for line in file if line.startswith(start)), None)
+        except OSError:
+            return None
+    return {"processors": len(os.sched_getaffinity(0)), "model": first("/proc/cpuinfo", "model name"),
+            "memory": first("/proc/meminfo", "MemTotal"), "kernel": platform.release(), "python": platform.python_version()}
+
+
+def print_attempts(name, text, target, attempts, notes):
+    for index, attempt in enumerate(attempts):
+        medians = attempt.get("medians")
+        seconds = f"{medians['subject']:10.4f} {medians['limit']:10.4f}" if medians else " " * 21
+        same = f"{attempt['a_over_a']:6.3f}" if medians else " " * 6
+        mark = "reached" if attempt["ratio"] <= target else "missed"
+        if medians and not LOW <= attempt["a_over_a"] <= HIGH:
+            mark += ", noisy"
+        head = f"{name:15} {text:48}" if index == 0 else f"{'':15} {'  again':48}"
+        print(f"{head} {seconds} {same} {attempt['ratio']:7.3f}  <= {target:5.2f}  {mark}", flush=True)
+    for note in notes:
+        print(f"{'':15} {note}", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="scripts/bench", description="Measures tegula against its limits.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"rows to run (default all): {', '.join(ROWS)}")
+    parser.add_argument("--build", default="build", help="build folder")
+    parser.add_argument("--list", action="store_true", help="say what the rows measure, and stop")
+    arguments = parser.parse_args()
+    unknown = [name for name in arguments.names if name not in ROWS]
+    if unknown:
+        parser.error(f"unknown row: {', '.join(unknown)}; there are {', '.join(ROWS)}")
+    if arguments.list:
+        for name, (text, target, _) in ROWS.items():
+            print(f"{name:15} {text:48} <= {target}")
+        return 0
+    bench, broken = Bench(arguments.build), 0
+    machine = describe_machine()
+    print(f"machine: {machine['processors']} processors ({machine['model']}), {machine['memory']}, Linux {machine['kernel']}")
+    print(f"{'row':15} {'what':48} {'tegula s':>10} {'limit s':>10} {'A/A':>6} {'ratio':>7}  wanted    ")
+    for name in arguments.names or ROWS:
+        text, target, row = ROWS[name]
+        try:
+            attempts, notes = row(bench)
+        except (RuntimeError, OSError, ValueError) as error:
+            broken += 1
+            print(f"{name:15} not measured: {error}", flush=True)
+            continue
+        print_attempts(name, text, target, attempts, notes)
+        record = {"name": name, "what": text, "wanted_at_most": target, "machine": machine, "attempts": attempts}
+        (bench.results / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n")
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
