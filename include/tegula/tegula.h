@@ -347,7 +347,8 @@ TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_array_create(tegula_context *c
 
 typedef void (*tegula_release_fn)(void *state);
 /* An array over memory of the caller: `tiles` has one view per tile of this rank, in order; each view's box must be the tile's.
- * Borrows the memory until destroy, which calls release(state) unless release is NULL. On failure it is not called. [C] */
+ * Borrows the memory until it is destroyed and no operation uses it any more; then release(state) is called unless release is NULL. On
+ * failure it is not called. [C] */
 TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_array_wrap(tegula_context *context, tegula_dtype dtype, const tegula_tiling *tiling,
                                                              const tegula_view *tiles, int64_t count, tegula_release_fn release,
                                                              void *state, tegula_array **out, tegula_error *err);
@@ -400,6 +401,47 @@ TEGULA_API void tegula_save_options_init(tegula_save_options *options);
  * and nothing is left behind. Missing parent folders are made. An existing target is EXISTS unless overwrite. [C] */
 TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_save(const tegula_array *array, const char *path, const tegula_save_options *options,
                                                        tegula_error *err);
+
+/* ---- operations in the background ---------------------------------------------------------------------------------------- */
+
+typedef struct tegula_op tegula_op;
+
+/* Like tegula_load and tegula_save, but the call returns when the operation is queued. Not OK: nothing was queued. The operation keeps
+ * dataset and array alive; the memory of the array belongs to it until it has ended. `options` is copied; its statistics and what the
+ * progress function uses must live until the end. `out` may be NULL: the operation then reports to tegula_fence only.
+ *
+ * Order: operations on the same array, or on the same file or folder (also one inside the other, and whatever name leads there), run in
+ * the order in which they were queued; two that only read it may overlap. Calls that are not in the background, opening included, take
+ * their place in the same order: opening a path waits for a save to it. [C] */
+TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_load_async(tegula_dataset *dataset, tegula_array *array,
+                                                             const tegula_load_options *options, tegula_op **out, tegula_error *err);
+TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_save_async(const tegula_array *array, const char *path,
+                                                             const tegula_save_options *options, tegula_op **out, tegula_error *err);
+/* Waits until the operation has ended and returns its status and error; TEGULA_TIMEOUT when it has not after timeout_ns (-1: no limit),
+ * it then goes on. May be called again. [A] */
+TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_op_wait(tegula_op *op, int64_t timeout_ns, tegula_error *err);
+/* Asks it to stop: it ends with TEGULA_CANCELLED unless it ended before. Does not wait. [A] */
+TEGULA_API void tegula_op_cancel(tegula_op *op);
+/* Gives the handle back; an operation that still runs goes on. [O] */
+TEGULA_API void tegula_op_destroy(tegula_op *op);
+/* Waits until everything queued before on this context has ended: saves are then visible to every program. Returns the error of the first
+ * operation that failed and that neither tegula_op_wait nor an earlier tegula_fence has returned; the hint says how many more there are,
+ * the next calls return those. [C] */
+TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_fence(tegula_context *context, tegula_error *err);
+
+/* ---- batches ------------------------------------------------------------------------------------------------------------- */
+
+typedef struct tegula_batches tegula_batches;
+
+/* Walks over a dataset in pieces of `chunk` (ndim lengths, all 1 or more; else INVALID_ARGUMENT that says which), in C order from low to
+ * high, clipped at the end: length 5 with chunk 2 gives 2, 2, 1. The next piece is read while the caller works on this one. [C] */
+TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_batches_open(tegula_dataset *dataset, const int64_t *chunk, int32_t ndim,
+                                                               const tegula_load_options *options, tegula_batches **out,
+                                                               tegula_error *err);
+/* The next piece as an array of its own, which the caller destroys, and its box in the dataset. TEGULA_END after the last. [C, O] */
+TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_batches_next(tegula_batches *batches, tegula_array **out, tegula_box *box,
+                                                               tegula_error *err);
+TEGULA_API void tegula_batches_close(tegula_batches *batches);
 
 /* ---- checks -------------------------------------------------------------------------------------------------------------- */
 

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "api/queue.h"
 #include "array/array.h"
 #include "base/base.h"
 #include "base/pool.h"
@@ -15,21 +16,25 @@
 #include "io/io.h"
 #include "manifest/manifest.h"
 
-/* Counted: datasets and arrays keep their context alive. */
+/* Counted: datasets and arrays keep their context alive, operations keep both. */
 struct tegula_context {
   _Atomic int32_t references;
   tegula_comm *comm;
   tegula__engine engine;
   tegula__handles *handles;
+  tegula__queue *queue;
 };
 
 struct tegula_dataset {
+  _Atomic int32_t references;
   tegula_context *context;
+  tegula__places places; /* what it was opened from */
   tegula__manifest manifest;
   tegula__file_set *files;
 };
 
 struct tegula_array {
+  _Atomic int32_t references;
   tegula_context *context;
   tegula__array memory;
   tegula_release_fn release;
@@ -38,6 +43,9 @@ struct tegula_array {
 
 tegula_context *tegula__context_retain(tegula_context *context);
 void tegula__context_release(tegula_context *context);
+
+tegula_dataset *tegula__dataset_retain(const tegula_dataset *dataset);
+tegula_array *tegula__array_retain(const tegula_array *array);
 
 /* Copies a caller's options over `local`, which holds the defaults: `known` bytes of struct are understood, `first` were there in version
  * 1. `given` may be NULL. `name` is for messages. */
@@ -57,6 +65,10 @@ typedef struct tegula__tally {
 tegula_status tegula__tally_start(tegula__tally *tally, const tegula_statistics *wanted, tegula_error *err);
 /* `seconds`: the member of statistics that gets the time, as an offset in the struct. */
 void tegula__tally_end(tegula__tally *tally, tegula_statistics *wanted, size_t seconds);
+
+/* The work of tegula_load and tegula_save, without their place in the order of operations; options are complete. */
+tegula_status tegula__load(const tegula_dataset *dataset, const tegula_array *array, const tegula_load_options *options, tegula_error *err);
+tegula_status tegula__save(const tegula_array *array, const char *path, const tegula_save_options *options, tegula_error *err);
 
 /* Moves tiles between a dataset's files and memory. */
 tegula_status tegula__dataset_move(const tegula_dataset *dataset, const tegula__tile *tiles, int64_t count, const tegula_load_options *options,

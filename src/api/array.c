@@ -31,7 +31,7 @@ static tegula_status hand_over(tegula_context *context, tegula__array *memory, t
     free(array);
     return status;
   }
-  *array = (tegula_array){.context = tegula__context_retain(context), .memory = *memory, .release = release, .release_state = state};
+  *array = (tegula_array){.references = 1, .context = tegula__context_retain(context), .memory = *memory, .release = release, .release_state = state};
   *out = array;
   return TEGULA_OK;
 }
@@ -61,8 +61,14 @@ tegula_status tegula_array_wrap(tegula_context *context, tegula_dtype dtype, con
   return hand_over(context, &memory, status, release, state, out, err);
 }
 
+tegula_array *tegula__array_retain(const tegula_array *array) {
+  tegula_array *shared = (tegula_array *)array; /* only the count changes */
+  atomic_fetch_add(&shared->references, 1);
+  return shared;
+}
+
 void tegula_array_destroy(tegula_array *array) {
-  if (array == NULL) return;
+  if (array == NULL || atomic_fetch_sub(&array->references, 1) != 1) return;
   tegula__array_free(&array->memory);
   if (array->release != NULL) array->release(array->release_state);
   tegula__context_release(array->context);

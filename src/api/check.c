@@ -30,7 +30,10 @@ tegula_status tegula_array_hash(const tegula_array *array, char out[TEGULA_HASH_
   CHECK_ARGUMENT(array != NULL && out != NULL, "the array or the place for the hash is NULL");
   tegula__hash128 sum = {0};
   const tegula_tiling *tiling = array->memory.tiling;
+  tegula_op turn;
+  tegula__queue_enter(array->context->queue, &turn, &(tegula__touch){.array = array});
   tegula_status status = hash_array(array, &sum, err);
+  tegula__queue_leave(&turn);
   status = array->context->comm->agree(array->context->comm, status, err);
   if (status == TEGULA_OK) tegula__hash_text(array->memory.dtype, tiling->shape, tiling->ndim, sum, out);
   return status;

@@ -14,6 +14,7 @@ tegula_context *tegula__context_retain(tegula_context *context) {
 
 void tegula__context_release(tegula_context *context) {
   if (context == NULL || atomic_fetch_sub(&context->references, 1) != 1) return;
+  tegula__queue_destroy(context->queue);
   tegula__pool_destroy(context->engine.pool);
   tegula__staging_destroy(context->engine.staging);
   tegula__handles_destroy(context->handles);
@@ -38,6 +39,7 @@ tegula_status tegula_context_create(const tegula_context_options *options, tegul
   FORWARD_WITH(status, tegula__pool_create(threads, &context->engine.pool, err));
   FORWARD_WITH(status, tegula__staging_create(local.staging_bytes, threads, &context->engine.staging, err));
   FORWARD_WITH(status, tegula__handles_create(local.max_open_files, &context->handles, err));
+  FORWARD_WITH(status, tegula__queue_create(threads, &context->queue, err));
 done:
   if (status == TEGULA_OK)
     *out = context;
@@ -46,6 +48,10 @@ done:
   return status;
 }
 
-void tegula_context_destroy(tegula_context *context) { tegula__context_release(context); }
+void tegula_context_destroy(tegula_context *context) {
+  if (context == NULL) return;
+  tegula__queue_close(context->queue); /* waits for what is in flight */
+  tegula__context_release(context);
+}
 
 int32_t tegula_context_threads(const tegula_context *context) { return tegula__pool_threads(context->engine.pool); }

@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "api/api.h"
 #include "discover/discover.h"
@@ -45,9 +46,9 @@ static tegula_status discover_options(const tegula_open_options *options, tegula
   return tegula_dtype_parse(options->dtype, &out->describe.dtype, err);
 }
 
-/* Ends `paths` in any case. */
-static tegula_status open_paths(tegula_context *context, tegula__paths *paths, const tegula__discover_options *options, tegula__tally *tally,
-                                tegula_dataset **out, tegula_error *err) {
+/* Ends `paths` in any case; the places belong to the dataset on success. */
+static tegula_status open_paths(tegula_context *context, tegula__paths *paths, const tegula__places *places,
+                                const tegula__discover_options *options, tegula__tally *tally, tegula_dataset **out, tegula_error *err) {
   tegula_dataset *dataset = calloc(1, sizeof *dataset);
   tegula_status status = dataset == NULL ? tegula__out_of_memory(err, sizeof *dataset) : TEGULA_OK;
   if (status == TEGULA_OK) {
@@ -61,7 +62,9 @@ static tegula_status open_paths(tegula_context *context, tegula__paths *paths, c
     free(dataset);
     return status;
   }
+  atomic_init(&dataset->references, 1);
   dataset->context = tegula__context_retain(context);
+  dataset->places = *places; /* the caller clears its own when it has left the queue, which still looks at them */
   *out = dataset;
   return TEGULA_OK;
 }
@@ -70,11 +73,33 @@ static tegula_status copy_paths(const char *const *paths, size_t count, tegula__
   *out = (tegula__paths){.items = calloc(count, sizeof *out->items), .count = (int64_t)count};
   if (out->items == NULL) return tegula__out_of_memory(err, (int64_t)(count * sizeof *out->items));
   tegula_status status = TEGULA_OK;
-  for (size_t i = 0; i < count && status == TEGULA_OK; i++) {
-    if (paths[i] == NULL || paths[i][0] == '\0') status = tegula__fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1, "path %zu is empty", i);
-    else if ((out->items[i] = strdup(paths[i])) == NULL) status = tegula__out_of_memory(err, (int64_t)strlen(paths[i]));
-  }
+  for (size_t i = 0; i < count && status == TEGULA_OK; i++)
+    if ((out->items[i] = strdup(paths[i])) == NULL) status = tegula__out_of_memory(err, (int64_t)strlen(paths[i]));
   if (status != TEGULA_OK) tegula__paths_free(out);
+  return status;
+}
+
+/* Listing and describing, in the order of operations: a save to the place is waited for. */
+static tegula_status find_and_open(tegula_context *context, const char *const *paths, size_t count, bool check_order,
+                                   const tegula__places *places, const tegula__discover_options *options, tegula__tally *tally,
+                                   tegula_dataset **out, tegula_error *err) {
+  tegula__paths found = {0};
+  tegula_status status = count == 1 ? tegula__paths_find(paths[0], &found, err) : copy_paths(paths, count, &found, err);
+  if (status == TEGULA_OK && check_order) status = tegula__names_check_order(paths, (int64_t)count, err);
+  if (status == TEGULA_OK) return open_paths(context, &found, places, options, tally, out, err);
+  tegula__paths_free(&found);
+  return context->comm->agree(context->comm, status, err);
+}
+
+/* Where the files of a pattern are: the folder in front of its first wildcard. Anything else stands for itself. */
+static tegula_status places_of_paths(const char *const *paths, size_t count, tegula__places *out, tegula_error *err) {
+  size_t size = strcspn(paths[0], "*?[");
+  if (count > 1 || paths[0][size] == '\0' || access(paths[0], F_OK) == 0) return tegula__places_of(paths, (int64_t)count, out, err);
+  while (size > 0 && paths[0][size - 1] != '/') size--;
+  char *folder = size == 0 ? strdup(".") : strndup(paths[0], size);
+  if (folder == NULL) return tegula__out_of_memory(err, (int64_t)size);
+  tegula_status status = tegula__places_of((const char *const *)&folder, 1, out, err);
+  free(folder);
   return status;
 }
 
@@ -83,26 +108,25 @@ static tegula_status open_any(tegula_context *context, const char *const *paths,
                               tegula_dataset **out, tegula_error *err) {
   CHECK_ARGUMENT(context != NULL && paths != NULL && out != NULL, "context, path or the place for the dataset is NULL");
   CHECK_ARGUMENT(count > 0 && count <= INT64_MAX / sizeof *paths, "no paths were given");
-  CHECK_ARGUMENT(paths[0] != NULL && paths[0][0] != '\0', "the path is empty");
   tegula_open_options local;
   tegula__discover_options discover;
   tegula__tally tally;
-  tegula__paths found = {0};
+  tegula__places places;
+  tegula_op turn;
   tegula_open_options_init(&local);
   FORWARD(tegula__options_copy(&local, sizeof local, sizeof local, options, "tegula_open_options", err));
   FORWARD(discover_options(&local, &discover, err));
   FORWARD(tegula__tally_start(&tally, local.statistics, err));
-  if (count == 1) {
-    FORWARD(tegula__paths_find(paths[0], &found, err));
-  } else {
-    FORWARD(copy_paths(paths, count, &found, err));
-    tegula_status status = (local.flags & TEGULA_OPEN_CHECK_ORDER) != 0 ? tegula__names_check_order(paths, (int64_t)count, err) : TEGULA_OK;
-    if (status != TEGULA_OK) {
-      tegula__paths_free(&found);
-      return status;
-    }
+  for (size_t i = 0; i < count; i++) CHECK_ARGUMENT(paths[i] != NULL && paths[i][0] != '\0', "one of the paths is empty");
+  FORWARD(places_of_paths(paths, count, &places, err));
+  tegula__queue_enter(context->queue, &turn, &(tegula__touch){.places = &places});
+  tegula_status status = find_and_open(context, paths, count, count > 1 && (local.flags & TEGULA_OPEN_CHECK_ORDER) != 0, &places, &discover,
+                                       &tally, out, err);
+  tegula__queue_leave(&turn);
+  if (status != TEGULA_OK) {
+    tegula__places_free(&places);
+    return status;
   }
-  FORWARD(open_paths(context, &found, &discover, &tally, out, err));
   tegula__tally_end(&tally, local.statistics, offsetof(tegula_statistics, seconds_describe));
   return TEGULA_OK;
 }
@@ -117,8 +141,15 @@ tegula_status tegula_dataset_open_list(tegula_context *context, const char *cons
   return open_any(context, paths, count, options, out, err);
 }
 
+tegula_dataset *tegula__dataset_retain(const tegula_dataset *dataset) {
+  tegula_dataset *shared = (tegula_dataset *)dataset; /* only the count changes */
+  atomic_fetch_add(&shared->references, 1);
+  return shared;
+}
+
 void tegula_dataset_close(tegula_dataset *dataset) {
-  if (dataset == NULL) return;
+  if (dataset == NULL || atomic_fetch_sub(&dataset->references, 1) != 1) return;
+  tegula__places_free(&dataset->places);
   tegula__file_set_destroy(dataset->files);
   tegula__manifest_free(&dataset->manifest);
   tegula__context_release(dataset->context);

@@ -42,17 +42,26 @@ static tegula_status check_array(const tegula_dataset *dataset, const tegula_arr
   return TEGULA_OK;
 }
 
+tegula_status tegula__load(const tegula_dataset *dataset, const tegula_array *array, const tegula_load_options *options, tegula_error *err) {
+  tegula__tally tally;
+  FORWARD(tegula__tally_start(&tally, options->statistics, err));
+  tegula_status status = check_array(dataset, array, err);
+  if (status == TEGULA_OK) status = tegula__dataset_move(dataset, array->memory.tiles, array->memory.count, options, &tally, err);
+  status = dataset->context->comm->agree(dataset->context->comm, status, err);
+  tegula__tally_end(&tally, options->statistics, offsetof(tegula_statistics, seconds_move));
+  return status;
+}
+
 tegula_status tegula_load(tegula_dataset *dataset, tegula_array *array, const tegula_load_options *options, tegula_error *err) {
   CHECK_ARGUMENT(dataset != NULL && array != NULL, "the dataset or the array is NULL");
   tegula_load_options local;
-  tegula__tally tally;
+  tegula_op turn;
   tegula_load_options_init(&local);
   FORWARD(tegula__options_copy(&local, sizeof local, sizeof local, options, "tegula_load_options", err));
-  FORWARD(tegula__tally_start(&tally, local.statistics, err));
-  tegula_status status = check_array(dataset, array, err);
-  if (status == TEGULA_OK) status = tegula__dataset_move(dataset, array->memory.tiles, array->memory.count, &local, &tally, err);
-  status = dataset->context->comm->agree(dataset->context->comm, status, err);
-  tegula__tally_end(&tally, local.statistics, offsetof(tegula_statistics, seconds_move));
+  tegula__queue_enter(dataset->context->queue, &turn,
+                      &(tegula__touch){.array = array, .array_changes = true, .places = &dataset->places});
+  tegula_status status = tegula__load(dataset, array, &local, err);
+  tegula__queue_leave(&turn);
   return status;
 }
 

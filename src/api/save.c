@@ -171,14 +171,26 @@ done:
   return status;
 }
 
-tegula_status tegula_save(const tegula_array *array, const char *path, const tegula_save_options *options, tegula_error *err) {
-  CHECK_ARGUMENT(array != NULL && path != NULL, "the array or the path is NULL");
-  saving s = {.array = array};
+tegula_status tegula__save(const tegula_array *array, const char *path, const tegula_save_options *options, tegula_error *err) {
+  saving s = {.array = array, .options = *options};
   tegula__manifest_init(&s.manifest);
-  tegula_save_options_init(&s.options);
-  FORWARD(tegula__options_copy(&s.options, sizeof s.options, sizeof s.options, options, "tegula_save_options", err));
-  FORWARD(tegula__tally_start(&s.tally, s.options.statistics, err));
+  FORWARD(tegula__tally_start(&s.tally, options->statistics, err));
   tegula_status status = save(&s, path, err);
-  tegula__tally_end(&s.tally, s.options.statistics, offsetof(tegula_statistics, seconds_move));
+  tegula__tally_end(&s.tally, options->statistics, offsetof(tegula_statistics, seconds_move));
+  return status;
+}
+
+tegula_status tegula_save(const tegula_array *array, const char *path, const tegula_save_options *options, tegula_error *err) {
+  CHECK_ARGUMENT(array != NULL && path != NULL && path[0] != '\0', "the array is NULL or the path is empty");
+  tegula_save_options local;
+  tegula__places places;
+  tegula_op turn;
+  tegula_save_options_init(&local);
+  FORWARD(tegula__options_copy(&local, sizeof local, sizeof local, options, "tegula_save_options", err));
+  FORWARD(tegula__places_of(&path, 1, &places, err));
+  tegula__queue_enter(array->context->queue, &turn, &(tegula__touch){.array = array, .places = &places, .places_change = true});
+  tegula_status status = tegula__save(array, path, &local, err);
+  tegula__queue_leave(&turn);
+  tegula__places_free(&places);
   return status;
 }

@@ -1,0 +1,158 @@
+/* Batches: a dataset piece by piece, the next one read while the caller works on this one.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+
+#include "api/api.h"
+
+/* A piece on its way. */
+typedef struct piece {
+  tegula_op op; /* first: the queue knows this part only */
+  tegula_dataset *dataset;
+  tegula_array *array; /* of the piece's own shape */
+  tegula_load_options options;
+  tegula_progress_fn progress;
+  void *progress_state;
+  tegula_box box;
+} piece;
+
+struct tegula_batches {
+  tegula_dataset *dataset;
+  tegula_tiling *grid;
+  tegula_load_options options;
+  int64_t next;   /* number of the piece that is given out next */
+  int64_t count;
+  piece *ahead;   /* that piece, on its way; NULL: not started */
+};
+
+static int watch(void *state, int64_t done, int64_t total) {
+  piece *p = state;
+  int stop = p->progress != NULL ? p->progress(p->progress_state, done, total) : 0;
+  return stop != 0 || atomic_load(&p->op.cancelled);
+}
+
+static tegula_status run_piece(tegula_op *op, tegula_error *err) {
+  piece *p = (piece *)op;
+  tegula__tally tally;
+  FORWARD(tegula__tally_start(&tally, p->options.statistics, err));
+  tegula__tile tile = p->array->memory.tiles[0];
+  tile.lo = p->box.lo;
+  tile.hi = p->box.hi;
+  tegula_status status = tegula__dataset_move(p->dataset, &tile, 1, &p->options, &tally, err);
+  status = p->dataset->context->comm->agree(p->dataset->context->comm, status, err);
+  tegula__tally_end(&tally, p->options.statistics, offsetof(tegula_statistics, seconds_move));
+  return status;
+}
+
+static void release_piece(tegula_op *op) {
+  piece *p = (piece *)op;
+  tegula_dataset_close(p->dataset);
+  tegula_array_destroy(p->array);
+  free(p);
+}
+
+/* An array of the piece's shape. */
+static tegula_status make_array(const tegula_batches *batches, const tegula_box *box, tegula_array **out, tegula_error *err) {
+  int64_t shape[TEGULA_MAX_DIMS];
+  tegula_tiling *whole;
+  tegula_context *context = batches->dataset->context;
+  for (int32_t k = 0; k < box->ndim; k++) shape[k] = box->hi[k] - box->lo[k];
+  FORWARD(tegula_tiling_even(shape, box->ndim, 0, 1, context->comm->size, &whole, err));
+  tegula_status status = tegula_array_create(context, batches->dataset->manifest.dtype, whole, NULL, out, err);
+  tegula_tiling_destroy(whole);
+  return status;
+}
+
+/* Starts piece `next` in the background. */
+static tegula_status start_ahead(tegula_batches *batches, tegula_error *err) {
+  if (batches->next == batches->count) return TEGULA_OK;
+  piece *p = calloc(1, sizeof *p);
+  if (p == NULL) return tegula__out_of_memory(err, sizeof *p);
+  p->dataset = tegula__dataset_retain(batches->dataset);
+  p->op.run = run_piece;
+  p->op.release = release_piece;
+  p->op.touch.places = &p->dataset->places;
+  p->options = batches->options;
+  p->progress = batches->options.progress;
+  p->progress_state = batches->options.progress_state;
+  p->options.progress = watch;
+  p->options.progress_state = p;
+  p->box.ndim = batches->grid->ndim;
+  tegula__tiling_box(batches->grid, batches->next, p->box.lo, p->box.hi);
+  tegula_status status = make_array(batches, &p->box, &p->array, err);
+  if (status == TEGULA_OK) status = tegula__queue_submit(batches->dataset->context->queue, &p->op, err);
+  if (status == TEGULA_OK)
+    batches->ahead = p;
+  else
+    release_piece(&p->op);
+  return status;
+}
+
+static tegula_status check_chunk(const tegula_dataset *dataset, const int64_t *chunk, int32_t ndim, tegula_error *err) {
+  if (ndim != dataset->manifest.ndim)
+    return tegula__fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1, "the chunk has %d entries, but the dataset has %d axes", ndim,
+                        dataset->manifest.ndim);
+  CHECK_ARGUMENT(ndim == 0 || chunk != NULL, "the chunk is NULL");
+  for (int32_t k = 0; k < ndim; k++)
+    if (chunk[k] <= 0)
+      return tegula__fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1, "entry %d of the chunk is %lld: it must be 1 or more", k,
+                          (long long)chunk[k]);
+  return TEGULA_OK;
+}
+
+tegula_status tegula_batches_open(tegula_dataset *dataset, const int64_t *chunk, int32_t ndim, const tegula_load_options *options,
+                                  tegula_batches **out, tegula_error *err) {
+  CHECK_ARGUMENT(dataset != NULL && out != NULL, "the dataset or the place for the batches is NULL");
+  tegula_load_options local;
+  tegula_load_options_init(&local);
+  FORWARD(tegula__options_copy(&local, sizeof local, sizeof local, options, "tegula_load_options", err));
+  FORWARD(check_chunk(dataset, chunk, ndim, err));
+  tegula_batches *batches = calloc(1, sizeof *batches);
+  if (batches == NULL) return tegula__out_of_memory(err, sizeof *batches);
+  batches->dataset = tegula__dataset_retain(dataset);
+  batches->options = local;
+  tegula_status status = tegula__tiling_grid(dataset->manifest.shape, chunk, ndim, 1, &batches->grid, err);
+  if (status == TEGULA_OK) {
+    int64_t elements;
+    tegula__shape_count(dataset->manifest.shape, ndim, &elements);
+    batches->count = elements > 0 ? batches->grid->count : 0; /* nothing to give out of an array without elements */
+    status = start_ahead(batches, err);
+  }
+  if (status == TEGULA_OK)
+    *out = batches;
+  else
+    tegula_batches_close(batches);
+  return status;
+}
+
+tegula_status tegula_batches_next(tegula_batches *batches, tegula_array **out, tegula_box *box, tegula_error *err) {
+  CHECK_ARGUMENT(batches != NULL && out != NULL, "the batches or the place for the array is NULL");
+  if (batches->next == batches->count) return TEGULA_END;
+  if (batches->ahead == NULL) FORWARD(start_ahead(batches, err)); /* after a failure: the same piece again */
+  piece *p = batches->ahead;
+  batches->ahead = NULL;
+  tegula_status status = tegula__queue_wait(&p->op, -1, err);
+  if (status == TEGULA_OK) {
+    batches->next++;
+    status = start_ahead(batches, err);
+    if (status != TEGULA_OK) batches->next--;
+  }
+  if (status == TEGULA_OK) {
+    *out = tegula__array_retain(p->array);
+    if (box != NULL) *box = p->box;
+  }
+  tegula__queue_forget(&p->op);
+  return status;
+}
+
+void tegula_batches_close(tegula_batches *batches) {
+  if (batches == NULL) return;
+  if (batches->ahead != NULL) {
+    tegula__queue_cancel(&batches->ahead->op);
+    tegula__queue_wait(&batches->ahead->op, -1, NULL); /* a failure of what nobody asked for is not told */
+    tegula__queue_forget(&batches->ahead->op);
+  }
+  tegula__tiling_release(batches->grid);
+  tegula_dataset_close(batches->dataset);
+  free(batches);
+}

@@ -1,0 +1,135 @@
+/* Loads and saves in the background.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * An operation holds references to its dataset and array and copies of its options; cancelling works through the progress function. */
+#include <stdlib.h>
+
+#include "api/api.h"
+
+typedef struct operation {
+  tegula_op op; /* first: the queue knows this part only */
+  tegula_dataset *dataset;
+  tegula_array *array;
+  tegula_load_options load;
+  tegula_save_options save;
+  char *path, *format, *descr;
+  tegula__places places;
+  tegula_progress_fn progress; /* the caller's */
+  void *progress_state;
+} operation;
+
+static int watch(void *state, int64_t done, int64_t total) {
+  operation *o = state;
+  int stop = o->progress != NULL ? o->progress(o->progress_state, done, total) : 0;
+  return stop != 0 || atomic_load(&o->op.cancelled);
+}
+
+static tegula_status run_load(tegula_op *op, tegula_error *err) {
+  const operation *o = (const operation *)op;
+  return tegula__load(o->dataset, o->array, &o->load, err);
+}
+
+static tegula_status run_save(tegula_op *op, tegula_error *err) {
+  const operation *o = (const operation *)op;
+  return tegula__save(o->array, o->path, &o->save, err);
+}
+
+static void release_operation(tegula_op *op) {
+  operation *o = (operation *)op;
+  tegula_dataset_close(o->dataset);
+  tegula_array_destroy(o->array);
+  tegula__places_free(&o->places);
+  free(o->path);
+  free(o->format);
+  free(o->descr);
+  free(o);
+}
+
+static operation *new_operation(tegula_status (*run)(tegula_op *, tegula_error *), const tegula_array *array) {
+  operation *o = calloc(1, sizeof *o);
+  if (o == NULL) return NULL;
+  o->op.run = run;
+  o->op.release = release_operation;
+  o->op.touch.array = array;
+  o->array = tegula__array_retain(array);
+  return o;
+}
+
+/* Queues it, and hands the caller's reference over or gives it back. */
+static tegula_status submit(tegula_context *context, operation *o, tegula_op **out, tegula_error *err) {
+  tegula_status status = tegula__queue_submit(context->queue, &o->op, err);
+  if (status != TEGULA_OK) {
+    release_operation(&o->op);
+    return status;
+  }
+  if (out != NULL)
+    *out = &o->op;
+  else
+    tegula__queue_forget(&o->op);
+  return TEGULA_OK;
+}
+
+tegula_status tegula_load_async(tegula_dataset *dataset, tegula_array *array, const tegula_load_options *options, tegula_op **out,
+                                tegula_error *err) {
+  CHECK_ARGUMENT(dataset != NULL && array != NULL, "the dataset or the array is NULL");
+  tegula_load_options local;
+  tegula_load_options_init(&local);
+  FORWARD(tegula__options_copy(&local, sizeof local, sizeof local, options, "tegula_load_options", err));
+  operation *o = new_operation(run_load, array);
+  if (o == NULL) return tegula__out_of_memory(err, sizeof *o);
+  o->dataset = tegula__dataset_retain(dataset);
+  o->op.touch.array_changes = true;
+  o->op.touch.places = &dataset->places;
+  o->load = local;
+  o->progress = local.progress;
+  o->progress_state = local.progress_state;
+  o->load.progress = watch;
+  o->load.progress_state = o;
+  return submit(dataset->context, o, out, err);
+}
+
+tegula_status tegula_save_async(const tegula_array *array, const char *path, const tegula_save_options *options, tegula_op **out,
+                                tegula_error *err) {
+  CHECK_ARGUMENT(array != NULL && path != NULL && path[0] != '\0', "the array is NULL or the path is empty");
+  tegula_save_options local;
+  tegula_save_options_init(&local);
+  FORWARD(tegula__options_copy(&local, sizeof local, sizeof local, options, "tegula_save_options", err));
+  operation *o = new_operation(run_save, array);
+  if (o == NULL) return tegula__out_of_memory(err, sizeof *o);
+  o->path = strdup(path);
+  o->format = tegula__strdup(local.format);
+  o->descr = tegula__strdup(local.descr);
+  o->save = local;
+  o->save.format = o->format;
+  o->save.descr = o->descr;
+  o->progress = local.progress;
+  o->progress_state = local.progress_state;
+  o->save.progress = watch;
+  o->save.progress_state = o;
+  o->op.touch.places = &o->places;
+  o->op.touch.places_change = true;
+  bool copied = o->path != NULL && (local.format == NULL || o->format != NULL) && (local.descr == NULL || o->descr != NULL);
+  tegula_status status = copied ? tegula__places_of(&path, 1, &o->places, err) : tegula__out_of_memory(err, (int64_t)strlen(path));
+  if (status == TEGULA_OK) return submit(array->context, o, out, err);
+  release_operation(&o->op);
+  return status;
+}
+
+tegula_status tegula_op_wait(tegula_op *op, int64_t timeout_ns, tegula_error *err) {
+  CHECK_ARGUMENT(op != NULL, "the operation is NULL");
+  return tegula__queue_wait(op, timeout_ns, err);
+}
+
+void tegula_op_cancel(tegula_op *op) {
+  if (op != NULL) tegula__queue_cancel(op);
+}
+
+void tegula_op_destroy(tegula_op *op) {
+  if (op != NULL) tegula__queue_forget(op);
+}
+
+tegula_status tegula_fence(tegula_context *context, tegula_error *err) {
+  CHECK_ARGUMENT(context != NULL, "the context is NULL");
+  return tegula__queue_fence(context->queue, err);
+}
