@@ -92,6 +92,9 @@ typedef struct tegula_error {
   char path[1024];
 } tegula_error;
 
+/* For callbacks that fail: fills `err` (may be NULL) and returns `status`. Texts are copied; path may be NULL, offset -1. [A] */
+TEGULA_API tegula_status tegula_error_set(tegula_error *err, tegula_status status, const char *path, int64_t offset, const char *message);
+
 /* ---- dtypes -------------------------------------------------------------------------------------------------------------- */
 
 /* Units of datetime64 and timedelta64, in numpy's order (numpy C-API, NPY_DATETIMEUNIT). */
@@ -296,6 +299,34 @@ TEGULA_API void tegula_file_info_init(tegula_file_info *info);
 TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_dataset_file(const tegula_dataset *dataset, int64_t index, tegula_file_info *out,
                                                                tegula_error *err);
 
+/* ---- a user's own format ------------------------------------------------------------------------------------------------- */
+
+/* Fills dst->data (dst->stride_bytes, native byte order) with the elements of dst->box. Called from many threads at once, never twice at
+ * the same time for the same element. On failure it fills `err` (tegula_error_set) and returns the status; the caller of the load gets
+ * both. It must not call the library on the same context. */
+typedef tegula_status (*tegula_reader_fn)(void *state, const tegula_view *dst, tegula_error *err);
+typedef void (*tegula_release_fn)(void *state);
+
+typedef struct tegula_reader {
+  size_t struct_size;
+  const char *name; /* of the format, for reports and messages; copied */
+  tegula_dtype dtype;
+  int32_t ndim;
+  const int64_t *shape; /* copied */
+  const int64_t *chunk; /* NULL: boxes are cut anywhere; else ndim lengths: no box crosses a multiple of them, so that each stored piece
+                           is decoded once; copied */
+  int64_t cost_bytes;   /* memory that one call needs besides dst: as many calls run at once as the staging budget allows, at least one */
+  tegula_reader_fn read;
+  void *state;
+  tegula_release_fn release; /* NULL, or called with state when the dataset is closed and nothing reads it any more */
+} tegula_reader;
+
+TEGULA_API void tegula_reader_init(tegula_reader *reader);
+/* A dataset whose elements come from a callback. Such a dataset is local: it cannot be written as JSON. On failure release is not
+ * called. [C] */
+TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_dataset_from_reader(tegula_context *context, const tegula_reader *reader,
+                                                                      tegula_dataset **out, tegula_error *err);
+
 /* ---- tiling: who owns which box ------------------------------------------------------------------------------------------ */
 
 typedef struct tegula_tiling tegula_tiling; /* immutable; may be shared by any threads and destroyed at any time */
@@ -345,7 +376,6 @@ TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_array_create(tegula_context *c
                                                                const tegula_tiling *tiling, const tegula_array_options *options,
                                                                tegula_array **out, tegula_error *err);
 
-typedef void (*tegula_release_fn)(void *state);
 /* An array over memory of the caller: `tiles` has one view per tile of this rank, in order; each view's box must be the tile's.
  * Borrows the memory until it is destroyed and no operation uses it any more; then release(state) is called unless release is NULL. On
  * failure it is not called. [C] */

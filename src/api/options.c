@@ -63,6 +63,7 @@ void tegula__tally_end(tegula__tally *tally, tegula_statistics *wanted, size_t s
   wanted->bytes_written += atomic_load(&tally->counts.bytes_written);
   wanted->direct_bytes += did->direct_bytes;
   wanted->staged_bytes += did->staged_bytes;
+  wanted->reader_bytes += did->reader_bytes;
   wanted->steps += did->steps;
   if (did->io_path != NULL) wanted->io_path = did->io_path;
 }

@@ -64,6 +64,10 @@ tegula_status tegula__fail(tegula_error *err, tegula_status status, const char *
   return status;
 }
 
+tegula_status tegula_error_set(tegula_error *err, tegula_status status, const char *path, int64_t offset, const char *message) {
+  return tegula__fail(err, status, path, offset, "%s", message != NULL ? message : tegula_status_text(status));
+}
+
 static tegula_status status_of_errno(int os_errno) {
   switch (os_errno) {
     case ENOENT:

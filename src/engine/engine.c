@@ -52,11 +52,12 @@ static tegula_status move_step(running *r, tegula__worker *worker, const tegula_
                          .move = r->move,
                          .part = part,
                          .step = step,
-                         .path = manifest->files[part->file].path,
+                         .path = part->file >= 0 ? manifest->files[part->file].path : NULL,
                          .fd = fd,
                          .item_size = manifest->dtype.item_size,
                          .swap_size = tegula__dtype_swap_size(manifest->dtype)};
   FORWARD(find_pieces(r, worker, step, err));
+  if (part->file < 0) return tegula__reader_step(worker, &doing, err);
   return step->direct ? tegula__direct_step(worker, &doing, err) : tegula__staged_step(worker, &doing, err);
 }
 
@@ -76,27 +77,31 @@ static void report_progress(running *r, int64_t bytes) {
   pthread_mutex_unlock(&r->progress_lock);
 }
 
+/* A step of a file: opens it if need be, and looks at it again after its last step. An error that this finds belongs to the last step of
+ * the file, whichever step ended last. */
+static tegula_status run_file_step(running *r, tegula__worker *worker, int64_t *item, tegula_error *err) {
+  const tegula__step *step = &r->plan.steps[*item];
+  int64_t file = r->move->manifest->parts[step->part].file;
+  int fd;
+  FORWARD(tegula__file_set_acquire(r->move->files, file, r->move->counts, &fd, err));
+  tegula_status status = move_step(r, worker, step, fd, err);
+  if (status == TEGULA_OK && atomic_fetch_sub(&r->pending[step->group], 1) == 1) {
+    status = tegula__file_set_finish(r->move->files, file, fd, r->move->durable, r->move->counts, err);
+    *item = r->last_step[step->group];
+  }
+  tegula__file_set_release(r->move->files, file);
+  return status;
+}
+
 static void run_step(void *state, int32_t worker_number, int64_t item) {
   running *r = state;
   const tegula__step *step = &r->plan.steps[item];
   if (atomic_load_explicit(&r->cancelled, memory_order_relaxed) || !tegula__first_error_wanted(r->first, item)) return;
   tegula__worker *worker = &r->workers[worker_number];
-  int64_t file = r->move->manifest->parts[step->part].file;
   tegula_error error;
-  int fd;
-  tegula_status status = tegula__file_set_acquire(r->move->files, file, r->move->counts, &fd, &error);
-  if (status != TEGULA_OK) {
-    tegula__first_error_set(r->first, item, status, &error);
-    return;
-  }
-  status = move_step(r, worker, step, fd, &error);
-  if (status != TEGULA_OK) {
-    tegula__first_error_set(r->first, item, status, &error);
-  } else if (atomic_fetch_sub(&r->pending[step->group], 1) == 1) {
-    status = tegula__file_set_finish(r->move->files, file, fd, r->move->durable, r->move->counts, &error);
-    if (status != TEGULA_OK) tegula__first_error_set(r->first, r->last_step[step->group], status, &error);
-  }
-  tegula__file_set_release(r->move->files, file);
+  bool from_file = r->move->manifest->parts[step->part].file >= 0;
+  tegula_status status = from_file ? run_file_step(r, worker, &item, &error) : move_step(r, worker, step, -1, &error);
+  if (status != TEGULA_OK) tegula__first_error_set(r->first, item, status, &error);
   worker->steps++;
   report_progress(r, step->bytes);
 }
@@ -122,9 +127,10 @@ static void add_statistics(const running *r) {
   for (int32_t i = 0; i < tegula__pool_threads(r->engine->pool); i++) {
     statistics->direct_bytes += r->workers[i].direct_bytes;
     statistics->staged_bytes += r->workers[i].staged_bytes;
+    statistics->reader_bytes += r->workers[i].reader_bytes;
     statistics->steps += r->workers[i].steps;
   }
-  if (r->plan.step_count > 0) statistics->io_path = r->move->writing ? "pwrite" : "pread";
+  if (r->plan.step_count > 0) statistics->io_path = r->move->manifest->reader != NULL ? "reader" : r->move->writing ? "pwrite" : "pread";
 }
 
 static void stop(running *r) {

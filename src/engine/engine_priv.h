@@ -24,7 +24,7 @@ typedef struct tegula__worker {
   int64_t heap_capacity;
   struct iovec *iov; /* TEGULA__IO_VECTORS */
   char *waste;       /* TEGULA__GAP bytes: where unwanted gaps are read to */
-  int64_t direct_bytes, staged_bytes, steps;
+  int64_t direct_bytes, staged_bytes, reader_bytes, steps;
 } tegula__worker;
 
 /* A step that is being done. */
@@ -43,6 +43,11 @@ typedef struct tegula__doing {
 tegula_status tegula__direct_step(tegula__worker *worker, const tegula__doing *doing, tegula_error *err);
 /* Moves the pieces through a staging slot. */
 tegula_status tegula__staged_step(tegula__worker *worker, const tegula__doing *doing, tegula_error *err);
+
+/* Fills the pieces from the manifest's reader. */
+tegula_status tegula__reader_step(tegula__worker *worker, const tegula__doing *doing, tegula_error *err);
+/* Between a slot that holds the box from `lo` on with these strides, and the piece's memory: swaps and transposes on the way. */
+void tegula__copy_piece(const tegula__doing *doing, const int64_t *lo, const int64_t *slot_strides, char *slot, const tegula__piece *piece);
 
 /* Address of the element at `index` in a tile's memory. */
 static inline char *tegula__tile_address(const tegula__tile *tile, int32_t ndim, const int64_t *index) {

@@ -56,28 +56,26 @@ static tegula_status transfer(const tegula__doing *doing, const int64_t *lo, con
   }
 }
 
-/* Between the slot, which holds the box that starts at `lo`, and the tile's memory. */
-static void copy_piece(const tegula__doing *doing, const int64_t *lo, const staging_layout *layout, char *slot,
-                       const tegula__piece *piece) {
+void tegula__copy_piece(const tegula__doing *doing, const int64_t *lo, const int64_t *slot_strides, char *slot, const tegula__piece *piece) {
   int32_t ndim = doing->move->manifest->ndim;
   int64_t extents[TEGULA_MAX_DIMS];
   for (int32_t k = 0; k < ndim; k++) {
     extents[k] = piece->hi[k] - piece->lo[k];
-    slot += (piece->lo[k] - lo[k]) * layout->strides[k];
+    slot += (piece->lo[k] - lo[k]) * slot_strides[k];
   }
   char *memory = tegula__tile_address(piece->tile, ndim, piece->lo);
   uint32_t swap = piece->tile->order != doing->part->order ? doing->swap_size : 1;
   if (doing->move->writing)
-    tegula__copy_strided(doing->engine->kernels, slot, layout->strides, memory, piece->tile->strides, extents, ndim, doing->item_size, swap);
+    tegula__copy_strided(doing->engine->kernels, slot, slot_strides, memory, piece->tile->strides, extents, ndim, doing->item_size, swap);
   else
-    tegula__copy_strided(doing->engine->kernels, memory, piece->tile->strides, slot, layout->strides, extents, ndim, doing->item_size, swap);
+    tegula__copy_strided(doing->engine->kernels, memory, piece->tile->strides, slot, slot_strides, extents, ndim, doing->item_size, swap);
 }
 
 static tegula_status read_box(tegula__worker *worker, const tegula__doing *doing, char *slot, tegula_error *err) {
   staging_layout layout;
   lay_out(doing, doing->step->lo, doing->step->hi, &layout);
   FORWARD(transfer(doing, doing->step->lo, doing->step->hi, &layout, slot, err));
-  for (int64_t i = 0; i < worker->piece_count; i++) copy_piece(doing, doing->step->lo, &layout, slot, &worker->pieces[i]);
+  for (int64_t i = 0; i < worker->piece_count; i++) tegula__copy_piece(doing, doing->step->lo, layout.strides, slot, &worker->pieces[i]);
   return TEGULA_OK;
 }
 
@@ -87,13 +85,13 @@ static tegula_status write_box(tegula__worker *worker, const tegula__doing *doin
   staging_layout layout;
   if (tegula__box_count(ndim, doing->step->lo, doing->step->hi) * doing->item_size == doing->step->bytes) {
     lay_out(doing, doing->step->lo, doing->step->hi, &layout);
-    for (int64_t i = 0; i < worker->piece_count; i++) copy_piece(doing, doing->step->lo, &layout, slot, &worker->pieces[i]);
+    for (int64_t i = 0; i < worker->piece_count; i++) tegula__copy_piece(doing, doing->step->lo, layout.strides, slot, &worker->pieces[i]);
     return transfer(doing, doing->step->lo, doing->step->hi, &layout, slot, err);
   }
   for (int64_t i = 0; i < worker->piece_count; i++) {
     const tegula__piece *piece = &worker->pieces[i];
     lay_out(doing, piece->lo, piece->hi, &layout);
-    copy_piece(doing, piece->lo, &layout, slot, piece);
+    tegula__copy_piece(doing, piece->lo, layout.strides, slot, piece);
     FORWARD(transfer(doing, piece->lo, piece->hi, &layout, slot, err));
   }
   return TEGULA_OK;

@@ -12,6 +12,11 @@ void tegula__manifest_free(tegula__manifest *manifest) {
   if (manifest->vectors == NULL) /* not finished: each part owns its vectors */
     for (int64_t i = 0; i < manifest->part_count; i++) free((void *)manifest->parts[i].lo);
   for (int64_t i = 0; i < manifest->file_count; i++) free(manifest->files[i].path);
+  if (manifest->reader != NULL) {
+    if (manifest->reader->release != NULL) manifest->reader->release(manifest->reader->state);
+    free(manifest->reader->name);
+    free(manifest->reader);
+  }
   free(manifest->vectors);
   free(manifest->parts);
   free(manifest->files);
@@ -36,7 +41,7 @@ tegula_status tegula__manifest_add(tegula__manifest *manifest, int64_t file, int
   return TEGULA_OK;
 }
 
-static const char *part_path(const tegula__manifest *manifest, const tegula__part *part) { return manifest->files[part->file].path; }
+static const char *first_path(const tegula__manifest *manifest) { return manifest->file_count > 0 ? manifest->files[0].path : NULL; }
 
 /* Does the part lie within its file? Checked: nothing here is trusted yet. */
 static tegula_status check_extent(const tegula__manifest *manifest, const tegula__part *part, tegula_error *err) {
@@ -61,7 +66,8 @@ static tegula_status check_extent(const tegula__manifest *manifest, const tegula
 
 /* One part: inside the shape, all of the trailing axes, rows that start where the last part's ended. */
 static bool part_in_place(const tegula__manifest *manifest, const tegula__part *part, int64_t row) {
-  RETURN_IF(part->file < 0 || part->file >= manifest->file_count || part->offset < 0, false);
+  bool file_good = manifest->reader != NULL ? part->file == TEGULA__NO_FILE : part->file >= 0 && part->file < manifest->file_count;
+  RETURN_IF(!file_good || part->offset < 0, false);
   for (int32_t k = 0; k < manifest->ndim; k++) {
     RETURN_IF(part->lo[k] < 0 || part->hi[k] < part->lo[k] || part->hi[k] > manifest->shape[k], false);
     RETURN_IF(k == 0 && part->lo[0] != row, false);
@@ -76,7 +82,7 @@ static tegula_status check_parts(const tegula__manifest *manifest, tegula_error 
     const tegula__part *part = &manifest->parts[i];
     if (!part_in_place(manifest, part, row))
       return tegula__fail(err, TEGULA_INTERNAL, NULL, -1, "part %lld of the manifest is out of place", (long long)i);
-    FORWARD(check_extent(manifest, part, err));
+    if (manifest->reader == NULL) FORWARD(check_extent(manifest, part, err));
     if (manifest->ndim > 0) row = part->hi[0];
   }
   bool whole = manifest->ndim > 0 ? row == manifest->shape[0] : manifest->part_count == 1;
@@ -108,7 +114,7 @@ tegula_status tegula__manifest_finish(tegula__manifest *manifest, tegula_error *
   if (!tegula__shape_bytes(manifest->shape, manifest->ndim, manifest->dtype.item_size, &bytes)) {
     char text[TEGULA__SHAPE_TEXT];
     tegula__shape_format(manifest->shape, manifest->ndim, text);
-    return tegula__fail(err, TEGULA_LIMIT_EXCEEDED, manifest->part_count > 0 ? part_path(manifest, manifest->parts) : NULL, -1,
+    return tegula__fail(err, TEGULA_LIMIT_EXCEEDED, first_path(manifest), -1,
                         "an array of shape %s is larger than 2^63 bytes", text);
   }
   FORWARD(check_parts(manifest, err));

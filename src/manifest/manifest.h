@@ -10,14 +10,27 @@
 
 #include "base/base.h"
 
+/* A user's own format: elements come from a callback instead of files. */
+typedef struct tegula__reader {
+  tegula_reader_fn read;
+  void *state;
+  tegula_release_fn release; /* or NULL */
+  char *name;
+  int64_t cost;              /* memory that one call needs */
+  bool chunked;
+  int64_t chunk[TEGULA_MAX_DIMS]; /* when chunked: no box crosses a multiple of these */
+} tegula__reader;
+
 typedef struct tegula__part {
-  int64_t file;           /* index in files */
+  int64_t file;           /* index in files, TEGULA__NO_FILE when the manifest has a reader */
   int64_t offset;         /* of the element at lo */
   const int64_t *lo;      /* ndim entries each; owned by the manifest */
   const int64_t *hi;
   const int64_t *strides; /* bytes, positive */
   uint8_t order;          /* byte order as stored: '<', '>' or '|' */
 } tegula__part;
+
+#define TEGULA__NO_FILE ((int64_t)-1)
 
 typedef struct tegula__manifest {
   tegula_dtype dtype; /* native byte order */
@@ -26,6 +39,7 @@ typedef struct tegula__manifest {
   char *descr;        /* structured records: numpy's description, else NULL; owned */
   const char *format; /* static text: the driver's name */
   const char *name;   /* static text: the dataset's name */
+  tegula__reader *reader; /* NULL: elements come from the files; owned, its release function is called with it */
   tegula__file *files; /* owned, paths too */
   int64_t file_count;
   tegula__part *parts;

@@ -27,5 +27,9 @@ int64_t tegula__staging_slot(const tegula__staging *staging);
 /* A slot, page aligned; waits while all are in use. Whoever holds one never takes another. NULL: no memory. */
 char *tegula__staging_take(tegula__staging *staging);
 void tegula__staging_give(tegula__staging *staging, char *slot);
+/* Counts memory that somebody else takes (a reader's callback) against the budget: waits until it fits, or until nothing else is counted.
+ * Whoever has something counted takes no slot and counts nothing else. */
+void tegula__staging_count(tegula__staging *staging, int64_t bytes);
+void tegula__staging_uncount(tegula__staging *staging, int64_t bytes);
 
 #endif

@@ -16,6 +16,8 @@ struct tegula__staging {
   int64_t slot;
   int64_t most;  /* slots that may exist */
   int64_t made;
+  int64_t budget;
+  int64_t counted; /* bytes that others take */
   int64_t free_count;
   char **free_slots; /* room for `most` */
 };
@@ -34,6 +36,7 @@ tegula_status tegula__staging_create(int64_t budget, int32_t threads, tegula__st
   pthread_mutex_init(&staging->lock, NULL);
   pthread_cond_init(&staging->given, NULL);
   staging->slot = slot;
+  staging->budget = budget;
   staging->most = most;
   staging->free_slots = slots;
   *out = staging;
@@ -68,6 +71,20 @@ char *tegula__staging_take(tegula__staging *staging) {
 void tegula__staging_give(tegula__staging *staging, char *slot) {
   pthread_mutex_lock(&staging->lock);
   staging->free_slots[staging->free_count++] = slot;
-  pthread_cond_signal(&staging->given);
+  pthread_cond_broadcast(&staging->given);
+  pthread_mutex_unlock(&staging->lock);
+}
+
+void tegula__staging_count(tegula__staging *staging, int64_t bytes) {
+  pthread_mutex_lock(&staging->lock);
+  while (staging->counted > 0 && bytes > staging->budget - staging->counted) pthread_cond_wait(&staging->given, &staging->lock);
+  staging->counted += bytes;
+  pthread_mutex_unlock(&staging->lock);
+}
+
+void tegula__staging_uncount(tegula__staging *staging, int64_t bytes) {
+  pthread_mutex_lock(&staging->lock);
+  staging->counted -= bytes;
+  pthread_cond_broadcast(&staging->given); /* several may fit now */
   pthread_mutex_unlock(&staging->lock);
 }

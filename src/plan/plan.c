@@ -27,6 +27,7 @@ typedef struct cut {
   int64_t block[TEGULA_MAX_DIMS]; /* lengths of a block */
   int32_t memory_axis;            /* densest axis of the tiles' memory, -1 for none */
   int64_t gap;                    /* as in a step */
+  int64_t origin[TEGULA_MAX_DIMS]; /* blocks start at multiples of their length from here */
   bool direct;
 } cut;
 
@@ -175,13 +176,19 @@ static tegula_status step_for_block(tegula__plan *plan, const cut *c, const int6
   return elements == 0 ? TEGULA_OK : add_step(plan, c, shrunk.lo, shrunk.hi, elements, err);
 }
 
+/* Where the block that starts at (or holds) `lo` ends along axis k. */
+static int64_t block_end(const cut *c, int32_t k, int64_t lo) {
+  int64_t left = c->block[k] - (lo - c->origin[k]) % c->block[k];
+  return c->hi[k] - lo < left ? c->hi[k] : lo + left;
+}
+
 /* All blocks of the grid in the file's order. */
 static tegula_status step_all_blocks(tegula__plan *plan, const cut *c, tegula_error *err) {
   int32_t ndim = plan->manifest->ndim;
   int64_t lo[TEGULA_MAX_DIMS], hi[TEGULA_MAX_DIMS];
   for (int32_t k = 0; k < ndim; k++) {
     lo[k] = c->lo[k];
-    hi[k] = tegula__min(c->hi[k], c->lo[k] + c->block[k]);
+    hi[k] = block_end(c, k, lo[k]);
   }
   for (;;) {
     FORWARD(step_for_block(plan, c, lo, hi, err));
@@ -190,7 +197,7 @@ static tegula_status step_all_blocks(tegula__plan *plan, const cut *c, tegula_er
       int32_t k = c->order.axes[i];
       lo[k] = hi[k] < c->hi[k] ? hi[k] : c->lo[k];
       bool wrapped = hi[k] >= c->hi[k];
-      hi[k] = tegula__min(c->hi[k], lo[k] + c->block[k]);
+      hi[k] = block_end(c, k, lo[k]);
       if (!wrapped) break;
     }
     if (i < 0) return TEGULA_OK;
@@ -216,6 +223,12 @@ static tegula_status cut_part(tegula__plan *plan, const tegula__part *part, cons
                               tegula_error *err) {
   cut c = {.part = part, .gap = limits->writing ? 0 : TEGULA__GAP};
   if (!look_at(plan, &c)) return TEGULA_OK;
+  const tegula__reader *reader = plan->manifest->reader;
+  if (reader != NULL && reader->chunked) { /* one step for each stored piece */
+    for (int32_t k = 0; k < plan->manifest->ndim; k++) c.block[k] = reader->chunk[k];
+    return step_all_blocks(plan, &c, err);
+  }
+  for (int32_t k = 0; k < plan->manifest->ndim; k++) c.origin[k] = c.lo[k];
   int64_t staged = tegula__min(limits->staging_slot, is_transposed(&c) ? LARGEST_STEP : tegula__min(share, STAGED_STEP));
   choose_block(&c, c.direct ? share : staged, plan->manifest->dtype.item_size);
   return step_all_blocks(plan, &c, err);
