@@ -188,6 +188,7 @@ typedef struct tegula_statistics {
   int64_t reader_bytes; /* bytes that came from a reader callback */
   int64_t missing;      /* absent chunks that were filled */
   int64_t steps;        /* plan steps that ran */
+  int64_t workers;      /* the most workers that moved bytes at once (not added: the largest number) */
   double seconds_describe;
   double seconds_move;
   const char *io_path;         /* static text: how bytes travelled, for example "pread"; NULL before any did */
@@ -210,6 +211,8 @@ typedef struct tegula_context_options {
   int32_t threads;        /* workers, the caller's thread included; 0: as many as granted (affinity mask, cgroup cpu.max) */
   int32_t max_open_files; /* handles kept open; 0: min(1024, RLIMIT_NOFILE / 2) */
   int64_t staging_bytes;  /* memory for staged bytes; 0: 64 MiB */
+  int32_t io_threads;     /* most workers while storage is slow (measured: most of the time nobody runs); 0: 128, or 1 when threads is 1 */
+  uint32_t reserved;
 } tegula_context_options;
 
 TEGULA_API void tegula_context_options_init(tegula_context_options *options);

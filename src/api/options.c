@@ -65,5 +65,6 @@ void tegula__tally_end(tegula__tally *tally, tegula_statistics *wanted, size_t s
   wanted->staged_bytes += did->staged_bytes;
   wanted->reader_bytes += did->reader_bytes;
   wanted->steps += did->steps;
+  wanted->workers = tegula__max(wanted->workers, did->workers);
   if (did->io_path != NULL) wanted->io_path = did->io_path;
 }

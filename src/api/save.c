@@ -119,7 +119,7 @@ static void make_file(void *state, int32_t worker, int64_t i) {
 
 static tegula_status write_files(saving *s, tegula_error *err) {
   tegula_context *context = s->array->context;
-  tegula__pool_run(context->engine.pool, s->file_count, make_file, s);
+  tegula__pool_run_waiting(context->engine.pool, s->file_count, make_file, s);
   FORWARD(tegula__first_error_get(s->first, err));
   FORWARD(tegula__file_set_create(context->handles, s->manifest.files, s->file_count, true, &s->files, err));
   tegula__move move = {.manifest = &s->manifest,

@@ -188,7 +188,7 @@ tegula_status tegula__discover(tegula__pool *pool, tegula__handles *handles, teg
   tegula_status status;
   FORWARD_WITH(status, check_request(paths, options, &job.format, err));
   FORWARD_WITH(status, start_job(&job, handles, paths, err));
-  tegula__pool_run(pool, job.count, describe_one, &job);
+  tegula__pool_run_waiting(pool, job.count, describe_one, &job);
   FORWARD_WITH(status, tegula__first_error_get(job.first_error, err));
   FORWARD_WITH(status, join_all(&job, out, err));
   *files = job.set;

@@ -25,6 +25,7 @@ typedef struct running {
   _Atomic bool cancelled;
   pthread_mutex_t progress_lock;
   double progress_next;
+  int32_t widest; /* workers */
 } running;
 
 /* The pieces of all tiles in the step's box. */
@@ -108,7 +109,7 @@ static void run_step(void *state, int32_t worker_number, int64_t item) {
 
 static tegula_status start(running *r, tegula_error *err) {
   int64_t groups = tegula__max(1, r->plan.group_count);
-  r->workers = calloc((size_t)tegula__pool_threads(r->engine->pool), sizeof *r->workers);
+  r->workers = calloc((size_t)tegula__pool_most(r->engine->pool), sizeof *r->workers);
   r->pending = calloc((size_t)groups, sizeof *r->pending);
   r->last_step = calloc((size_t)groups, sizeof *r->last_step);
   r->first = tegula__first_error_create();
@@ -124,17 +125,18 @@ static tegula_status start(running *r, tegula_error *err) {
 static void add_statistics(const running *r) {
   tegula_statistics *statistics = r->move->statistics;
   if (statistics == NULL) return;
-  for (int32_t i = 0; i < tegula__pool_threads(r->engine->pool); i++) {
+  for (int32_t i = 0; i < tegula__pool_most(r->engine->pool); i++) {
     statistics->direct_bytes += r->workers[i].direct_bytes;
     statistics->staged_bytes += r->workers[i].staged_bytes;
     statistics->reader_bytes += r->workers[i].reader_bytes;
     statistics->steps += r->workers[i].steps;
   }
+  statistics->workers = tegula__max(statistics->workers, r->widest);
   if (r->plan.step_count > 0) statistics->io_path = r->move->manifest->reader != NULL ? "reader" : r->move->writing ? "pwrite" : "pread";
 }
 
 static void stop(running *r) {
-  for (int32_t i = 0; r->workers != NULL && i < tegula__pool_threads(r->engine->pool); i++) {
+  for (int32_t i = 0; r->workers != NULL && i < tegula__pool_most(r->engine->pool); i++) {
     free(r->workers[i].pieces);
     free(r->workers[i].vectors);
     free(r->workers[i].walks);
@@ -161,7 +163,7 @@ tegula_status tegula__engine_run(const tegula__engine *engine, const tegula__mov
   FORWARD_WITH(status, tegula__targets_create(move->manifest->ndim, move->tiles, move->tile_count, &r.targets, err));
   FORWARD_WITH(status, tegula__plan_create(move->manifest, &r.targets, &limits, &r.plan, err));
   FORWARD_WITH(status, start(&r, err));
-  tegula__pool_run(engine->pool, r.plan.step_count, run_step, &r);
+  r.widest = tegula__pool_run_waiting(engine->pool, r.plan.step_count, run_step, &r);
   add_statistics(&r);
   status = tegula__first_error_get(r.first, err);
   if (status == TEGULA_OK && atomic_load(&r.cancelled))

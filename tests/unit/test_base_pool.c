@@ -22,7 +22,7 @@ enum { ITEMS = 2000, MAX_THREADS = 8 };
 
 static tegula__pool *pool_of(int32_t threads) {
   tegula__pool *pool = NULL;
-  assert_int_equal(tegula__pool_create(threads, &pool, NULL), TEGULA_OK);
+  assert_int_equal(tegula__pool_create(threads, threads, &pool, NULL), TEGULA_OK);
   assert_int_equal(tegula__pool_threads(pool), threads);
   return pool;
 }

@@ -18,7 +18,7 @@ static tegula__pool *pool;
 
 static int make_pool(void **state) {
   (void)state;
-  return tegula__pool_create(3, &pool, NULL);
+  return tegula__pool_create(3, 3, &pool, NULL);
 }
 
 static int drop_pool(void **state) {

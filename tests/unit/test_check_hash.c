@@ -27,7 +27,7 @@ static void hash_in_runs(int32_t threads, const tegula__kernels *kernels, tegula
   tegula__hash128 sum = {0, 0};
   int64_t count, step = run * tegula__hash_block_elements(dtype);
   assert_true(tegula__shape_count(shape, ndim, &count));
-  assert_int_equal(tegula__pool_create(threads, &pool, NULL), TEGULA_OK);
+  assert_int_equal(tegula__pool_create(threads, threads, &pool, NULL), TEGULA_OK);
   for (int64_t at = 0; at < count; at += step) {
     const char *from = (const char *)data + at * dtype.item_size;
     assert_int_equal(tegula__hash_run(pool, kernels, dtype, from, at, tegula__min(step, count - at), &sum, NULL), TEGULA_OK);

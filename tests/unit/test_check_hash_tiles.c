@@ -105,7 +105,7 @@ static void tilings_and_strides_do_not_matter(void **state) {
   for (int32_t threads = 1; threads <= 3; threads += 2) {
     tegula_error error;
     tegula__pool *pool;
-    assert_ok(tegula__pool_create(threads, &pool, &error));
+    assert_ok(tegula__pool_create(threads, threads, &pool, &error));
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
       for (int32_t ndim = 0; ndim <= AXES; ndim++)
         compare(pool, tegula__kernel_select(), &seed, cases[i].dtype, cases[i].shape, ndim);
@@ -118,7 +118,7 @@ static void each_element_matters(void **state) {
   (void)state;
   tegula_error error;
   tegula__pool *pool;
-  assert_ok(tegula__pool_create(1, &pool, &error));
+  assert_ok(tegula__pool_create(1, 1, &pool, &error));
   int32_t values[2][6] = {{0, 1, 2, 3, 4, 5}, {6, 7, 8, 9, 10, 11}};
   const int64_t shape[2] = {2, 6}, lo[2][2] = {{0, 0}, {1, 0}}, hi[2][2] = {{1, 6}, {2, 6}}, strides[2] = {24, 4};
   tegula__tile tiles[2];
@@ -147,7 +147,7 @@ static void nothing_hashes_to_zero(void **state) {
   tegula__hash128 sum = {0};
   const int64_t shape[2] = {0, 4}, lo[2] = {0, 0}, strides[2] = {16, 4};
   tegula__tile tile = {.lo = lo, .hi = shape, .strides = strides, .order = '<'};
-  assert_ok(tegula__pool_create(1, &pool, &error));
+  assert_ok(tegula__pool_create(1, 1, &pool, &error));
   assert_ok(tegula__targets_create(2, &tile, 1, &targets, &error));
   assert_ok(tegula__hash_tiles(pool, tegula__kernel_select(), dtype_of("<i4"), shape, 2, &targets, &sum, &error));
   assert_true(sum.low == 0 && sum.high == 0);

@@ -26,7 +26,7 @@ static int enter_folder(void **state) {
   strcpy(folder, "/tmp/tegula-test-XXXXXX");
   memset(&counts, 0, sizeof counts);
   if (mkdtemp(folder) == NULL || chdir(folder) != 0) return -1;
-  if (tegula__pool_create(3, &pool, &error) != TEGULA_OK) return -1;
+  if (tegula__pool_create(3, 3, &pool, &error) != TEGULA_OK) return -1;
   return tegula__handles_create(8, &handles, &error) == TEGULA_OK ? 0 : -1;
 }
 

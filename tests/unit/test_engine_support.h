@@ -233,7 +233,7 @@ static inline bench bench_make(int32_t threads, int64_t staging, int32_t open_fi
   bench b = {.folder = folder_make()};
   tegula_error error;
   b.engine.kernels = tegula__kernel_select();
-  assert_ok(tegula__pool_create(threads, &b.engine.pool, &error));
+  assert_ok(tegula__pool_create(threads, threads, &b.engine.pool, &error));
   assert_ok(tegula__staging_create(staging, threads, &b.engine.staging, &error));
   assert_ok(tegula__handles_create(open_files, &b.handles, &error));
   return b;
