@@ -95,6 +95,9 @@ typedef struct tegula_error {
 /* For callbacks that fail: fills `err` (may be NULL) and returns `status`. Texts are copied; path may be NULL, offset -1. [A] */
 TEGULA_API tegula_status tegula_error_set(tegula_error *err, tegula_status status, const char *path, int64_t offset, const char *message);
 
+/* Frees text that the library handed over (tegula_explain). Accepts NULL. [A] */
+TEGULA_API void tegula_free(void *memory);
+
 /* ---- dtypes -------------------------------------------------------------------------------------------------------------- */
 
 /* Units of datetime64 and timedelta64, in numpy's order (numpy C-API, NPY_DATETIMEUNIT). */
@@ -485,6 +488,11 @@ TEGULA_API void tegula_batches_close(tegula_batches *batches);
 TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_array_hash(const tegula_array *array, char out[TEGULA_HASH_TEXT], tegula_error *err);
 TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_dataset_hash(tegula_dataset *dataset, char out[TEGULA_HASH_TEXT],
                                                                const tegula_load_options *options, tegula_error *err);
+
+/* The plan of a load as JSON, without reading data: shape, dtype, and for each tile its box, rank, bytes, read requests and the rows of
+ * each file that it comes from (docs/plan.md). Free with tegula_free. [A] */
+TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_explain(const tegula_dataset *dataset, const tegula_tiling *tiling, char **out,
+                                                          tegula_error *err);
 
 typedef enum tegula_values {
   TEGULA_VALUES_RANDOM = 0, /* depends on seed and index */

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MADE_UP_GAP ((uintptr_t)4096)
+
 /* Finds this rank's tiles and fills their boxes; data and strides stay empty. */
 static tegula_status collect_tiles(tegula_dtype dtype, const tegula_tiling *tiling, int32_t rank, tegula__array *out, tegula_error *err) {
   *out = (tegula__array){.dtype = tegula_dtype_native(dtype)};
@@ -18,7 +20,9 @@ static tegula_status collect_tiles(tegula_dtype dtype, const tegula_tiling *tili
                         tegula__fail(err, TEGULA_OUT_OF_MEMORY, NULL, -1, "the list of %lld tiles does not fit into the %lld bytes that this process can get",
                                      (long long)share, (long long)granted),
                         "choose larger tiles");
-  for (int64_t i = 0; i < tiling->count; i++) {
+  int64_t first, last;
+  tegula__tiling_range(tiling, rank, &first, &last);
+  for (int64_t i = first; i < last; i++) {
     if (tegula__tiling_owner(tiling, i) != rank) continue;
     if (!tegula__vector_reserve((void **)&out->numbers, &capacity, out->count + 1, sizeof *out->numbers))
       return tegula__out_of_memory(err, (out->count + 1) * (int64_t)sizeof *out->numbers);
@@ -51,12 +55,21 @@ static bool form_a_box(tegula__array *out, int32_t ndim) {
   return out->count > 0 && tegula__box_count(ndim, out->box, out->box + ndim) == elements;
 }
 
-static tegula_status reserve_together(tegula__array *out, int32_t ndim, tegula_error *err) {
+/* A block with memory, or (`real` false) one with a made-up address behind *address, far from the next: a layout to reason about. */
+static tegula_status make_block(int64_t bytes, bool real, uintptr_t *address, tegula__block *out, tegula_error *err) {
+  if (real) return tegula__block_create(bytes, out, err);
+  *out = (tegula__block){.data = (char *)*address}; /* nothing is mapped, so nothing is given back */
+  *address += (uintptr_t)bytes + MADE_UP_GAP;
+  return TEGULA_OK;
+}
+
+static tegula_status reserve_together(tegula__array *out, int32_t ndim, bool real, tegula_error *err) {
+  uintptr_t address = MADE_UP_GAP;
   int64_t shape[TEGULA_MAX_DIMS], strides[TEGULA_MAX_DIMS], bytes;
   for (int32_t k = 0; k < ndim; k++) shape[k] = out->box[ndim + k] - out->box[k];
   if (!tegula__shape_bytes(shape, ndim, out->dtype.item_size, &bytes)) return tegula__out_of_memory(err, INT64_MAX);
-  FORWARD(tegula__block_create(bytes, &out->blocks[0], err));
-  out->block_count = 1;
+  FORWARD(make_block(bytes, real, &address, &out->blocks[0], err));
+  out->block_count = real ? 1 : 0;
   out->together = true;
   tegula__dense_strides(shape, ndim, out->dtype.item_size, 'C', strides);
   for (int64_t i = 0; i < out->count; i++) {
@@ -68,22 +81,23 @@ static tegula_status reserve_together(tegula__array *out, int32_t ndim, tegula_e
   return TEGULA_OK;
 }
 
-static tegula_status reserve_separate(tegula__array *out, int32_t ndim, tegula_error *err) {
+static tegula_status reserve_separate(tegula__array *out, int32_t ndim, bool real, tegula_error *err) {
+  uintptr_t address = MADE_UP_GAP;
   for (int64_t i = 0; i < out->count; i++) {
     tegula__tile *tile = &out->tiles[i];
     int64_t shape[TEGULA_MAX_DIMS], bytes;
     for (int32_t k = 0; k < ndim; k++) shape[k] = tile->hi[k] - tile->lo[k];
     if (!tegula__shape_bytes(shape, ndim, out->dtype.item_size, &bytes)) return tegula__out_of_memory(err, INT64_MAX);
-    FORWARD(tegula__block_create(bytes, &out->blocks[i], err));
-    out->block_count = i + 1;
+    FORWARD(make_block(bytes, real, &address, &out->blocks[i], err));
+    out->block_count = real ? i + 1 : 0;
     tile->data = out->blocks[i].data;
     tegula__dense_strides(shape, ndim, out->dtype.item_size, 'C', (int64_t *)tile->strides);
   }
   return TEGULA_OK;
 }
 
-tegula_status tegula__array_reserve(tegula_dtype dtype, const tegula_tiling *tiling, int32_t rank, bool separate, tegula__array *out,
-                                    tegula_error *err) {
+static tegula_status arrange(tegula_dtype dtype, const tegula_tiling *tiling, int32_t rank, bool separate, bool real, tegula__array *out,
+                             tegula_error *err) {
   tegula_status status;
   FORWARD_WITH(status, collect_tiles(dtype, tiling, rank, out, err));
   out->blocks = calloc((size_t)tegula__max(1, out->count), sizeof *out->blocks);
@@ -92,10 +106,19 @@ tegula_status tegula__array_reserve(tegula_dtype dtype, const tegula_tiling *til
     goto done;
   }
   bool together = !separate && form_a_box(out, tiling->ndim);
-  status = together ? reserve_together(out, tiling->ndim, err) : reserve_separate(out, tiling->ndim, err);
+  status = together ? reserve_together(out, tiling->ndim, real, err) : reserve_separate(out, tiling->ndim, real, err);
 done:
   if (status != TEGULA_OK) tegula__array_free(out);
   return status;
+}
+
+tegula_status tegula__array_reserve(tegula_dtype dtype, const tegula_tiling *tiling, int32_t rank, bool separate, tegula__array *out,
+                                    tegula_error *err) {
+  return arrange(dtype, tiling, rank, separate, true, out, err);
+}
+
+tegula_status tegula__array_lay_out(tegula_dtype dtype, const tegula_tiling *tiling, int32_t rank, tegula__array *out, tegula_error *err) {
+  return arrange(dtype, tiling, rank, false, false, out, err);
 }
 
 tegula_status tegula__view_check(const tegula_view *view, tegula_dtype dtype, const int64_t *shape, int32_t ndim, tegula_error *err) {

@@ -36,6 +36,8 @@ void tegula__tiling_release(tegula_tiling *tiling);
 /* Box of tile `index` into two vectors of ndim entries. */
 void tegula__tiling_box(const tegula_tiling *tiling, int64_t index, int64_t *lo, int64_t *hi);
 int32_t tegula__tiling_owner(const tegula_tiling *tiling, int64_t index);
+/* All tiles of `rank` are among [*first, *last); where owners follow the rule, these are exactly its tiles. */
+void tegula__tiling_range(const tegula_tiling *tiling, int32_t rank, int64_t *first, int64_t *last);
 
 /* ---- memory of one rank's tiles ---- */
 
@@ -57,6 +59,8 @@ typedef struct tegula__array {
 /* Reserves memory for the tiles of `rank`. */
 tegula_status tegula__array_reserve(tegula_dtype dtype, const tegula_tiling *tiling, int32_t rank, bool separate, tegula__array *out,
                                     tegula_error *err);
+/* The same places without memory: the addresses are made up and may not be followed. For looking at what a load would do. */
+tegula_status tegula__array_lay_out(tegula_dtype dtype, const tegula_tiling *tiling, int32_t rank, tegula__array *out, tegula_error *err);
 /* Uses the caller's memory. */
 tegula_status tegula__array_wrap(tegula_dtype dtype, const tegula_tiling *tiling, int32_t rank, const tegula_view *views, int64_t count,
                                  tegula__array *out, tegula_error *err);

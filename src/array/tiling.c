@@ -95,6 +95,15 @@ int32_t tegula__tiling_owner(const tegula_tiling *tiling, int64_t index) {
   return (int32_t)((__int128)index * tiling->ranks / tiling->count);
 }
 
+void tegula__tiling_range(const tegula_tiling *tiling, int32_t rank, int64_t *first, int64_t *last) {
+  *first = 0;
+  *last = tiling->count;
+  if (tiling->owners != NULL) return;
+  __int128 count = tiling->count; /* floor(i * ranks / count) = rank, solved for i */
+  *first = (int64_t)((rank * count + tiling->ranks - 1) / tiling->ranks);
+  *last = (int64_t)(((rank + 1) * count + tiling->ranks - 1) / tiling->ranks);
+}
+
 /* ---- custom boxes ---- */
 
 typedef struct sweep {

@@ -116,6 +116,8 @@ void tegula__buffer_free(tegula__buffer *buffer);
 bool tegula__buffer_reserve(tegula__buffer *buffer, size_t more);
 bool tegula__buffer_append(tegula__buffer *buffer, const void *data, size_t size);
 bool tegula__buffer_printf(tegula__buffer *buffer, const char *format, ...) TEGULA__PRINTF(2, 3);
+/* Text as a JSON string, quotes included; bytes that are no UTF-8 become U+FFFD. NULL gives null. */
+bool tegula__buffer_json_text(tegula__buffer *buffer, const char *text);
 
 /* realloc for `count` items of `item` bytes with checked arithmetic; NULL on failure, the old block then stands. */
 void *tegula__realloc_array(void *block, int64_t count, size_t item);

@@ -2,8 +2,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Each piece is a walk over runs that are contiguous in the file and in the tile's memory, in the file's order. A heap merges the walks
- * of all pieces by offset, so one vectored call reads whole rows of the file and scatters them over the tiles:
+ * Each piece is a walk over runs that are contiguous in the file and in the tile's memory. The walks of all pieces are merged by offset
+ * (plan/runs.c), so one vectored call reads whole rows of the file and scatters them over the tiles:
  *
  *   file row   [ tile 0 | tile 1 | tile 2 ] [ tile 0 | tile 1 | tile 2 ] ...     one preadv of up to 1024 runs
  *
@@ -12,71 +12,7 @@
 
 #include "engine/engine_priv.h"
 
-/* One piece on its way. `steps` has 4 numbers per outer axis, slowest first: length, index, file stride, memory stride. */
-struct tegula__run_walk {
-  int64_t offset; /* of the next run in the file */
-  char *address;
-  int64_t run; /* bytes */
-  int32_t axes;
-  struct {
-    int64_t length, index, file, memory;
-  } steps[TEGULA_MAX_DIMS];
-};
-typedef struct tegula__run_walk run_walk;
-
-static void start(run_walk *w, const tegula__doing *doing, const tegula__piece *piece) {
-  const tegula__part *part = doing->part;
-  int32_t ndim = doing->move->manifest->ndim, inner;
-  tegula__file_order order;
-  tegula__file_order_of(part, ndim, piece->lo, piece->hi, &order);
-  w->run = tegula__common_run(&order, part->strides, piece->tile->strides, piece->lo, piece->hi, doing->item_size, &inner);
-  w->offset = tegula__part_offset(part, ndim, piece->lo);
-  w->address = tegula__tile_address(piece->tile, ndim, piece->lo);
-  w->axes = order.count - inner;
-  for (int32_t i = 0; i < w->axes; i++) {
-    int32_t k = order.axes[i];
-    w->steps[i].length = piece->hi[k] - piece->lo[k];
-    w->steps[i].index = 0;
-    w->steps[i].file = part->strides[k];
-    w->steps[i].memory = piece->tile->strides[k];
-  }
-}
-
-/* To the next run; false after the last. */
-static bool advance(run_walk *w) {
-  for (int32_t i = w->axes - 1; i >= 0; i--) {
-    if (++w->steps[i].index < w->steps[i].length) {
-      w->offset += w->steps[i].file;
-      w->address += w->steps[i].memory;
-      return true;
-    }
-    w->offset -= (w->steps[i].length - 1) * w->steps[i].file;
-    w->address -= (w->steps[i].length - 1) * w->steps[i].memory;
-    w->steps[i].index = 0;
-  }
-  return false;
-}
-
-static void sift_down(const run_walk *walks, int64_t *heap, int64_t count, int64_t at) {
-  for (;;) {
-    int64_t least = at;
-    for (int64_t child = 2 * at + 1; child <= 2 * at + 2 && child < count; child++)
-      if (walks[heap[child]].offset < walks[heap[least]].offset) least = child;
-    if (least == at) return;
-    int64_t held = heap[at];
-    heap[at] = heap[least];
-    heap[least] = held;
-    at = least;
-  }
-}
-
-/* The vectored call that is being put together. */
-typedef struct batch {
-  int64_t start, end; /* file range */
-  int count;
-} batch;
-
-static tegula_status flush(batch *b, tegula__worker *worker, const tegula__doing *doing, tegula_error *err) {
+static tegula_status flush(tegula__batch *b, tegula__worker *worker, const tegula__doing *doing, tegula_error *err) {
   if (b->count == 0) return TEGULA_OK;
   int count = b->count;
   b->count = 0;
@@ -90,7 +26,7 @@ static tegula_status flush(batch *b, tegula__worker *worker, const tegula__doing
                               : tegula__io_readv(doing->fd, doing->path, b->start, worker->iov, count, doing->move->counts, err);
 }
 
-static void append(batch *b, struct iovec *iov, char *data, int64_t size) {
+static void append(tegula__batch *b, struct iovec *iov, char *data, int64_t size) {
   struct iovec *last = b->count > 0 ? &iov[b->count - 1] : NULL;
   if (last != NULL && (char *)last->iov_base + last->iov_len == data)
     last->iov_len += (size_t)size;
@@ -99,10 +35,9 @@ static void append(batch *b, struct iovec *iov, char *data, int64_t size) {
   b->end += size;
 }
 
-static tegula_status add_run(batch *b, tegula__worker *worker, const tegula__doing *doing, const run_walk *w, tegula_error *err) {
+static tegula_status add_run(tegula__batch *b, tegula__worker *worker, const tegula__doing *doing, const tegula__run_walk *w, tegula_error *err) {
   int64_t gap = w->offset - b->end;
-  bool joins = b->count > 0 && gap >= 0 && gap <= doing->step->gap && b->count + 2 <= TEGULA__IO_VECTORS;
-  if (!joins) {
+  if (!tegula__batch_takes(b, w->offset, doing->step->gap, TEGULA__IO_VECTORS)) {
     FORWARD(flush(b, worker, doing, err));
     b->start = b->end = w->offset;
   } else if (gap > 0) {
@@ -126,16 +61,15 @@ tegula_status tegula__direct_step(tegula__worker *worker, const tegula__doing *d
   FORWARD(prepare(worker, err));
   int64_t count = worker->piece_count;
   for (int64_t i = 0; i < count; i++) {
-    start(&worker->walks[i], doing, &worker->pieces[i]);
+    const tegula__piece *piece = &worker->pieces[i];
+    tegula__run_start(&worker->walks[i], doing->part, doing->move->manifest->ndim, doing->item_size, piece);
     worker->heap[i] = i;
   }
-  for (int64_t i = count / 2 - 1; i >= 0; i--) sift_down(worker->walks, worker->heap, count, i);
-  batch b = {0};
+  tegula__run_order(worker->walks, worker->heap, count);
+  tegula__batch b = {0};
   while (count > 0) {
-    run_walk *w = &worker->walks[worker->heap[0]];
-    FORWARD(add_run(&b, worker, doing, w, err));
-    if (!advance(w)) worker->heap[0] = worker->heap[--count];
-    sift_down(worker->walks, worker->heap, count, 0);
+    FORWARD(add_run(&b, worker, doing, &worker->walks[worker->heap[0]], err));
+    count = tegula__run_next(worker->walks, worker->heap, count);
   }
   FORWARD(flush(&b, worker, doing, err));
   worker->direct_bytes += doing->step->bytes;

@@ -6,19 +6,13 @@
 
 #include "engine/engine.h"
 
-/* The part of one tile that a step feeds. The vectors have ndim entries. */
-typedef struct tegula__piece {
-  const tegula__tile *tile;
-  int64_t *lo, *hi;
-} tegula__piece;
-
 /* What one worker keeps from step to step. */
 typedef struct tegula__worker {
   tegula__piece *pieces;
   int64_t piece_count, piece_capacity;
   int64_t *vectors; /* behind the pieces' lo and hi */
   int64_t vector_capacity;
-  struct tegula__run_walk *walks; /* one per piece of a direct step */
+  tegula__run_walk *walks; /* one per piece of a direct step */
   int64_t walk_capacity;
   int64_t *heap;
   int64_t heap_capacity;
@@ -48,18 +42,5 @@ tegula_status tegula__staged_step(tegula__worker *worker, const tegula__doing *d
 tegula_status tegula__reader_step(tegula__worker *worker, const tegula__doing *doing, tegula_error *err);
 /* Between a slot that holds the box from `lo` on with these strides, and the piece's memory: swaps and transposes on the way. */
 void tegula__copy_piece(const tegula__doing *doing, const int64_t *lo, const int64_t *slot_strides, char *slot, const tegula__piece *piece);
-
-/* Address of the element at `index` in a tile's memory. */
-static inline char *tegula__tile_address(const tegula__tile *tile, int32_t ndim, const int64_t *index) {
-  char *address = tile->data;
-  for (int32_t k = 0; k < ndim; k++) address += (index[k] - tile->lo[k]) * tile->strides[k];
-  return address;
-}
-
-static inline int64_t tegula__part_offset(const tegula__part *part, int32_t ndim, const int64_t *index) {
-  int64_t offset = part->offset;
-  for (int32_t k = 0; k < ndim; k++) offset += (index[k] - part->lo[k]) * part->strides[k];
-  return offset;
-}
 
 #endif

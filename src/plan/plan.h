@@ -50,6 +50,56 @@ int32_t tegula__read_unit(const tegula__file_order *order, const int64_t *stride
 int64_t tegula__common_run(const tegula__file_order *order, const int64_t *file_strides, const int64_t *memory_strides, const int64_t *lo,
                            const int64_t *hi, uint32_t item_size, int32_t *axes);
 
+/* ---- runs: what a direct step moves, in the file's order ---- */
+
+/* The part of one tile that a step feeds. The vectors have ndim entries. */
+typedef struct tegula__piece {
+  const tegula__tile *tile;
+  int64_t *lo, *hi;
+} tegula__piece;
+
+/* One piece on its way: the run it is at. `steps` has 4 numbers per outer axis, slowest first. */
+typedef struct tegula__run_walk {
+  int64_t offset; /* of the next run in the file */
+  char *address;
+  int64_t run; /* bytes */
+  int32_t axes;
+  struct {
+    int64_t length, index, file, memory;
+  } steps[TEGULA_MAX_DIMS];
+} tegula__run_walk;
+
+void tegula__run_start(tegula__run_walk *walk, const tegula__part *part, int32_t ndim, uint32_t item_size, const tegula__piece *piece);
+/* Makes `heap`, numbers of walks, a heap by offset: the next run is that of walk heap[0]. */
+void tegula__run_order(const tegula__run_walk *walks, int64_t *heap, int64_t count);
+/* Goes to the next run of all; returns how many walks are left. */
+int64_t tegula__run_next(tegula__run_walk *walks, int64_t *heap, int64_t count);
+
+/* The request that is being put together out of runs: a range of the file, and the number of vectors that it is spread over. */
+typedef struct tegula__batch {
+  int64_t start, end;
+  int count;
+} tegula__batch;
+
+/* Does a run at `offset` still go into it? A gap takes a vector of its own. */
+static inline bool tegula__batch_takes(const tegula__batch *batch, int64_t offset, int64_t largest_gap, int vectors) {
+  int64_t gap = offset - batch->end;
+  return batch->count > 0 && gap >= 0 && gap <= largest_gap && batch->count + 2 <= vectors;
+}
+
+/* Address of the element at `index` in a tile's memory. */
+static inline char *tegula__tile_address(const tegula__tile *tile, int32_t ndim, const int64_t *index) {
+  char *address = tile->data;
+  for (int32_t k = 0; k < ndim; k++) address += (index[k] - tile->lo[k]) * tile->strides[k];
+  return address;
+}
+
+static inline int64_t tegula__part_offset(const tegula__part *part, int32_t ndim, const int64_t *index) {
+  int64_t offset = part->offset;
+  for (int32_t k = 0; k < ndim; k++) offset += (index[k] - part->lo[k]) * part->strides[k];
+  return offset;
+}
+
 /* ---- the plan ---- */
 
 typedef struct tegula__step {
@@ -81,5 +131,15 @@ typedef struct tegula__plan {
 tegula_status tegula__plan_create(const tegula__manifest *manifest, const tegula__targets *targets, const tegula__plan_limits *limits,
                                   tegula__plan *out, tegula_error *err);
 void tegula__plan_free(tegula__plan *plan);
+
+/* ---- what a plan will do, without doing it ---- */
+
+/* Read requests of the plan: adds to *total how many there are, and to reads[i] those that bring bytes of tile i. `vectors`: how many
+ * places one request can scatter to. Of a reader, the calls of its function are counted. */
+tegula_status tegula__plan_requests(const tegula__plan *plan, int vectors, int64_t *reads, int64_t *total, tegula_error *err);
+
+/* The tile [lo, hi) as a JSON object: box, rank, the rows of each file that it comes from, bytes, reads. False on lack of memory. */
+bool tegula__plan_explain_tile(const tegula__manifest *manifest, const int64_t *lo, const int64_t *hi, int32_t rank, int64_t reads,
+                               tegula__buffer *out);
 
 #endif
