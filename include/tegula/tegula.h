@@ -494,6 +494,27 @@ TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_dataset_hash(tegula_dataset *d
 TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_explain(const tegula_dataset *dataset, const tegula_tiling *tiling, char **out,
                                                           tegula_error *err);
 
+#define TEGULA_COMPARE_VALUES 1u /* NaN equals NaN and -0 equals +0; otherwise bytes in canonical form are compared */
+
+typedef struct tegula_difference {
+  size_t struct_size;
+  int32_t equal; /* 1 or 0 */
+  int32_t ndim;
+  int64_t index[TEGULA_MAX_DIMS]; /* of the first element in C order that differs; only when has_index */
+  int32_t has_index;
+  int32_t reserved;
+  char a[128]; /* the two values (or shapes, or dtypes) as text */
+  char b[128];
+  char reason[256]; /* one line: what differs */
+} tegula_difference;
+
+TEGULA_API void tegula_difference_init(tegula_difference *difference);
+/* Do two datasets hold the same array, whatever their layouts? Streams both; memory stays within the staging budget. OK means that they
+ * could be compared: out->equal says the result. Both are of the same context. [C] */
+TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_compare(tegula_dataset *a, tegula_dataset *b, uint32_t flags,
+                                                          const tegula_load_options *options, tegula_difference *out,
+                                                          tegula_error *err);
+
 typedef enum tegula_values {
   TEGULA_VALUES_RANDOM = 0, /* depends on seed and index */
   TEGULA_VALUES_RAMP = 1    /* index mod 1000 */

@@ -3,12 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "check/check.h"
 
-#include <stdlib.h>
-
-#include "api/api.h"
-
-/* Memory for a dataset's stream: half of the default staging budget, a whole number of hash blocks. */
-#define WINDOW_BYTES ((int64_t)32 << 20)
+#include "api/stream.h"
 
 static tegula_status hash_array(const tegula_array *array, tegula__hash128 *sum, tegula_error *err) {
   const tegula__array *memory = &array->memory;
@@ -39,66 +34,24 @@ tegula_status tegula_array_hash(const tegula_array *array, char out[TEGULA_HASH_
   return status;
 }
 
-/* What a dataset's stream works with. */
-typedef struct stream {
-  const tegula_dataset *dataset;
-  const tegula_load_options *options;
-  tegula__tally *tally;
-  tegula__block window;
-  int64_t *vectors; /* of the boxes of a window */
-  int64_t done, total; /* bytes */
-} stream;
-
-/* Progress of the whole stream from that of one window. */
-static int window_progress(void *state, int64_t bytes_done, int64_t bytes_total) {
-  stream *s = state;
-  (void)bytes_total;
-  return s->options->progress(s->options->progress_state, s->done + bytes_done, s->total);
-}
-
-/* Reads the elements [first, first + count) densely into the window. */
-static tegula_status read_window(stream *s, int64_t first, int64_t count, tegula_error *err) {
-  const tegula__manifest *manifest = &s->dataset->manifest;
-  int32_t ndim = manifest->ndim, boxes = tegula__range_boxes(manifest->shape, ndim, first, count, s->vectors);
-  tegula__tile tiles[TEGULA__RANGE_BOXES];
-  int64_t *strides = s->vectors + TEGULA__RANGE_BOXES * 2 * ndim, extents[TEGULA_MAX_DIMS];
-  char *data = s->window.data;
-  for (int32_t i = 0; i < boxes; i++, strides += ndim) {
-    const int64_t *lo = s->vectors + (int64_t)i * 2 * ndim, *hi = lo + ndim;
-    for (int32_t k = 0; k < ndim; k++) extents[k] = hi[k] - lo[k];
-    tegula__dense_strides(extents, ndim, manifest->dtype.item_size, 'C', strides);
-    tiles[i] = (tegula__tile){.lo = lo, .hi = hi, .strides = strides, .data = data, .order = manifest->dtype.order};
-    data += tegula__box_count(ndim, lo, hi) * manifest->dtype.item_size;
-  }
-  tegula_load_options window_options = *s->options;
-  if (s->options->progress != NULL) {
-    window_options.progress = window_progress;
-    window_options.progress_state = s;
-  }
-  FORWARD(tegula__dataset_move(s->dataset, tiles, boxes, &window_options, s->tally, err));
-  s->done += count * manifest->dtype.item_size;
-  return TEGULA_OK;
-}
-
 static tegula_status hash_dataset(const tegula_dataset *dataset, const tegula_load_options *options, tegula__tally *tally,
                                   tegula__hash128 *sum, tegula_error *err) {
   const tegula__manifest *manifest = &dataset->manifest;
   const tegula__engine *engine = &dataset->context->engine;
   int64_t item = manifest->dtype.item_size, block = tegula__hash_block_elements(manifest->dtype), elements;
   tegula__shape_count(manifest->shape, manifest->ndim, &elements);
-  int64_t window = tegula__min(elements, tegula__max(1, WINDOW_BYTES / (block * item)) * block);
-  stream s = {.dataset = dataset, .options = options, .tally = tally, .total = elements * item};
-  FORWARD(tegula__block_create(window * item, &s.window, err));
-  s.vectors = malloc((size_t)TEGULA__RANGE_BOXES * 3 * (size_t)tegula__max(1, manifest->ndim) * sizeof *s.vectors);
-  tegula_status status = s.vectors != NULL ? TEGULA_OK : tegula__out_of_memory(err, TEGULA__RANGE_BOXES);
+  /* a whole number of hash blocks */
+  int64_t window = tegula__min(elements, tegula__max(1, TEGULA__STREAM_BYTES / (block * item)) * block);
+  tegula__stream_call call = {.options = options, .tally = tally, .total = elements * item};
+  tegula__stream stream;
+  tegula_status status = tegula__stream_create(&call, dataset, window, &stream, err);
   for (int64_t first = 0; first < elements && status == TEGULA_OK; first += window) {
     int64_t count = tegula__min(window, elements - first);
-    status = read_window(&s, first, count, err);
+    status = tegula__stream_read(&stream, first, count, err);
     if (status == TEGULA_OK)
-      status = tegula__hash_run(engine->pool, engine->kernels, manifest->dtype, s.window.data, first, count, sum, err);
+      status = tegula__hash_run(engine->pool, engine->kernels, manifest->dtype, stream.window.data, first, count, sum, err);
   }
-  free(s.vectors);
-  tegula__block_free(&s.window);
+  tegula__stream_free(&stream);
   return status;
 }
 

@@ -1,8 +1,8 @@
-/* check: what tells whether data is right: the content hash and demonstration values.
+/* check: what tells whether data is right: the content hash, comparison and demonstration values.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Both are defined on elements in C order of the whole array, so they do not depend on layout, tiling or threads. */
+ * All are defined on elements in C order of the whole array, so they do not depend on layout, tiling or threads. */
 #ifndef TEGULA_CHECK_CHECK_H
 #define TEGULA_CHECK_CHECK_H
 
@@ -46,6 +46,14 @@ int32_t tegula__range_boxes(const int64_t *shape, int32_t ndim, int64_t first, i
 /* XOR of all block hashes of an array whose elements are spread over tiles that together cover it; any strides and byte orders. */
 tegula_status tegula__hash_tiles(tegula__pool *pool, const tegula__kernels *kernels, tegula_dtype dtype, const int64_t *shape,
                                  int32_t ndim, const tegula__targets *targets, tegula__hash128 *into, tegula_error *err);
+
+/* ---- comparison ---- */
+
+/* Number of the first of `count` dense elements of native byte order that differs, -1 when none does. Bytes in canonical form are
+ * compared; with `values` NaN equals NaN and -0 equals +0, each part of a complex number by itself. Uses the pool. */
+int64_t tegula__compare_run(tegula__pool *pool, tegula_dtype dtype, const void *a, const void *b, int64_t count, bool values);
+/* One element of native byte order as text: as numpy shows it where that is short, V as hexadecimal digits; cut with "..." */
+void tegula__element_format(tegula_dtype dtype, const void *element, char *out, size_t size);
 
 /* ---- demonstration values ---- */
 
