@@ -494,6 +494,29 @@ TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_dataset_hash(tegula_dataset *d
 TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_explain(const tegula_dataset *dataset, const tegula_tiling *tiling, char **out,
                                                           tegula_error *err);
 
+typedef enum tegula_verify_level {
+  TEGULA_VERIFY_SIZES = 0,     /* every file is there and as long as it was described */
+  TEGULA_VERIFY_CHECKSUMS = 1, /* also checksums, where the format has them */
+  TEGULA_VERIFY_DECODE = 2     /* also every byte can be read and decoded */
+} tegula_verify_level;
+
+typedef struct tegula_verify_report {
+  size_t struct_size;
+  int64_t files;    /* looked at */
+  int64_t chunks;
+  int64_t bytes;    /* read and decoded */
+  int64_t problems; /* found */
+} tegula_verify_report;
+
+TEGULA_API void tegula_verify_report_init(tegula_verify_report *report);
+/* Called once for each problem, in the order of files; `problem` is borrowed until it returns. */
+typedef void (*tegula_problem_fn)(void *state, const tegula_error *problem);
+/* Goes on after a problem, so that all are found. Returns the first one; OK when there is none. `visit` and `report` may be NULL. [C] */
+TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_dataset_verify(tegula_dataset *dataset, tegula_verify_level level,
+                                                                 tegula_problem_fn visit, void *state,
+                                                                 const tegula_load_options *options, tegula_verify_report *report,
+                                                                 tegula_error *err);
+
 #define TEGULA_COMPARE_VALUES 1u /* NaN equals NaN and -0 equals +0; otherwise bytes in canonical form are compared */
 
 typedef struct tegula_difference {

@@ -223,6 +223,13 @@ tegula_status tegula__file_set_acquire(tegula__file_set *set, int64_t index, teg
   return status;
 }
 
+tegula_status tegula__file_set_check(const tegula__file_set *set, int64_t index, tegula__io_counts *counts, tegula_error *err) {
+  int fd;
+  FORWARD(open_and_check(set, index, counts, &fd, err));
+  close(fd);
+  return TEGULA_OK;
+}
+
 void tegula__file_set_release(tegula__file_set *set, int64_t index) {
   tegula__handles *handles = set->handles;
   handle *item = &set->items[index];

@@ -59,6 +59,9 @@ void tegula__file_set_move(tegula__file_set *set, tegula__file *files);
  * notes the stamp and each later one compares it: TEGULA_CHANGED. */
 tegula_status tegula__file_set_acquire(tegula__file_set *set, int64_t index, tegula__io_counts *counts, int *fd, tegula_error *err);
 void tegula__file_set_release(tegula__file_set *set, int64_t index);
+/* Of a set that is read: is the file still there under its name, can it be opened, and is it the one that was described? Looks at what
+ * the name leads to now, also when the set has the file open. */
+tegula_status tegula__file_set_check(const tegula__file_set *set, int64_t index, tegula__io_counts *counts, tegula_error *err);
 /* After the last transfer of a pinned file. Read: compares the stamp again, TEGULA_CHANGED says what changed. Written: with `durable`,
  * waits until the data is on the disk. */
 tegula_status tegula__file_set_finish(tegula__file_set *set, int64_t index, int fd, bool durable, tegula__io_counts *counts,

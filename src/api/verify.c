@@ -1,0 +1,316 @@
+/* tegula_dataset_verify: is every file there, the one that was described, and readable to its last byte? Goes on after a problem.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Files are looked at in groups: first all names of a group, in parallel, then the bytes of those that are in order, many files at a time
+ * in one window. Bytes are read in the file's own order and stay in the file's byte order: nothing is done but reading. Where a window
+ * fails, its files are read again one by one, so that each one's problem is found. Of each file one problem is told. */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "api/stream.h"
+#include "check/check.h"
+
+enum { GROUP = 1024 }; /* files */
+
+typedef struct problem {
+  int64_t file;
+  tegula_error error;
+} problem;
+
+/* A tile of the window, and the file that it is read from. */
+typedef struct piece {
+  int64_t file;
+  tegula__tile tile;
+} piece;
+
+typedef struct verify {
+  tegula_dataset *dataset;
+  const tegula__manifest *manifest;
+  tegula__stream_call call;
+  int64_t *order; /* parts by file; NULL: they are in that order already */
+  tegula_verify_report report;
+  tegula_problem_fn visit;
+  void *visit_state;
+  tegula_error first; /* problem of all */
+  /* the group: files [group, group + GROUP); -1 alone is the file of a reader */
+  int64_t group;
+  bool bad[GROUP];
+  pthread_mutex_t lock; /* of what follows */
+  problem *problems;
+  int64_t problem_count, problem_capacity;
+  tegula_status stop; /* not OK: verifying itself failed, or was cancelled */
+  tegula_error stop_error;
+  /* the window */
+  tegula__block window;
+  int64_t used; /* bytes */
+  piece *pieces;
+  int64_t piece_count, piece_capacity;
+  tegula__tile *tiles; /* of the pieces, as the engine takes them */
+  int64_t tile_capacity;
+  int64_t *vectors; /* per piece ndim lo, hi, strides */
+  int64_t vector_capacity;
+  int64_t *boxes; /* scratch for tegula__range_boxes */
+} verify;
+
+void tegula_verify_report_init(tegula_verify_report *report) { *report = (tegula_verify_report){.struct_size = sizeof *report}; }
+
+/* Does the status say something about this process rather than about the files? */
+static bool is_our_own(tegula_status status) {
+  switch (status) {
+    case TEGULA_OUT_OF_MEMORY:
+    case TEGULA_LIMIT_EXCEEDED:
+    case TEGULA_CANCELLED:
+    case TEGULA_TIMEOUT:
+    case TEGULA_COMM:
+    case TEGULA_PEER_FAILED:
+    case TEGULA_INTERNAL: return true;
+    default: return false;
+  }
+}
+
+static void note(verify *v, int64_t file, const tegula_error *error) {
+  pthread_mutex_lock(&v->lock);
+  bool room = is_our_own(error->status) ||
+              tegula__vector_reserve((void **)&v->problems, &v->problem_capacity, v->problem_count + 1, sizeof *v->problems);
+  if (!room) {
+    v->stop = tegula__out_of_memory(&v->stop_error, (int64_t)sizeof *v->problems);
+  } else if (is_our_own(error->status)) {
+    v->stop = error->status;
+    v->stop_error = *error;
+  } else {
+    v->problems[v->problem_count++] = (problem){.file = file, .error = *error};
+    if (file >= 0) v->bad[file - v->group] = true;
+  }
+  pthread_mutex_unlock(&v->lock);
+}
+
+static int compare_files(const void *a, const void *b) {
+  int64_t i = ((const problem *)a)->file, j = ((const problem *)b)->file;
+  return (i > j) - (i < j);
+}
+
+/* Tells the group's problems in the order of files. */
+static void tell(verify *v) {
+  if (v->problem_count > 0) qsort(v->problems, (size_t)v->problem_count, sizeof *v->problems, compare_files);
+  for (int64_t i = 0; i < v->problem_count; i++) {
+    if (v->report.problems++ == 0) v->first = v->problems[i].error;
+    if (v->visit != NULL) v->visit(v->visit_state, &v->problems[i].error);
+  }
+  v->problem_count = 0;
+}
+
+/* ---- names and sizes ---- */
+
+static void check_file(void *state, int32_t worker, int64_t item) {
+  (void)worker;
+  verify *v = state;
+  tegula_error error;
+  if (tegula__file_set_check(v->dataset->files, v->group + item, &v->call.tally->counts, &error) != TEGULA_OK) note(v, v->group + item, &error);
+}
+
+/* ---- bytes ---- */
+
+static tegula_status move(verify *v, const piece *pieces, int64_t count, tegula_error *err) {
+  int64_t ndim = v->manifest->ndim, bytes = 0;
+  for (int64_t i = 0; i < count; i++) {
+    int64_t *vectors = v->vectors + (&pieces[i] - v->pieces) * 3 * ndim;
+    v->tiles[i] = pieces[i].tile;
+    v->tiles[i].lo = vectors;
+    v->tiles[i].hi = vectors + ndim;
+    v->tiles[i].strides = vectors + 2 * ndim;
+    bytes += tegula__box_count((int32_t)ndim, vectors, vectors + ndim) * v->manifest->dtype.item_size;
+  }
+  FORWARD(tegula__stream_move(&v->call, v->dataset, v->tiles, count, bytes, err));
+  v->report.bytes += bytes;
+  return TEGULA_OK;
+}
+
+/* Each file of the window by itself. What was met first is told even if it does not come again. */
+static void read_one_by_one(verify *v, const tegula_error *met) {
+  for (int64_t first = 0, last; first < v->piece_count && v->stop == TEGULA_OK; first = last) {
+    int64_t file = v->pieces[first].file;
+    for (last = first + 1; last < v->piece_count && v->pieces[last].file == file;) last++;
+    tegula_error error = *met;
+    bool is_met = file < 0 || strncmp(met->path, v->manifest->files[file].path, sizeof met->path - 1) == 0;
+    if (is_met || move(v, &v->pieces[first], last - first, &error) != TEGULA_OK) note(v, file, &error);
+  }
+}
+
+/* Reads what the window is laid out for, and empties it. */
+static void flush(verify *v) {
+  tegula_error error;
+  if (v->piece_count > 0 && v->stop == TEGULA_OK && move(v, v->pieces, v->piece_count, &error) != TEGULA_OK) {
+    if (is_our_own(error.status))
+      note(v, -1, &error);
+    else
+      read_one_by_one(v, &error);
+  }
+  v->used = 0;
+  v->piece_count = 0;
+}
+
+/* The axes of a part from the slowest in the file to the fastest, all of them. */
+static void axes_in_file_order(const tegula__part *part, int32_t ndim, int32_t axes[TEGULA_MAX_DIMS]) {
+  tegula__file_order order;
+  tegula__file_order_of(part, ndim, part->lo, part->hi, &order);
+  int32_t place = 0;
+  for (int32_t k = 0; k < ndim; k++)
+    if (part->hi[k] - part->lo[k] == 1) axes[place++] = k;
+  for (int32_t i = 0; i < order.count; i++) axes[place++] = order.axes[i];
+}
+
+/* Room for `more` pieces. */
+static bool reserve(verify *v, int64_t more) {
+  int64_t count = v->piece_count + more;
+  return tegula__vector_reserve((void **)&v->pieces, &v->piece_capacity, count, sizeof *v->pieces) &&
+         tegula__vector_reserve((void **)&v->tiles, &v->tile_capacity, count, sizeof *v->tiles) &&
+         tegula__vector_reserve((void **)&v->vectors, &v->vector_capacity, count * 3 * v->manifest->ndim, sizeof *v->vectors);
+}
+
+/* Adds the elements [first, first + count) of a part, counted in the file's order, to the window. */
+static bool add_range(verify *v, const tegula__part *part, int64_t first, int64_t count) {
+  int32_t ndim = v->manifest->ndim, axes[TEGULA_MAX_DIMS];
+  int64_t shape[TEGULA_MAX_DIMS], extents[TEGULA_MAX_DIMS], strides[TEGULA_MAX_DIMS];
+  axes_in_file_order(part, ndim, axes);
+  for (int32_t i = 0; i < ndim; i++) shape[i] = part->hi[axes[i]] - part->lo[axes[i]];
+  int32_t added = tegula__range_boxes(shape, ndim, first, count, v->boxes);
+  RETURN_IF(!reserve(v, added), false);
+  for (int32_t b = 0; b < added; b++) {
+    const int64_t *lo = v->boxes + (int64_t)b * 2 * ndim, *hi = lo + ndim;
+    int64_t *vectors = v->vectors + v->piece_count * 3 * ndim;
+    for (int32_t i = 0; i < ndim; i++) extents[i] = hi[i] - lo[i];
+    tegula__dense_strides(extents, ndim, v->manifest->dtype.item_size, 'C', strides);
+    for (int32_t i = 0; i < ndim; i++) {
+      vectors[axes[i]] = part->lo[axes[i]] + lo[i];
+      vectors[ndim + axes[i]] = part->lo[axes[i]] + hi[i];
+      vectors[2 * ndim + axes[i]] = strides[i];
+    }
+    v->pieces[v->piece_count++] = (piece){.file = part->file, .tile = {.data = v->window.data + v->used, .order = part->order}};
+    v->used += tegula__box_count(ndim, lo, hi) * v->manifest->dtype.item_size;
+  }
+  return true;
+}
+
+static bool is_bad(const verify *v, int64_t file) { return file >= 0 && v->bad[file - v->group]; }
+
+static void read_part(verify *v, const tegula__part *part) {
+  int64_t item = v->manifest->dtype.item_size, elements = tegula__box_count(v->manifest->ndim, part->lo, part->hi);
+  for (int64_t at = 0, some; at < elements && v->stop == TEGULA_OK && !is_bad(v, part->file); at += some) {
+    some = tegula__min(elements - at, ((int64_t)v->window.mapped - v->used) / item);
+    if (some > 0 && !add_range(v, part, at, some)) v->stop = tegula__out_of_memory(&v->stop_error, v->piece_count * (int64_t)sizeof *v->pieces);
+    if (at + some < elements) flush(v);
+  }
+}
+
+/* ---- all files ---- */
+
+static const tegula__part *part_at(const verify *v, int64_t i) { return &v->manifest->parts[v->order != NULL ? v->order[i] : i]; }
+
+static int compare_parts(const void *a, const void *b, void *state) {
+  const tegula__part *parts = state;
+  int64_t i = *(const int64_t *)a, j = *(const int64_t *)b;
+  if (parts[i].file != parts[j].file) return parts[i].file < parts[j].file ? -1 : 1;
+  return (i > j) - (i < j);
+}
+
+static tegula_status order_parts(verify *v, tegula_error *err) {
+  const tegula__manifest *manifest = v->manifest;
+  bool sorted = true;
+  for (int64_t i = 1; i < manifest->part_count; i++) sorted = sorted && manifest->parts[i - 1].file <= manifest->parts[i].file;
+  if (sorted) return TEGULA_OK;
+  v->order = tegula__realloc_array(NULL, manifest->part_count, sizeof *v->order);
+  if (v->order == NULL) return tegula__out_of_memory(err, manifest->part_count * (int64_t)sizeof *v->order);
+  for (int64_t i = 0; i < manifest->part_count; i++) v->order[i] = i;
+  qsort_r(v->order, (size_t)manifest->part_count, sizeof *v->order, compare_parts, manifest->parts);
+  return TEGULA_OK;
+}
+
+/* One group; *part is where its parts begin, and then where those of the next do. */
+static void verify_group(verify *v, int64_t files, tegula_verify_level level, int64_t *part) {
+  memset(v->bad, 0, sizeof v->bad);
+  if (files > 0) tegula__pool_run(v->dataset->context->engine.pool, files, check_file, v);
+  v->report.files += files;
+  for (; *part < v->manifest->part_count && part_at(v, *part)->file < v->group + files; ++*part) {
+    v->report.chunks++;
+    if (level == TEGULA_VERIFY_DECODE && v->stop == TEGULA_OK) read_part(v, part_at(v, *part));
+  }
+  flush(v);
+  tell(v);
+}
+
+/* Where no bytes move, nobody else asks whether to go on. */
+static void ask(verify *v) {
+  const tegula_load_options *options = v->call.options;
+  if (v->stop == TEGULA_OK && options->progress != NULL && options->progress(options->progress_state, v->call.told, v->call.total) != 0)
+    v->stop = tegula__fail(&v->stop_error, TEGULA_CANCELLED, NULL, -1, "cancelled after %lld of %lld files", (long long)v->report.files,
+                           (long long)v->manifest->file_count);
+}
+
+/* The window, for a level that reads. */
+static tegula_status make_window(verify *v, tegula_error *err) {
+  int64_t bytes = tegula__max(tegula__min(v->call.total, TEGULA__STREAM_BYTES), v->manifest->dtype.item_size);
+  v->boxes = tegula__realloc_array(NULL, tegula__max(1, v->manifest->ndim), TEGULA__RANGE_BOXES * 2 * sizeof *v->boxes);
+  return v->boxes != NULL ? tegula__block_create(bytes, &v->window, err) : tegula__out_of_memory(err, TEGULA__RANGE_BOXES);
+}
+
+static tegula_status verify_all(verify *v, tegula_verify_level level, tegula_error *err) {
+  int64_t part = 0, files = v->manifest->file_count;
+  FORWARD(order_parts(v, err));
+  if (level == TEGULA_VERIFY_DECODE) FORWARD(make_window(v, err));
+  if (files == 0) verify_group(v, 0, level, &part); /* a reader */
+  for (; v->group < files && v->stop == TEGULA_OK; v->group += GROUP) {
+    verify_group(v, tegula__min(GROUP, files - v->group), level, &part);
+    ask(v);
+  }
+  if (v->stop != TEGULA_OK) {
+    if (err != NULL) *err = v->stop_error;
+    return v->stop;
+  }
+  if (v->report.problems == 0) return TEGULA_OK;
+  if (err != NULL) *err = v->first;
+  return v->first.status;
+}
+
+static void release(verify *v) {
+  tegula__block_free(&v->window);
+  pthread_mutex_destroy(&v->lock);
+  free(v->order);
+  free(v->problems);
+  free(v->pieces);
+  free(v->tiles);
+  free(v->vectors);
+  free(v->boxes);
+}
+
+static tegula_status check_arguments(tegula_dataset *dataset, tegula_verify_level level, tegula_verify_report *report, tegula_error *err) {
+  CHECK_ARGUMENT(dataset != NULL, "the dataset is NULL");
+  CHECK_ARGUMENT(level == TEGULA_VERIFY_SIZES || level == TEGULA_VERIFY_CHECKSUMS || level == TEGULA_VERIFY_DECODE,
+                 "there is no such level");
+  tegula_verify_report none = {0};
+  return report == NULL ? TEGULA_OK : tegula__info_copy(report, sizeof none, sizeof none, &none, "tegula_verify_report", err);
+}
+
+tegula_status tegula_dataset_verify(tegula_dataset *dataset, tegula_verify_level level, tegula_problem_fn visit, void *state,
+                                    const tegula_load_options *options, tegula_verify_report *report, tegula_error *err) {
+  FORWARD(check_arguments(dataset, level, report, err));
+  tegula_load_options local;
+  tegula__tally tally;
+  tegula_op turn;
+  tegula_load_options_init(&local);
+  FORWARD(tegula__options_copy(&local, sizeof local, sizeof local, options, "tegula_load_options", err));
+  FORWARD(tegula__tally_start(&tally, local.statistics, err));
+  verify v = {.dataset = dataset, .manifest = &dataset->manifest, .visit = visit, .visit_state = state};
+  v.call = (tegula__stream_call){.options = &local, .tally = &tally};
+  if (level == TEGULA_VERIFY_DECODE)
+    tegula__shape_bytes(v.manifest->shape, v.manifest->ndim, v.manifest->dtype.item_size, &v.call.total); /* finish has checked it */
+  pthread_mutex_init(&v.lock, NULL);
+  tegula__queue_enter(dataset->context->queue, &turn, &(tegula__touch){.places = &dataset->places});
+  tegula_status status = verify_all(&v, level, err);
+  tegula__queue_leave(&turn);
+  release(&v);
+  status = dataset->context->comm->agree(dataset->context->comm, status, err);
+  tegula__tally_end(&tally, local.statistics, offsetof(tegula_statistics, seconds_move));
+  if (report != NULL) (void)tegula__info_copy(report, sizeof v.report, sizeof v.report, &v.report, "tegula_verify_report", NULL);
+  return status;
+}
