@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "probe_check.h"
 #include "probe_json.h"
 #include "probe_sizes.h"
 #include "probe_view.h"
@@ -48,7 +49,8 @@ static json_t *do_close(probe_state *state, const json_t *command) {
   }
   if (all || !strcmp(what, "dataset")) {
     tegula_dataset_close(state->dataset);
-    state->dataset = NULL;
+    tegula_dataset_close(state->other);
+    state->dataset = state->other = NULL;
   }
   if (all || !strcmp(what, "tiling")) {
     tegula_tiling_destroy(state->tiling);
@@ -151,8 +153,9 @@ static json_t *do_open(probe_state *state, const json_t *command) {
     json_object_set_new(answer, "out_untouched", json_boolean(dataset == NULL));
     return answer;
   }
-  tegula_dataset_close(state->dataset);
-  state->dataset = dataset;
+  tegula_dataset **place = flag(command, "other") ? &state->other : &state->dataset;
+  tegula_dataset_close(*place);
+  *place = dataset;
   json_t *answer = info_answer(state, dataset);
   json_object_set_new(answer, "statistics", statistics_answer(&statistics));
   return answer;
@@ -628,7 +631,7 @@ static const struct {
 } commands[] = {{"close", do_close}, {"context", do_context}, {"open", do_open}, {"files", do_files}, {"tiling", do_tiling},
                 {"array", do_array}, {"dump", do_dump},       {"fill", do_fill}, {"load", do_load},   {"read", do_read},
                 {"save", do_save},   {"hash", do_hash},       {"demo", do_demo}, {"dtype", do_dtype}, {"statuses", do_statuses},
-                {"build", do_build}, {"sizes", do_sizes}};
+                {"build", do_build}, {"sizes", do_sizes},    {"explain", do_explain}, {"verify", do_verify}, {"compare", do_compare}};
 
 static json_t *command_run(probe_state *state, const json_t *command) {
   const char *name = text(command, "do");

@@ -25,6 +25,7 @@ typedef struct probe_blocks {
 typedef struct probe_state {
   tegula_context *context;
   tegula_dataset *dataset;
+  tegula_dataset *other; /* opened with "other": true, for compare */
   tegula_tiling *tiling;
   tegula_array *array;
   probe_blocks *blocks; /* memory of a wrapped array; NULL for one that the library made */
