@@ -17,11 +17,26 @@ extern const cli_command load_command;
 extern const cli_command info_command;
 extern const cli_command clean_command;
 extern const cli_command bench_command;
+extern const cli_command plan_command;
+extern const cli_command verify_command;
+extern const cli_command compare_command;
+extern const cli_command completion_command;
+
+/* main.c: all of them in the order of the help, NULL behind the last. */
+extern const cli_command *const cli_commands[];
 
 /* open.c: the dataset that the settings name. `statistics` may be NULL. */
 tegula_status open_dataset(cli_job *job, tegula_statistics *statistics, tegula_dataset **out);
+/* One path of several: no order and no expected numbers are checked. */
+tegula_status open_alone(cli_job *job, const char *path, tegula_dataset **out);
+/* One of two paths that may be stored differently: the options of raw files count only if it is no npy. */
+tegula_status open_side(cli_job *job, const char *path, tegula_dataset **out);
 /* Usage errors that can be seen before any file is touched. */
 tegula_status open_check_settings(cli_job *job);
+
+/* tiling.c: the tiles that the settings ask for. */
+tegula_status tiling_check_settings(cli_job *job);
+tegula_status tiling_make(cli_job *job, const int64_t *shape, int32_t ndim, int32_t ranks, tegula_tiling **out);
 
 /* load.c: one load as the settings say it. What `run` holds is released by load_release, also after a failure. */
 typedef struct load_run {

@@ -42,26 +42,6 @@ static tegula_status take_box(cli_job *job, const tegula_dataset_info_t *info, t
   return TEGULA_OK;
 }
 
-static tegula_status make_tiling(cli_job *job, const int64_t *shape, int32_t ndim, tegula_tiling **out) {
-  const cli_settings *values = &job->settings;
-  const char *name = job->command->name;
-  if (values->tile_shape.ndim >= 0) {
-    if (values->tile_shape.ndim != ndim) {
-      return report_usage(&job->error, name, "option --tile-shape: expected %d lengths, one per axis, found %d", (int)ndim,
-                          (int)values->tile_shape.ndim);
-    }
-    return tegula_tiling_grid(shape, values->tile_shape.length, ndim, 1, out, &job->error);
-  }
-  if (values->axis >= ndim && values->axis > 0) {
-    return report_usage(&job->error, name, "option --axis: expected an axis below %d, found %" PRId64, (int)ndim, values->axis);
-  }
-  int64_t tiles = values->tiles > 0 ? values->tiles : 1, factor = values->overdecompose > 0 ? values->overdecompose : 1;
-  if (__builtin_mul_overflow(tiles, factor, &tiles)) {
-    return report_usage(&job->error, name, "option --overdecompose: %" PRId64 " times the tiles asked for is too many", factor);
-  }
-  return tegula_tiling_even(shape, ndim, values->axis > 0 ? (int32_t)values->axis : 0, tiles, 1, out, &job->error);
-}
-
 static void move_view(tegula_view *view, const tegula_box *box) {
   for (int32_t axis = 0; axis < box->ndim; axis++) {
     view->box.lo[axis] += box->lo[axis];
@@ -97,7 +77,7 @@ static tegula_status allocate(cli_job *job, load_run *run) {
     shape[axis] = run->box.hi[axis] - run->box.lo[axis];
   }
   run->bytes = box_bytes(&run->box, run->info.dtype.item_size);
-  tegula_status status = make_tiling(job, shape, run->box.ndim, &run->tiling);
+  tegula_status status = tiling_make(job, shape, run->box.ndim, 1, &run->tiling);
   return status != TEGULA_OK ? status
                              : tegula_array_create(job->context, run->info.dtype, run->tiling, NULL, &run->array, &job->error);
 }
@@ -225,14 +205,8 @@ static load_seconds median_seconds(const load_seconds *runs, int64_t count) {
 }
 
 static tegula_status check_settings(cli_job *job) {
-  const cli_settings *values = &job->settings;
-  if (values->tile_shape.ndim >= 0 && (values->tiles > 0 || values->axis >= 0 || values->overdecompose > 0)) {
-    return report_usage(&job->error, job->command->name, "give --tile-shape or %s, not both",
-                        values->tiles > 0   ? "--tiles"
-                        : values->axis >= 0 ? "--axis"
-                                            : "--overdecompose");
-  }
-  return open_check_settings(job);
+  tegula_status status = tiling_check_settings(job);
+  return status != TEGULA_OK ? status : open_check_settings(job);
 }
 
 /* Hash, check and report of the last run. */
@@ -278,14 +252,9 @@ static tegula_status run_load(cli_job *job) {
 #define FIELD(name) offsetof(cli_settings, name)
 
 static const cli_option load_rows[] = {
-  {"tiles", "N", "cut into about N even tiles (default 1)", FIELD(tiles), 1, INT64_MAX, OPTION_INTEGER, 0},
-  {"axis", "A", "the axis that --tiles cuts (default 0)", FIELD(axis), 0, TEGULA_MAX_DIMS - 1, OPTION_INTEGER, 0},
-  {"tile-shape", "N,N,..", "a grid of tiles of this shape instead", FIELD(tile_shape), 1, INT64_MAX, OPTION_SHAPE, 0},
-  {"overdecompose", "K", "K times as many tiles", FIELD(overdecompose), 1, INT64_MAX, OPTION_INTEGER, 0},
   {"box", "LO:HI,..", "read only this part; an end may be left out", FIELD(box), 0, 0, OPTION_BOX, 0},
-  {"expect-files", "N", "fail (status 3) unless there are N files", FIELD(expect_files), 0, INT64_MAX, OPTION_INTEGER, 0},
-  {"expect-rows", "N", "fail (status 3) unless axis 0 has length N", FIELD(expect_rows), 0, INT64_MAX, OPTION_INTEGER, 0},
-  {"as-given", NULL, "keep the order of the PATHs whatever their names say", FIELD(as_given), 0, 0, OPTION_FLAG, 0},
+  {"missing", "error|strict|fill", "pieces that are absent (npy and raw have none: all the same)", FIELD(missing), 0, 0,
+   OPTION_CHOICE, 0},
   {"check-seed", "S", "compare with what tegula write --seed S makes", FIELD(check_seed), 0, INT64_MAX, OPTION_INTEGER, 0},
   {"hash", NULL, "report the content hash", FIELD(hash), 0, 0, OPTION_FLAG, 0},
   {"repeat", "N", "load N times; times are medians", FIELD(repeat), 1, MAX_REPEAT, OPTION_INTEGER, 0},
@@ -312,6 +281,6 @@ const cli_command load_command = {
               "  tegula load shards --expect-files 8 --hash     fail when a shard is lost; print the content hash\n",
   .min_paths = 1,
   .max_paths = SIZE_MAX,
-  .groups = {&load_group, &options_raw, &options_common, NULL},
+  .groups = {&load_group, &options_tiling, &options_files, &options_raw, &options_common, NULL},
   .run = run_load,
 };

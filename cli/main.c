@@ -18,16 +18,19 @@
 #include "options.h"
 #include "report.h"
 
-static const cli_command *const commands[] = {&demo_command, &write_command, &load_command,
-                                              &info_command, &clean_command, &bench_command};
+const cli_command *const cli_commands[] = {&demo_command,   &write_command,   &load_command,  &info_command,       &plan_command,
+                                           &verify_command, &compare_command, &clean_command, &bench_command,      &completion_command,
+                                           NULL};
 
-#define COMMAND_COUNT (sizeof commands / sizeof commands[0])
+#define COMMAND_COUNT (sizeof cli_commands / sizeof cli_commands[0] - 1)
 
 static void print_help(void) {
   printf("tegula moves big arrays between files and the memory of many processors.\n\n"
          "Usage: tegula COMMAND [PATH...] [OPTIONS]\n\nCommands:\n");
   for (size_t i = 0; i < COMMAND_COUNT; i++) {
-    printf("  %-8s %s\n", commands[i]->name, commands[i]->summary);
+    if (!cli_commands[i]->hidden) {
+      printf("  %-8s %s\n", cli_commands[i]->name, cli_commands[i]->summary);
+    }
   }
   printf("\nOptions:\n"
          "  --help, -h   show this text; `tegula COMMAND --help` is the full description of a command\n"
@@ -72,8 +75,8 @@ static int wants_json(int argc, char **argv) {
 
 static const cli_command *find_command(const char *name) {
   for (size_t i = 0; i < COMMAND_COUNT; i++) {
-    if (strcmp(commands[i]->name, name) == 0) {
-      return commands[i];
+    if (strcmp(cli_commands[i]->name, name) == 0) {
+      return cli_commands[i];
     }
   }
   return NULL;
@@ -85,7 +88,7 @@ static tegula_status unknown_command(const char *name, tegula_error *error) {
     return report_usage(error, "", "expected a command in front of \"%s\"", name);
   }
   for (size_t i = 0; i < COMMAND_COUNT; i++) {
-    names[i] = commands[i]->name;
+    names[i] = cli_commands[i]->name;
   }
   report_usage(error, "", "there is no command \"%s\"", name);
   const char *nearest = options_nearest(name, names, COMMAND_COUNT);

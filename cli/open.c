@@ -101,3 +101,34 @@ tegula_status open_dataset(cli_job *job, tegula_statistics *statistics, tegula_d
   }
   return status != TEGULA_OK ? status : job_check(job);
 }
+
+tegula_status open_alone(cli_job *job, const char *path, tegula_dataset **out) {
+  tegula_open_options options;
+  fill_options(&job->settings, NULL, &options);
+  options.expect_files = -1;
+  options.expect_rows = -1;
+  return tegula_dataset_open(job->context, path, &options, out, &job->error);
+}
+
+/* As npy, with nothing but the dtype of what the settings say. */
+static tegula_status open_npy(cli_job *job, const char *path, const char *dtype, tegula_dataset **out) {
+  tegula_open_options options;
+  tegula_open_options_init(&options);
+  options.format = "npy";
+  options.dataset = job->settings.dataset;
+  options.dtype = dtype;
+  return tegula_dataset_open(job->context, path, &options, out, NULL);
+}
+
+tegula_status open_side(cli_job *job, const char *path, tegula_dataset **out) {
+  const cli_settings *values = &job->settings;
+  if (values->dtype != NULL) {
+    tegula_status status = open_npy(job, path, values->dtype, out);
+    status = status == TEGULA_MISMATCH ? open_npy(job, path, NULL, out) : status; /* comparing says how the dtypes differ */
+    if (status == TEGULA_OK) {
+      return status;
+    }
+  }
+  tegula_status status = open_alone(job, path, out);
+  return status != TEGULA_OK ? status : job_check(job);
+}

@@ -43,6 +43,14 @@ static const cli_option raw_rows[] = {
 
 const option_group options_raw = {"What is stored", raw_rows, sizeof raw_rows / sizeof raw_rows[0]};
 
+static const cli_option files_rows[] = {
+  {"expect-files", "N", "fail (status 3) unless there are N files", FIELD(expect_files), 0, INT64_MAX, OPTION_INTEGER, 0},
+  {"expect-rows", "N", "fail (status 3) unless axis 0 has length N", FIELD(expect_rows), 0, INT64_MAX, OPTION_INTEGER, 0},
+  {"as-given", NULL, "keep the order of the PATHs whatever their names say", FIELD(as_given), 0, 0, OPTION_FLAG, 0},
+};
+
+const option_group options_files = {"Which files", files_rows, sizeof files_rows / sizeof files_rows[0]};
+
 void options_init(cli_settings *values) {
   memset(values, 0, sizeof *values);
   values->progress = "auto";
@@ -332,11 +340,15 @@ static tegula_status check_paths(const cli_command *command, const cli_settings 
     return TEGULA_OK;
   }
   if (values->path_count < command->min_paths) {
-    return report_usage(error, command->name, "%s needs %s, found no path", command->name, command->paths);
+    return report_usage(error, command->name, "%s needs %s, found %s", command->name, command->paths,
+                        values->path_count == 0 ? "no path" : "one path");
   }
   if (values->path_count > command->max_paths) {
     return report_usage(error, command->name, "%s takes %s, found %zu paths (the last is \"%s\")", command->name,
-                        command->max_paths == 0 ? "no path" : "one path", values->path_count,
+                        command->max_paths == 0   ? "no path"
+                        : command->max_paths == 1 ? "one path"
+                                                  : "two paths",
+                        values->path_count,
                         values->paths[values->path_count - 1]);
   }
   for (size_t i = 0; i < values->path_count; i++) {

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Each command is one row of data (struct cli_command): its groups of options, its number of paths, its help and its function.
- * Options that several commands share are one group (options_common, options_raw), so each is described and checked in one place.
+ * Options that several commands share are one group (options_common, options_raw, options_files, options_tiling), so each is described and checked in one place.
  */
 #ifndef TEGULA_CLI_OPTIONS_H
 #define TEGULA_CLI_OPTIONS_H
@@ -46,6 +46,11 @@ typedef struct cli_settings {
   shape_value tile_shape;
   box_value box;
   int hash;
+  const char *missing;
+  /* plan, verify, compare */
+  int64_t ranks; /* 0: not given */
+  const char *level;
+  int by_value;
   /* write */
   int64_t num_shards, seed;
   const char *values;
@@ -89,12 +94,15 @@ typedef struct cli_command {
   const char *description; /* paragraphs for `tegula COMMAND --help` */
   const char *examples;
   size_t min_paths, max_paths;
-  const option_group *groups[4]; /* ends with NULL */
+  const option_group *groups[6]; /* ends with NULL */
+  int hidden;                    /* not in `tegula --help` */
   tegula_status (*run)(struct cli_job *job);
 } cli_command;
 
 extern const option_group options_common;
 extern const option_group options_raw;
+extern const option_group options_files;
+extern const option_group options_tiling;
 
 void options_init(cli_settings *values);
 /* Reads argv[0 .. argc) into `values`; values->paths is allocated (the caller frees it). A failure is INVALID_ARGUMENT with a

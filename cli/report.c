@@ -76,31 +76,31 @@ tegula_status report_usage(tegula_error *error, const char *command, const char 
 }
 
 /* Control characters (a file name may hold a newline or an escape sequence) are shown as '?'. */
-static void print_line(const char *label, const char *text) {
-  fputs(label, stderr);
+void report_line(FILE *out, const char *label, const char *text) {
+  fputs(label, out);
   for (const char *at = text; *at != '\0'; at++) {
     unsigned char byte = (unsigned char)*at;
-    fputc(byte < 0x20 || byte == 0x7f ? '?' : byte, stderr);
+    fputc(byte < 0x20 || byte == 0x7f ? '?' : byte, out);
   }
-  fputc('\n', stderr);
+  fputc('\n', out);
 }
 
-static json_t *text_or_null(const char *text) {
+json_t *report_text_or_null(const char *text) {
   return text[0] != '\0' ? report_text(text) : json_null();
 }
 
 static json_t *error_object(const tegula_error *error) {
   return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "status", tegula_status_name(error->status), "message",
-                   report_text(error->message), "hint", text_or_null(error->hint), "path", text_or_null(error->path), "offset",
+                   report_text(error->message), "hint", report_text_or_null(error->hint), "path", report_text_or_null(error->path), "offset",
                    error->offset >= 0 ? json_integer(error->offset) : json_null(), "errno",
                    error->os_errno != 0 ? json_integer(error->os_errno) : json_null(), "rank",
                    error->rank >= 0 ? json_integer(error->rank) : json_null());
 }
 
 void report_error(const tegula_error *error, int json, json_t *report) {
-  print_line("tegula: ", error->message);
+  report_line(stderr, "tegula: ", error->message);
   if (error->hint[0] != '\0') {
-    print_line("hint: ", error->hint);
+    report_line(stderr, "hint: ", error->hint);
   }
   if (json) {
     json_t *object = report != NULL ? report : json_object();

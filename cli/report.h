@@ -9,6 +9,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <jansson.h>
 #include <tegula/tegula.h>
@@ -25,6 +26,8 @@ __attribute__((format(printf, 3, 4))) tegula_status report_usage(tegula_error *e
 
 /* Prints the error; with `json` also as an object, which gets the members of `report` (may be NULL; taken over) in front. */
 void report_error(const tegula_error *error, int json, json_t *report);
+/* One line; control characters in `text` become '?'. */
+void report_line(FILE *out, const char *label, const char *text);
 /* Prints the object on standard output and takes it over. NULL (no memory) is OUT_OF_MEMORY. */
 tegula_status report_json(json_t *report, tegula_error *error);
 /* Flushes and closes standard output; IO when anything could not be written. */
@@ -32,6 +35,8 @@ tegula_status report_close(tegula_error *error);
 
 /* JSON of a text that may hold any bytes: those that are no UTF-8 become U+FFFD. NULL gives null. */
 json_t *report_text(const char *text);
+/* The same; an empty text gives null too. */
+json_t *report_text_or_null(const char *text);
 json_t *report_shape(const int64_t *shape, int32_t ndim);
 json_t *report_dtype(tegula_dtype dtype);
 json_t *report_box(const tegula_box *box);

@@ -10,7 +10,7 @@ import pytest
 
 from command import BIN, environment, report, tegula, usage_error
 
-COMMANDS = ["demo", "write", "load", "info", "clean", "bench"]
+COMMANDS = ["demo", "write", "load", "info", "plan", "verify", "compare", "clean", "bench"]
 
 
 def test_help_names_every_command():
@@ -35,7 +35,7 @@ def test_help_of_a_command_is_complete(command):
 def test_help_of_load_lists_its_options():
     text = tegula("load", "--help").stdout
     for option in ("dataset format tiles axis tile-shape overdecompose box check-seed hash repeat expect-files expect-rows "
-                   "as-given dtype shape row-shape offset order byte-order row-gap").split():
+                   "as-given missing dtype shape row-shape offset order byte-order row-gap").split():
         assert "  --%s" % option in text
 
 
@@ -63,7 +63,7 @@ def test_unknown_option_suggests_the_nearest():
     usage_error("load", "x", "-z", says=["-z"])
 
 
-@pytest.mark.parametrize("option", ["--missing", "--device", "--gds", "--columns", "--null-value", "--promote"])
+@pytest.mark.parametrize("option", ["--device", "--gds", "--columns", "--null-value", "--promote"])
 def test_options_of_later_versions_are_not_swallowed(option):
     usage_error("load", "x", option, "error", says=[option])
 
@@ -87,6 +87,9 @@ BAD_VALUES = [
     ("load", "--expect-rows", ["", "-1", "9223372036854775808"]),
     ("load", "--check-seed", ["", "-1", "0x1"]),
     ("load", "--dataset", [""]),
+    ("load", "--missing", ["", "ignore", "Error"]),
+    ("plan", "--ranks", ["", "0", "-1", "1000001"]),
+    ("verify", "--level", ["", "size", "all"]),
     ("write", "--num-shards", ["", "0", "-1", "1000001"]),
     ("write", "--seed", ["", "-1", "9223372036854775808"]),
     ("write", "--values", ["", "zeros"]),
@@ -115,6 +118,8 @@ def test_number_of_paths():
     usage_error("info", "a", "b", says=["one path", '"b"'])
     usage_error("demo", "a", says=["no path", '"a"'])
     usage_error("clean", says=["DIR"])
+    usage_error("compare", "a", says=["compare needs A B", "one path"])
+    usage_error("compare", "a", "b", "c", says=["two paths", '"c"'])
     usage_error("load", "", says=["path 1 is empty"])
     usage_error("load", "a", "", says=["path 2 is empty"])
 

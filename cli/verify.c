@@ -1,0 +1,258 @@
+/* `tegula verify`: is everything there and readable? All problems, not the first one only.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * When the files cannot be opened as one array, that is a problem too, and each file is then verified by itself, so that one bad header
+ * does not hide the other damage. */
+#include <dirent.h>
+#include <glob.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "commands.h"
+#include "report.h"
+
+typedef struct verify_work {
+  cli_job *job;
+  tegula_verify_level level;
+  tegula_verify_report sum;
+  json_t *problems;
+  tegula_error first; /* problem */
+} verify_work;
+
+static const char *level_name(const cli_job *job) {
+  return job->settings.level != NULL ? job->settings.level : "decode";
+}
+
+static tegula_verify_level level_of(const char *name) {
+  return strcmp(name, "sizes") == 0 ? TEGULA_VERIFY_SIZES : strcmp(name, "checksums") == 0 ? TEGULA_VERIFY_CHECKSUMS : TEGULA_VERIFY_DECODE;
+}
+
+static json_t *problem_object(const tegula_error *problem) {
+  return json_pack("{s:s, s:o, s:o, s:o}", "status", tegula_status_name(problem->status), "path", report_text_or_null(problem->path),
+                   "offset", problem->offset >= 0 ? json_integer(problem->offset) : json_null(), "message",
+                   report_text(problem->message));
+}
+
+/* A tegula_problem_fn. */
+static void add_problem(void *state, const tegula_error *problem) {
+  verify_work *work = state;
+  if (json_array_size(work->problems) == 0) {
+    work->first = *problem;
+  }
+  json_array_append_new(work->problems, problem_object(problem));
+}
+
+/* Does the status say that something is wrong with what is stored? Otherwise the command itself failed. */
+static int is_problem(tegula_status status) {
+  switch (status) {
+    case TEGULA_NOT_FOUND:
+    case TEGULA_PERMISSION:
+    case TEGULA_IO:
+    case TEGULA_SHORT_FILE:
+    case TEGULA_CHANGED:
+    case TEGULA_CORRUPT:
+    case TEGULA_UNSUPPORTED:
+    case TEGULA_MISMATCH:
+    case TEGULA_INCOMPLETE:
+      return 1;
+    default:
+      return 0;
+  }
+}
+
+/* Problems are noted; anything else is returned. */
+static tegula_status verify_dataset(verify_work *work, tegula_dataset *dataset) {
+  cli_job *job = work->job;
+  tegula_verify_report report;
+  tegula_load_options options;
+  tegula_verify_report_init(&report);
+  tegula_load_options_init(&options);
+  options.progress = job_progress;
+  options.progress_state = job;
+  tegula_status status = tegula_dataset_verify(dataset, work->level, add_problem, work, &options, &report, &job->error);
+  work->sum.files += report.files;
+  work->sum.chunks += report.chunks;
+  work->sum.bytes += report.bytes;
+  return is_problem(status) ? TEGULA_OK : status;
+}
+
+/* ---- each file by itself ------------------------------------------------------------------------------------------------- */
+
+/* Is there a problem of the same file, or with the same message, already? */
+static int is_known(const verify_work *work, const tegula_error *problem) {
+  size_t index;
+  json_t *known, *message = report_text(problem->message), *path = report_text(problem->path);
+  int found = 0;
+  json_array_foreach(work->problems, index, known) {
+    found = found || json_equal(json_object_get(known, "message"), message) || json_equal(json_object_get(known, "path"), path);
+  }
+  json_decref(message);
+  json_decref(path);
+  return found;
+}
+
+static tegula_status verify_file(verify_work *work, const char *path) {
+  tegula_dataset *dataset = NULL;
+  tegula_status status = open_alone(work->job, path, &dataset);
+  if (status == TEGULA_OK) {
+    status = verify_dataset(work, dataset);
+  } else if (is_problem(status)) {
+    work->sum.files++;
+    add_problem(work, &work->job->error);
+    status = TEGULA_OK;
+  }
+  tegula_dataset_close(dataset);
+  return status == TEGULA_OK ? job_check(work->job) : status;
+}
+
+/* What discovery takes for a shard: no hidden names, no side files. */
+static int is_visible(const struct dirent *entry) {
+  return entry->d_name[0] != '.' && entry->d_name[0] != '_';
+}
+
+static tegula_status verify_folder(verify_work *work, const char *folder) {
+  struct dirent **names = NULL;
+  int count = scandir(folder, &names, is_visible, versionsort);
+  tegula_status status = TEGULA_OK;
+  for (int i = 0; i < count; i++) {
+    char *path = NULL;
+    struct stat info;
+    if (status == TEGULA_OK && asprintf(&path, "%s/%s", folder, names[i]->d_name) < 0) {
+      path = NULL;
+      status = report_fail(&work->job->error, TEGULA_OUT_OF_MEMORY, NULL, "could not list \"%s\": no memory", folder);
+    }
+    if (status == TEGULA_OK && (stat(path, &info) != 0 || S_ISREG(info.st_mode))) {
+      status = verify_file(work, path);
+    }
+    free(path);
+    free(names[i]);
+  }
+  free(names);
+  return status;
+}
+
+static tegula_status verify_pattern(verify_work *work, const char *pattern) {
+  glob_t found;
+  tegula_status status = TEGULA_OK;
+  if (glob(pattern, GLOB_NOSORT, NULL, &found) != 0) {
+    return status;
+  }
+  for (size_t i = 0; i < found.gl_pathc && status == TEGULA_OK; i++) {
+    status = verify_file(work, found.gl_pathv[i]);
+  }
+  globfree(&found);
+  return status;
+}
+
+static tegula_status verify_each(verify_work *work) {
+  const cli_settings *values = &work->job->settings;
+  struct stat info;
+  tegula_status status = TEGULA_OK;
+  if (values->path_count == 1 && stat(values->paths[0], &info) == 0 && S_ISDIR(info.st_mode)) {
+    return verify_folder(work, values->paths[0]);
+  }
+  if (values->path_count == 1) {
+    return stat(values->paths[0], &info) == 0 ? TEGULA_OK : verify_pattern(work, values->paths[0]);
+  }
+  for (size_t i = 0; i < values->path_count && status == TEGULA_OK; i++) {
+    status = verify_file(work, values->paths[i]);
+  }
+  return status;
+}
+
+/* What keeps the files from being one array comes first, unless a file of its own says it too. */
+static tegula_status verify_what_does_not_open(verify_work *work) {
+  tegula_error whole = work->job->error;
+  tegula_status status = verify_each(work);
+  if (status != TEGULA_OK) {
+    return status;
+  }
+  if (!is_known(work, &whole)) {
+    work->first = whole;
+    json_array_insert_new(work->problems, 0, problem_object(&whole));
+  }
+  return TEGULA_OK;
+}
+
+/* ---- the command --------------------------------------------------------------------------------------------------------- */
+
+static void print_text(const verify_work *work) {
+  char bytes[32];
+  size_t index, count = json_array_size(work->problems);
+  json_t *problem;
+  json_array_foreach(work->problems, index, problem) {
+    printf("problem %s", json_string_value(json_object_get(problem, "status")));
+    report_line(stdout, ": ", json_string_value(json_object_get(problem, "message")));
+  }
+  printf("checked %" PRId64 " file%s (%s), %s read: %zu problem%s\n", work->sum.files, work->sum.files == 1 ? "" : "s",
+         level_name(work->job), report_bytes_text((double)work->sum.bytes, bytes), count, count == 1 ? "" : "s");
+}
+
+static tegula_status conclude(verify_work *work) {
+  cli_job *job = work->job;
+  if (job->settings.json) {
+    job->report = json_pack("{s:s, s:I, s:I, s:I, s:O}", "level", level_name(job), "files", (json_int_t)work->sum.files, "chunks",
+                            (json_int_t)work->sum.chunks, "bytes", (json_int_t)work->sum.bytes, "problems", work->problems);
+    if (job->report == NULL) {
+      return report_fail(&job->error, TEGULA_OUT_OF_MEMORY, NULL, "could not make the report: no memory");
+    }
+  } else if (!job->settings.quiet) {
+    print_text(work);
+  }
+  if (json_array_size(work->problems) == 0) {
+    return TEGULA_OK;
+  }
+  job->check_failed = 1;
+  job->error = work->first;
+  return job->error.status;
+}
+
+static tegula_status run_verify(cli_job *job) {
+  verify_work work = {.job = job, .level = level_of(level_name(job)), .problems = json_array()};
+  tegula_dataset *dataset = NULL;
+  tegula_status status = open_check_settings(job);
+  if (status == TEGULA_OK) {
+    status = open_dataset(job, NULL, &dataset);
+    job_phase(job, 0);
+    status = status == TEGULA_OK ? verify_dataset(&work, dataset) : is_problem(status) ? verify_what_does_not_open(&work) : status;
+    job_phase_end(job);
+  }
+  if (status == TEGULA_OK) {
+    status = conclude(&work);
+  }
+  json_decref(work.problems);
+  tegula_dataset_close(dataset);
+  return status;
+}
+
+#define FIELD(name) offsetof(cli_settings, name)
+
+static const cli_option verify_rows[] = {
+  {"level", "sizes|checksums|decode", "how closely to look (default decode)", FIELD(level), 0, 0, OPTION_CHOICE, 0},
+};
+
+static const option_group verify_group = {"How it is verified", verify_rows, sizeof verify_rows / sizeof verify_rows[0]};
+
+const cli_command verify_command = {
+  .name = "verify",
+  .summary = "say whether everything is there and readable, and name all that is not",
+  .paths = "PATH...",
+  .description = "Opens the PATHs as load does and goes through all files, on after a problem, so that one run names all of them:\n"
+                 "files that are missing, short, changed or unreadable, holes in the numbering, headers that do not fit together.\n"
+                 "Levels: sizes looks at names, sizes and headers; checksums also checks checksums where the format has them\n"
+                 "(npy and raw have none); decode also reads every byte. Of each file one problem is named. Status 3 when there\n"
+                 "is any.\n\n"
+                 "With --json: level, files, chunks, bytes (read), problems [{status, path, offset, message}].\n",
+  .examples = "  tegula verify shards                           read everything\n"
+              "  tegula verify shards --level sizes             quick: names, sizes and headers only\n"
+              "  tegula verify 'run42/part_*.npy' --expect-files 128\n"
+              "                                                 a lost last file is a problem too\n",
+  .min_paths = 1,
+  .max_paths = SIZE_MAX,
+  .groups = {&verify_group, &options_files, &options_raw, &options_common, NULL},
+  .run = run_verify,
+};
