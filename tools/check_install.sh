@@ -44,4 +44,15 @@ for program in "$work/examples/load" "$work/examples/load_static" "$work/load_pk
   got=$("$program" "$work/shards")
   [ "$got" = "$expected" ] || { echo "check_install: $(basename "$program") printed: $got" >&2; exit 1; }
 done
+
+# completion and man pages lie where shells and man look for them
+bash -c 'source "$1" && complete -p tegula' - "$prefix/share/bash-completion/completions/tegula" >/dev/null ||
+  { echo "check_install: no completion for bash" >&2; exit 1; }
+head -n 1 "$prefix/share/zsh/site-functions/_tegula" | grep -qx '#compdef tegula' ||
+  { echo "check_install: no completion for zsh" >&2; exit 1; }
+if command -v scdoc >/dev/null; then
+  for page in "$root"/docs/man/*.scd; do
+    [ -s "$prefix/share/man/man1/$(basename "$page" .scd)" ] || { echo "check_install: no $(basename "$page" .scd)" >&2; exit 1; }
+  done
+fi
 echo "install: find_package and pkg-config, shared and static, from a moved prefix"

@@ -74,6 +74,8 @@ static tegula_status compare_elements(const tegula_dataset *a, const tegula_data
   int64_t item = manifest->dtype.item_size, elements;
   tegula__shape_count(manifest->shape, manifest->ndim, &elements);
   int64_t window = tegula__min(elements, tegula__max(1, TEGULA__STREAM_BYTES / 2 / item));
+  int64_t row = elements > 0 && manifest->ndim > 0 ? elements / manifest->shape[0] : 1;
+  if (window > row) window -= window % row; /* whole rows: none is read in two windows */
   tegula__stream_call call = {.options = options, .tally = tally, .total = 2 * elements * item};
   tegula__stream left = {0}, right = {0};
   tegula_status status = tegula__stream_create(&call, a, window, &left, err);

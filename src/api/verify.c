@@ -194,10 +194,21 @@ static bool add_range(verify *v, const tegula__part *part, int64_t first, int64_
 
 static bool is_bad(const verify *v, int64_t file) { return file >= 0 && v->bad[file - v->group]; }
 
+/* How many of the part's elements from `at` on go into the window: whole indices along the slowest axis of the file, so that nothing is
+ * read twice, unless one of them is larger than a window. */
+static int64_t share_of_window(const verify *v, const tegula__part *part, int64_t at, int64_t elements) {
+  int64_t item = v->manifest->dtype.item_size, size = (int64_t)v->window.mapped, slice = elements;
+  tegula__file_order order;
+  tegula__file_order_of(part, v->manifest->ndim, part->lo, part->hi, &order);
+  if (order.count > 0) slice /= part->hi[order.axes[0]] - part->lo[order.axes[0]];
+  int64_t room = tegula__min(elements - at, (size - v->used) / item);
+  return slice > size / item ? room : room / slice * slice;
+}
+
 static void read_part(verify *v, const tegula__part *part) {
-  int64_t item = v->manifest->dtype.item_size, elements = tegula__box_count(v->manifest->ndim, part->lo, part->hi);
+  int64_t elements = tegula__box_count(v->manifest->ndim, part->lo, part->hi);
   for (int64_t at = 0, some; at < elements && v->stop == TEGULA_OK && !is_bad(v, part->file); at += some) {
-    some = tegula__min(elements - at, ((int64_t)v->window.mapped - v->used) / item);
+    some = share_of_window(v, part, at, elements);
     if (some > 0 && !add_range(v, part, at, some)) v->stop = tegula__out_of_memory(&v->stop_error, v->piece_count * (int64_t)sizeof *v->pieces);
     if (at + some < elements) flush(v);
   }
