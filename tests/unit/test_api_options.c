@@ -104,6 +104,16 @@ static tegula_status use_save(void *given, tegula_error *error) {
   return status;
 }
 
+static tegula_status use_verify(void *given, tegula_error *error) {
+  return tegula_dataset_verify(dataset, TEGULA_VERIFY_DECODE, NULL, NULL, given, NULL, error);
+}
+
+static tegula_status use_compare(void *given, tegula_error *error) {
+  tegula_difference found;
+  tegula_difference_init(&found);
+  return tegula_compare(dataset, dataset, 0, given, &found, error);
+}
+
 #define WALK(type, init, call)                                  \
   do {                                                          \
     union {                                                     \
@@ -123,6 +133,8 @@ static void options_of_any_size(void **state) {
   WALK(tegula_load_options, tegula_load_options_init, use_load);
   WALK(tegula_load_options, tegula_load_options_init, use_read);
   WALK(tegula_load_options, tegula_load_options_init, use_hash);
+  WALK(tegula_load_options, tegula_load_options_init, use_verify);
+  WALK(tegula_load_options, tegula_load_options_init, use_compare);
   WALK(tegula_save_options, tegula_save_options_init, use_save);
 }
 
@@ -130,6 +142,11 @@ static void options_of_any_size(void **state) {
 
 static tegula_status get_info(void *out, tegula_error *error) { return tegula_dataset_info(dataset, out, error); }
 static tegula_status get_file(void *out, tegula_error *error) { return tegula_dataset_file(dataset, 1, out, error); }
+
+static tegula_status get_report(void *out, tegula_error *error) {
+  return tegula_dataset_verify(dataset, TEGULA_VERIFY_DECODE, NULL, NULL, NULL, out, error);
+}
+static tegula_status get_difference(void *out, tegula_error *error) { return tegula_compare(dataset, dataset, 0, NULL, out, error); }
 
 static void walk_out(size_t known, call_fn call, void *expected, size_t compared) {
   unsigned char *bytes = malloc(known + TAIL + 8);
@@ -162,6 +179,16 @@ static void information_of_any_size(void **state) {
   tegula_file_info_init(&file);
   assert_ok(tegula_dataset_file(dataset, 1, &file, &error));
   walk_out(sizeof file, get_file, &file, sizeof file);
+  tegula_verify_report report;
+  tegula_verify_report_init(&report);
+  assert_ok(get_report(&report, &error));
+  assert_int_equal(report.bytes, SHARD_ROWS * SHARD_COLUMNS * 4);
+  walk_out(sizeof report, get_report, &report, sizeof report);
+  tegula_difference difference;
+  tegula_difference_init(&difference);
+  assert_ok(get_difference(&difference, &error));
+  assert_int_equal(difference.equal, 1);
+  walk_out(sizeof difference, get_difference, &difference, sizeof difference);
 }
 
 static void statistics_of_a_wrong_size_are_refused(void **state) {

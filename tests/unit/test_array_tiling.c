@@ -308,6 +308,23 @@ static void tiles_of_files_end_where_files_end(void **state) {
   }
 }
 
+static void the_tiles_of_a_rank_lie_in_its_range(void **state) {
+  (void)state;
+  for (int64_t tiles = 1; tiles <= 13; tiles++)
+    for (int32_t ranks = 1; ranks <= 15; ranks++) {
+      tegula_tiling *tiling = even(tiles, tiles, ranks);
+      int64_t end = 0, first, last;
+      for (int32_t rank = 0; rank < ranks; rank++) {
+        tegula__tiling_range(tiling, rank, &first, &last);
+        assert_int_equal(first, end); /* each tile has one owner */
+        for (int64_t i = first; i < last; i++) assert_int_equal(tegula__tiling_owner(tiling, i), rank);
+        end = last;
+      }
+      assert_int_equal(end, tiles);
+      tegula__tiling_release(tiling);
+    }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(even_cuts_follow_the_rule),
@@ -315,6 +332,7 @@ int main(void) {
       cmocka_unit_test(an_array_without_elements_has_one_empty_tile),
       cmocka_unit_test(a_scalar_has_one_tile),
       cmocka_unit_test(tiles_are_dealt_to_ranks),
+      cmocka_unit_test(the_tiles_of_a_rank_lie_in_its_range),
       cmocka_unit_test(grids_are_in_c_order_and_clipped),
       cmocka_unit_test(senseless_requests_are_refused),
       cmocka_unit_test(any_disjoint_cover_will_do),
