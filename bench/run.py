@@ -134,6 +134,22 @@ def info_process(bench):
     return repeated(lambda: interleave(wall(bench.tegula, "info", folder), wall(sys.executable, "-c", "import numpy"))), []
 
 
+def wall_of(bench, *command):
+    start = time.perf_counter()
+    bench.output(bench.tegula, *command, "--quiet")
+    return time.perf_counter() - start
+
+
+def checks_against_loads(loads, *command):
+    """Whole processes: a command on the uneven shards (UNEVEN in its words) against so many loads of them."""
+    def row(bench):
+        folder = bench.data("uneven")
+        words = [folder if word == "UNEVEN" else word for word in command]
+        return repeated(lambda: interleave(lambda: wall_of(bench, *words),
+                                           lambda: sum(wall_of(bench, "load", folder) for _ in range(loads)))), []
+    return row
+
+
 def count_row(key):
     """Opens, stats or reads per file of one load: 400 shards, which fit in the handle cache, and 10,000, which do not."""
     def row(bench):
@@ -163,6 +179,9 @@ ROWS = {
     "grid": ("4 x 4 grid, separate tiles / limit", 1.50, against_limit("uneven", "--grid", "4,4")),
     "big_endian": ("big-endian shards / limit", 1.60, against_limit("big_endian")),
     "fortran": ("Fortran-order shards / limit", 3.00, against_limit("fortran")),
+    "hash": ("load --hash process / load process", 1.30, checks_against_loads(1, "load", "UNEVEN", "--hash")),
+    "compare": ("compare process / two load processes", 1.30, checks_against_loads(2, "compare", "UNEVEN", "UNEVEN")),
+    "verify": ("verify process / load process", 1.30, checks_against_loads(1, "verify", "UNEVEN")),
     "many_numpy": ("10,000 shards of 16 KiB / numpy's loop", 0.20, against_numpy("many_10000")),
     "many_scale": ("100,000 shards / 10,000 shards", 11.0, many_scale),
     "opens": ("opens per file, 400 shards", 1.0, count_row("opens")),
