@@ -240,7 +240,7 @@ static tegula_status order_parts(verify *v, tegula_error *err) {
 /* One group; *part is where its parts begin, and then where those of the next do. */
 static void verify_group(verify *v, int64_t files, tegula_verify_level level, int64_t *part) {
   memset(v->bad, 0, sizeof v->bad);
-  if (files > 0) tegula__pool_run(v->dataset->context->engine.pool, files, check_file, v);
+  if (files > 0) tegula__pool_run_waiting(v->dataset->context->engine.pool, files, check_file, v); /* opening waits for storage */
   v->report.files += files;
   for (; *part < v->manifest->part_count && part_at(v, *part)->file < v->group + files; ++*part) {
     v->report.chunks++;

@@ -254,6 +254,42 @@ def test_explain_of_more_than_there_is_memory_for(probe, tmp_path):
     assert plan["reads"] == sum(tile["reads"] for tile in plan["tiles"]) >= (1 << 42) // (4 << 20)
 
 
+@pytest.mark.parametrize("rows,columns,width", [(32768, 192, 128), (6000, 600, 200), (6000, 5000, 1700)])
+def test_explain_of_columns(probe, tmp_path, rows, columns, width):
+    """A part of each row: the gap behind it is read over, or skipped when it is long. One request scatters to at most 1024 places: with
+    short gaps a step takes several."""
+    path = tmp_path / "wide.bin"
+    with open(path, "wb") as file:
+        file.truncate(rows * columns * 8)
+    probe.call("context", threads=1)
+    probe.call("open", path=str(path), dtype="f8", row_shape=[columns])
+    tiling = {"do": "tiling", "kind": "grid", "shape": [rows, columns], "tile": [rows, width], "ranks": -(-columns // width)}
+    plan = probe.batch([tiling, {"do": "explain"}])[-1]["plan"]
+    moved = []
+    for tile in plan["tiles"]:
+        read = probe.call("read", dtype="f8", box=tile["box"], layout={"axes": [0, 1]}, path=str(tmp_path / "box"))
+        moved.append(read["statistics"])
+    assert [tile["reads"] for tile in plan["tiles"]] == [statistics["reads"] for statistics in moved]
+    assert plan["reads"] == sum(tile["reads"] for tile in plan["tiles"])
+    first = moved[0]
+    assert first["direct_bytes"] == rows * width * 8, "straight into place"
+    assert {192: first["reads"] > first["steps"], 600: first["reads"] == first["steps"], 5000: first["reads"] == rows}[columns]
+
+
+def test_explain_of_many_tiles_that_lie_side_by_side(probe, tmp_path):
+    """1500 tiles to a row, but one run in the file and in memory: they count as one place of a request."""
+    path = tmp_path / "rows.bin"
+    with open(path, "wb") as file:
+        file.truncate(20 * 192_000 * 8)
+    open_it = {"do": "open", "path": str(path), "dtype": "f8", "row_shape": [192_000]}
+    tiling = {"do": "tiling", "kind": "grid", "shape": [20, 192_000], "tile": [20, 128]}
+    commands = [{"do": "context", "threads": 1}, open_it, tiling, {"do": "explain"}, {"do": "array", "dtype": "f8"}, {"do": "load"}]
+    plan, _, moved = probe.batch(commands)[-3:]
+    assert plan["plan"]["reads"] == moved["statistics"]["reads"] == moved["statistics"]["steps"]
+    assert moved["statistics"]["direct_bytes"] == 20 * 192_000 * 8
+    assert {tile["reads"] for tile in plan["plan"]["tiles"]} == {10}, "two rows of 1.5 MB to a step"
+
+
 def test_explain_needs_a_tiling_of_the_same_shape(probe, tmp_path):
     numpy.save(tmp_path / "a.npy", numpy.ones((3, 4)))
     probe.batch([{"do": "open", "path": str(tmp_path / "a.npy")}, {"do": "tiling", "kind": "even", "shape": [4, 3]}])

@@ -58,6 +58,19 @@ def explain_case(probe, rng, folder):
         assert len(plan["tiles"]) > 1 or plan["tiles"][0]["reads"] == plan["reads"]
 
 
+    check_lone_tiles(probe, folder, ranked_plan, dtype)
+
+
+def check_lone_tiles(probe, folder, plan, dtype):
+    """A rank with one tile reads as a read of that box does."""
+    ranks = [tile["rank"] for tile in plan["tiles"]]
+    for tile in plan["tiles"]:
+        if ranks.count(tile["rank"]) == 1 and tile["bytes"] > 0:
+            layout = {"axes": list(range(len(tile["box"])))}
+            read = probe.call("read", dtype=gen.dtype_text(dtype), box=tile["box"], layout=layout, path=str(folder / "box"))
+            assert read["statistics"]["reads"] == tile["reads"]
+
+
 @pytest.mark.parametrize("group", range(property_runner.GROUPS))
 def test_explain_says_what_a_load_does(shared_probe, group):
     property_runner.run(21, group, 0.08, lambda rng, folder: explain_case(shared_probe, rng, folder))
