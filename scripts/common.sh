@@ -50,10 +50,16 @@ require() {
   done
 }
 
+# want KIND:NAME=PACKAGE ...: the same for what only some tests need; those are skipped where it cannot be had
+want() { (require "$@") || say "going on without it"; }
+
 require_build() {
   require command:gcc=gcc header:stdio.h=libc6-dev command:make=make command:cmake=cmake command:pkg-config=pkg-config \
           library:libxxhash=libxxhash-dev library:jansson=libjansson-dev
 }
+
+# The file system of tests/support/slowfs.c: slow and faulty storage for tests and benchmarks
+want_slow_files() { want library:fuse3=libfuse3-dev command:fusermount3=fuse3; }
 
 # build_preset NAME [cmake options]: configures and builds; tests are built where the folder was ever told to
 build_preset() {

@@ -35,6 +35,7 @@ LIBRARIES = {
     "jansson.h": ("src/base/", "cli/", "tests/"),
     "xxhash.h": ("src/check/", "src/codec/", "tests/"),
     "cmocka.h": ("tests/unit/",),
+    "fuse.h": ("tests/support/",),
 }
 
 # calls that move file content
