@@ -45,6 +45,8 @@ typedef struct limit_plan {
 
 /* Takes the files of an open dataset. */
 limit_plan limit_plan_create(const tegula_dataset *dataset, int32_t threads);
+/* The same names, but in `folder`. */
+void limit_plan_move(limit_plan *plan, const char *folder);
 void limit_plan_free(limit_plan *plan);
 /* Opens every file, reads all bytes with all threads in blocks of 1 MiB, however uneven the files. The descriptors come back in
  * `fds` (count entries), to be closed outside the clock. */

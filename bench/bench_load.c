@@ -6,6 +6,9 @@
  *     load against the limit, and the limit against itself, in alternating order; one warm-up each.
  *   tegula_bench once PATH [--threads N]
  *     one load in this process: seconds from the first open to the last close, what was counted, growth of VmHWM.
+ *   tegula_bench limit PATH --at FOLDER [--threads N]
+ *     plain pread of the same files where they are seen under FOLDER, from the first open to the last close. Names, sizes and offsets
+ *     come from PATH: nothing at FOLDER is touched before the clock runs.
  *
  * fresh: mmap and MADV_HUGEPAGE inside both clocks; touched: both sides read into the same block, written beforehand; cold:
  * fresh, and the files dropped from the page cache before each run. Giving memory back and closing files is outside the clocks
@@ -13,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "bench.h"
@@ -21,6 +25,7 @@ enum memory_kind { FRESH, TOUCHED, COLD };
 
 typedef struct bench_state {
   const char *path;
+  const char *at; /* NULL, or the folder where the limit reads */
   enum memory_kind memory;
   int64_t grid[2]; /* tiles along the first two axes; 0: one tile in one block */
   int pairs;
@@ -201,6 +206,35 @@ static void run_once(bench_state *bench) {
   unload(&load);
 }
 
+/* Every file stays open until the last is read. */
+static void allow_open_files(int64_t count) {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) die("could not get the limit of open files");
+  limit.rlim_cur = limit.rlim_max;
+  if (setrlimit(RLIMIT_NOFILE, &limit) != 0 || (int64_t)limit.rlim_max < count + 100)
+    die("%lld files cannot be open at once here: the limit is %lld", (long long)count, (long long)limit.rlim_max);
+}
+
+static void run_limit(bench_state *bench) {
+  tegula_error error;
+  tegula_dataset *dataset;
+  if (bench->at == NULL) die("limit needs --at FOLDER");
+  must(tegula_dataset_open(bench->context, bench->path, NULL, &dataset, &error), &error);
+  bench->limit = limit_plan_create(dataset, tegula_context_threads(bench->context));
+  tegula_dataset_close(dataset);
+  limit_plan_move(&bench->limit, bench->at);
+  allow_open_files(bench->limit.count);
+  bench->fds = must_allocate((size_t)bench->limit.count, sizeof *bench->fds);
+  double start = now();
+  unsigned char *memory = fresh_memory((size_t)bench->limit.bytes);
+  limit_read(&bench->limit, memory, bench->fds);
+  for (int64_t i = 0; i < bench->limit.count; i++) close(bench->fds[i]);
+  printf("{\"bytes\": %lld, \"seconds\": %.9f}\n", (long long)bench->limit.bytes, now() - start);
+  release_memory(memory, (size_t)bench->limit.bytes);
+  limit_plan_free(&bench->limit);
+  free(bench->fds);
+}
+
 static int number(const char *text, long low, long high) {
   char *end;
   long value = strtol(text, &end, 10);
@@ -213,6 +247,7 @@ static void parse_option(bench_state *bench, tegula_context_options *options, co
   if (strcmp(name, "--memory") == 0 && strcmp(value, "fresh") == 0) bench->memory = FRESH;
   else if (strcmp(name, "--memory") == 0 && strcmp(value, "touched") == 0) bench->memory = TOUCHED;
   else if (strcmp(name, "--memory") == 0 && strcmp(value, "cold") == 0) bench->memory = COLD;
+  else if (strcmp(name, "--at") == 0) bench->at = value;
   else if (strcmp(name, "--pairs") == 0) bench->pairs = number(value, 1, 1000);
   else if (strcmp(name, "--threads") == 0) options->threads = number(value, 1, 1024);
   else if (strcmp(name, "--grid") == 0 && sscanf(value, "%d,%d", &rows, &columns) == 2 && rows > 0 && columns > 0) {
@@ -227,12 +262,13 @@ int main(int argc, char **argv) {
   tegula_context_options options;
   tegula_context_options_init(&options);
   tegula_statistics_init(&bench.statistics);
-  if (argc < 3 || argc % 2 == 0) die("usage: tegula_bench pairs|once PATH [--option value]...");
+  if (argc < 3 || argc % 2 == 0) die("usage: tegula_bench pairs|once|limit PATH [--option value]...");
   bench.path = argv[2];
   for (int i = 3; i < argc; i += 2) parse_option(&bench, &options, argv[i], argv[i + 1]);
   must(tegula_context_create(&options, NULL, &bench.context, &error), &error);
   if (strcmp(argv[1], "pairs") == 0) run_pairs(&bench);
   else if (strcmp(argv[1], "once") == 0) run_once(&bench);
+  else if (strcmp(argv[1], "limit") == 0) run_limit(&bench);
   else die("unknown command: %s", argv[1]);
   tegula_context_destroy(bench.context);
   return 0;

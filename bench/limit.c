@@ -38,6 +38,14 @@ limit_plan limit_plan_create(const tegula_dataset *dataset, int32_t threads) {
   return plan;
 }
 
+void limit_plan_move(limit_plan *plan, const char *folder) {
+  for (int64_t i = 0; i < plan->count; i++) {
+    char *old = plan->files[i].path, *slash = strrchr(old, '/');
+    if (asprintf(&plan->files[i].path, "%s/%s", folder, slash != NULL ? slash + 1 : old) < 0) die("no memory for a name");
+    free(old);
+  }
+}
+
 void limit_plan_free(limit_plan *plan) {
   for (int64_t i = 0; i < plan->count; i++) free(plan->files[i].path);
   free(plan->files);
