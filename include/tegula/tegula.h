@@ -212,7 +212,7 @@ typedef struct tegula_comm tegula_comm; /* a group of ranks; NULL is this proces
 typedef struct tegula_context_options {
   size_t struct_size;
   int32_t threads;        /* workers, the caller's thread included; 0: as many as granted (affinity mask, cgroup cpu.max) */
-  int32_t max_open_files; /* handles kept open; 0: min(1024, RLIMIT_NOFILE / 2) */
+  int32_t max_open_files; /* handles kept open; 0: min(1024, RLIMIT_NOFILE / 2 - open ones), at least 4 */
   int64_t staging_bytes;  /* memory for staged bytes; 0: 64 MiB */
   int32_t io_threads;     /* most workers while storage is slow (measured: most of the time nobody runs); 0: 128, or 1 when threads is 1 */
   uint32_t reserved;
@@ -232,8 +232,8 @@ TEGULA_API int32_t tegula_context_threads(const tegula_context *context);
 
 typedef struct tegula_dataset tegula_dataset;
 
-/* tegula_open_list: refuse names that form one numbered sequence but are not in numeric order (a shell expands part_* to part_1,
- * part_10, part_2). Without it the caller's order stands. */
+/* tegula_dataset_open_list: refuse names that form one numbered sequence but are not in numeric order, and numbered names in any list that
+ * are in text order (a shell expands part_* to part_1, part_10, part_2). Without it the caller's order stands. */
 #define TEGULA_OPEN_CHECK_ORDER 1u
 
 typedef struct tegula_open_options {
@@ -382,7 +382,8 @@ TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_array_create(tegula_context *c
                                                                const tegula_tiling *tiling, const tegula_array_options *options,
                                                                tegula_array **out, tegula_error *err);
 
-/* An array over memory of the caller: `tiles` has one view per tile of this rank, in order; each view's box must be the tile's.
+/* An array over memory of the caller: `tiles` has one view per tile of this rank, in order; each view's box must be the tile's, and no two
+ * views may share memory (within one view that is checked, between views it is the caller's word).
  * Borrows the memory until it is destroyed and no operation uses it any more; then release(state) is called unless release is NULL. On
  * failure it is not called. [C] */
 TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_array_wrap(tegula_context *context, tegula_dtype dtype, const tegula_tiling *tiling,
@@ -404,11 +405,16 @@ typedef struct tegula_load_options {
   tegula_progress_fn progress;
   void *progress_state;
   tegula_statistics *statistics; /* NULL, or added to */
+  const int64_t *origin; /* tegula_load: NULL, and the array has the dataset's shape; or the place of the array's first element in the
+                            dataset (origin_ndim entries): the array is then a box of it, cut into tiles like any other; copied */
+  int32_t origin_ndim;
+  uint32_t reserved;
 } tegula_load_options;
 
 TEGULA_API void tegula_load_options_init(tegula_load_options *options);
 
-/* Fills every tile of `array` from the dataset: same shape, same dtype (no conversion; byte order is changed on the way). On failure
+/* Fills every tile of `array` from the dataset: same shape (or a box of it, see origin), same dtype (no conversion; byte order is changed
+ * on the way). Each part of a file is read once, however many tiles it feeds. On failure
  * the content of the array is undefined and the error is the first in the order of files and offsets, whatever thread met it. [C] */
 TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_load(tegula_dataset *dataset, tegula_array *array, const tegula_load_options *options,
                                                        tegula_error *err);
@@ -418,12 +424,12 @@ TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_dataset_read(const tegula_data
 
 typedef struct tegula_save_options {
   size_t struct_size;
-  const char *format; /* "npy", "raw"; NULL: by the path's suffix, npy where it has none that is known */
+  const char *format; /* "npy", "raw"; NULL: by the path's suffix, npy where it has none; an unknown suffix is UNSUPPORTED */
   const char *descr;  /* npy, structured records: the description to write; NULL: |V<size> */
   int64_t shards;     /* 0: one file; N: a folder with N files shard_0000.npy ... cut along axis 0 (at most one per row) */
   char order;         /* 'C', 'F'; 0: C */
   char byte_order;    /* '<', '>'; 0: the processor's */
-  uint8_t overwrite;  /* replace what is there */
+  uint8_t overwrite;  /* replace what is there: a file by a file, a folder that holds nothing but shards by a folder; it keeps its mode */
   uint8_t durable;    /* data and names are on the disk before the call returns */
   uint32_t reserved;
   tegula_progress_fn progress;

@@ -56,6 +56,18 @@ tegula_status tegula__info_copy(void *out, size_t known, size_t first, const voi
 tegula_status tegula__argument(tegula_error *err, const char *what);
 #define CHECK_ARGUMENT(condition, what) RETURN_IF(!(condition), tegula__argument(err, what))
 
+/* Size of a struct in version 1 of the header: up to and with the member that was its last then. Members that come later are behind it. */
+#define FIRST_SIZE(type, last) (offsetof(type, last) + sizeof(((type *)0)->last))
+#define FIRST_CONTEXT_OPTIONS FIRST_SIZE(tegula_context_options, reserved)
+#define FIRST_OPEN_OPTIONS FIRST_SIZE(tegula_open_options, statistics)
+#define FIRST_DATASET_INFO FIRST_SIZE(tegula_dataset_info_t, descr)
+#define FIRST_FILE_INFO FIRST_SIZE(tegula_file_info, data_offset)
+#define FIRST_READER FIRST_SIZE(tegula_reader, release)
+#define FIRST_ARRAY_OPTIONS FIRST_SIZE(tegula_array_options, reserved)
+#define FIRST_LOAD_OPTIONS FIRST_SIZE(tegula_load_options, reserved)
+#define FIRST_SAVE_OPTIONS FIRST_SIZE(tegula_save_options, statistics)
+#define FIRST_STATISTICS FIRST_SIZE(tegula_statistics, fallback_reason)
+
 /* Collects what one operation did and adds it to the caller's statistics (may be NULL). */
 typedef struct tegula__tally {
   tegula__io_counts counts;

@@ -41,7 +41,7 @@ tegula_status tegula_array_create(tegula_context *context, tegula_dtype dtype, c
   tegula_array_options local;
   tegula_array_options_init(&local);
   FORWARD(check_group(context, dtype, tiling, out, err));
-  FORWARD(tegula__options_copy(&local, sizeof local, sizeof local, options, "tegula_array_options", err));
+  FORWARD(tegula__options_copy(&local, sizeof local, FIRST_ARRAY_OPTIONS, options, "tegula_array_options", err));
   CHECK_ARGUMENT((local.flags & ~TEGULA_ARRAY_SEPARATE) == 0 && local.reserved == 0, "unknown flags are set");
   if (local.device_type != 0 && local.device_type != TEGULA_DEVICE_HOST)
     return tegula__fail(err, TEGULA_UNSUPPORTED, NULL, -1, "cannot make arrays on device type %d: only host memory is supported",

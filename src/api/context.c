@@ -28,7 +28,7 @@ tegula_status tegula_context_create(const tegula_context_options *options, tegul
   CHECK_ARGUMENT(out != NULL, "the place for the context is NULL");
   tegula_context_options local;
   tegula_context_options_init(&local);
-  FORWARD(tegula__options_copy(&local, sizeof local, sizeof local, options, "tegula_context_options", err));
+  FORWARD(tegula__options_copy(&local, sizeof local, FIRST_CONTEXT_OPTIONS, options, "tegula_context_options", err));
   CHECK_ARGUMENT(local.threads >= 0 && local.threads <= 4096, "threads must be 0 to 4096");
   CHECK_ARGUMENT(local.io_threads >= 0 && local.io_threads <= 4096 && local.reserved == 0, "io_threads must be 0 to 4096");
   CHECK_ARGUMENT(local.max_open_files >= 0, "max_open_files must not be negative");

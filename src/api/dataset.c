@@ -43,6 +43,10 @@ static tegula_status discover_options(const tegula_open_options *options, tegula
                                     .expect_rows = options->expect_rows};
   if (options->dtype == NULL) return TEGULA_OK;
   out->describe.has_dtype = true;
+  char said = options->dtype[0]; /* an order in the text and another one beside it contradict each other */
+  if (options->byte_order != 0 && (said == '<' || said == '>') && said != options->byte_order)
+    return tegula__fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1, "dtype \"%.60s\" says another byte order than byte_order '%c'", options->dtype,
+                        options->byte_order);
   return tegula_dtype_parse(options->dtype, &out->describe.dtype, err);
 }
 
@@ -114,7 +118,7 @@ static tegula_status open_any(tegula_context *context, const char *const *paths,
   tegula__places places;
   tegula_op turn;
   tegula_open_options_init(&local);
-  FORWARD(tegula__options_copy(&local, sizeof local, sizeof local, options, "tegula_open_options", err));
+  FORWARD(tegula__options_copy(&local, sizeof local, FIRST_OPEN_OPTIONS, options, "tegula_open_options", err));
   FORWARD(discover_options(&local, &discover, err));
   FORWARD(tegula__tally_start(&tally, local.statistics, err));
   for (size_t i = 0; i < count; i++) CHECK_ARGUMENT(paths[i] != NULL && paths[i][0] != '\0', "one of the paths is empty");
@@ -172,7 +176,7 @@ tegula_status tegula_dataset_info(const tegula_dataset *dataset, tegula_dataset_
   memcpy(info.shape, manifest->shape, sizeof info.shape);
   tegula__shape_bytes(manifest->shape, manifest->ndim, manifest->dtype.item_size, &info.bytes); /* finish has checked it */
   info.stored_bytes = info.bytes; /* npy and raw store items as they are */
-  return tegula__info_copy(out, sizeof info, sizeof info, &info, "tegula_dataset_info_t", err);
+  return tegula__info_copy(out, sizeof info, FIRST_DATASET_INFO, &info, "tegula_dataset_info_t", err);
 }
 
 tegula_status tegula_dataset_file(const tegula_dataset *dataset, int64_t index, tegula_file_info *out, tegula_error *err) {
@@ -189,5 +193,5 @@ tegula_status tegula_dataset_file(const tegula_dataset *dataset, int64_t index, 
                            .row_lo = manifest->ndim > 0 ? part->lo[0] : 0,
                            .row_hi = manifest->ndim > 0 ? part->hi[0] : 1,
                            .data_offset = part->offset};
-  return tegula__info_copy(out, sizeof info, sizeof info, &info, "tegula_file_info", err);
+  return tegula__info_copy(out, sizeof info, FIRST_FILE_INFO, &info, "tegula_file_info", err);
 }

@@ -1,6 +1,8 @@
 /* Loading: a dataset into an array, or a box of it into any memory.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+
 #include "api/api.h"
 
 void tegula_load_options_init(tegula_load_options *options) { *options = (tegula_load_options){.struct_size = sizeof *options}; }
@@ -29,24 +31,60 @@ static tegula_status mismatch(const tegula_dataset *dataset, const tegula__array
                       found_dtype, expected, expected_dtype);
 }
 
+/* Does the array, with its first element at `origin`, lie within the dataset? Without an origin it must be all of it. */
+static bool fits(const tegula__manifest *manifest, const tegula_tiling *tiling, const int64_t *origin) {
+  for (int32_t k = 0; k < manifest->ndim; k++) {
+    if (origin == NULL && manifest->shape[k] != tiling->shape[k]) return false;
+    if (origin != NULL && (origin[k] < 0 || origin[k] > manifest->shape[k] || manifest->shape[k] - origin[k] < tiling->shape[k])) return false;
+  }
+  return true;
+}
+
 /* Can this array take the dataset? */
-static tegula_status check_array(const tegula_dataset *dataset, const tegula_array *array, tegula_error *err) {
+static tegula_status check_array(const tegula_dataset *dataset, const tegula_array *array, const tegula_load_options *options,
+                                 tegula_error *err) {
   const tegula__manifest *manifest = &dataset->manifest;
   const tegula__array *memory = &array->memory;
-  bool same = manifest->ndim == memory->tiling->ndim && tegula_dtype_same(manifest->dtype, memory->dtype);
-  for (int32_t k = 0; same && k < manifest->ndim; k++) same = manifest->shape[k] == memory->tiling->shape[k];
-  if (!same) return mismatch(dataset, memory, err);
+  CHECK_ARGUMENT(options->origin == NULL || options->origin_ndim == manifest->ndim, "the origin has another number of axes than the dataset");
+  if (manifest->ndim != memory->tiling->ndim || !tegula_dtype_same(manifest->dtype, memory->dtype) ||
+      !fits(manifest, memory->tiling, options->origin))
+    return mismatch(dataset, memory, err);
   CHECK_ARGUMENT(!memory->read_only, "the array's memory is read-only");
   CHECK_ARGUMENT(!memory->overlaps, "the strides of the array's memory let several elements share a place");
   CHECK_ARGUMENT(dataset->context->comm == array->context->comm, "dataset and array belong to different groups of ranks");
   return TEGULA_OK;
 }
 
+/* The tiles in the dataset's own indices. */
+static tegula_status move_from_origin(const tegula_dataset *dataset, const tegula__array *memory, const tegula_load_options *options,
+                                      tegula__tally *tally, tegula_error *err) {
+  int64_t ndim = dataset->manifest.ndim;
+  tegula__tile *tiles = tegula__realloc_array(NULL, memory->count, sizeof *tiles + 2 * (size_t)ndim * sizeof(int64_t));
+  if (tiles == NULL) return tegula__out_of_memory(err, memory->count * (int64_t)sizeof *tiles);
+  int64_t *vectors = (int64_t *)(void *)(tiles + memory->count);
+  for (int64_t i = 0; i < memory->count; i++) {
+    int64_t *lo = vectors + i * 2 * ndim, *hi = lo + ndim;
+    for (int64_t k = 0; k < ndim; k++) {
+      lo[k] = memory->tiles[i].lo[k] + options->origin[k];
+      hi[k] = memory->tiles[i].hi[k] + options->origin[k];
+    }
+    tiles[i] = memory->tiles[i];
+    tiles[i].lo = lo;
+    tiles[i].hi = hi;
+  }
+  tegula_status status = tegula__dataset_move(dataset, tiles, memory->count, options, tally, err);
+  free(tiles);
+  return status;
+}
+
 tegula_status tegula__load(const tegula_dataset *dataset, const tegula_array *array, const tegula_load_options *options, tegula_error *err) {
   tegula__tally tally;
   FORWARD(tegula__tally_start(&tally, options->statistics, err));
-  tegula_status status = check_array(dataset, array, err);
-  if (status == TEGULA_OK) status = tegula__dataset_move(dataset, array->memory.tiles, array->memory.count, options, &tally, err);
+  const tegula__array *memory = &array->memory;
+  tegula_status status = check_array(dataset, array, options, err);
+  if (status == TEGULA_OK)
+    status = options->origin != NULL ? move_from_origin(dataset, memory, options, &tally, err)
+                                     : tegula__dataset_move(dataset, memory->tiles, memory->count, options, &tally, err);
   status = dataset->context->comm->agree(dataset->context->comm, status, err);
   tegula__tally_end(&tally, options->statistics, offsetof(tegula_statistics, seconds_move));
   return status;
@@ -57,7 +95,7 @@ tegula_status tegula_load(tegula_dataset *dataset, tegula_array *array, const te
   tegula_load_options local;
   tegula_op turn;
   tegula_load_options_init(&local);
-  FORWARD(tegula__options_copy(&local, sizeof local, sizeof local, options, "tegula_load_options", err));
+  FORWARD(tegula__options_copy(&local, sizeof local, FIRST_LOAD_OPTIONS, options, "tegula_load_options", err));
   tegula__queue_enter(dataset->context->queue, &turn,
                       &(tegula__touch){.array = array, .array_changes = true, .places = &dataset->places});
   tegula_status status = tegula__load(dataset, array, &local, err);
@@ -71,7 +109,7 @@ tegula_status tegula_dataset_read(const tegula_dataset *dataset, const tegula_vi
   tegula_load_options local;
   tegula__tally tally;
   tegula_load_options_init(&local);
-  FORWARD(tegula__options_copy(&local, sizeof local, sizeof local, options, "tegula_load_options", err));
+  FORWARD(tegula__options_copy(&local, sizeof local, FIRST_LOAD_OPTIONS, options, "tegula_load_options", err));
   FORWARD(tegula__view_check(dst, dataset->manifest.dtype, dataset->manifest.shape, dataset->manifest.ndim, err));
   CHECK_ARGUMENT((dst->flags & TEGULA_VIEW_READ_ONLY) == 0, "the view is read-only");
   CHECK_ARGUMENT(!tegula__view_overlaps(dst), "the strides of the view let several elements share a place");

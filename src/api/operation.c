@@ -14,6 +14,7 @@ typedef struct operation {
   tegula_load_options load;
   tegula_save_options save;
   char *path, *format, *descr;
+  int64_t origin[TEGULA_MAX_DIMS];
   tegula__places places;
   tegula_progress_fn progress; /* the caller's */
   void *progress_state;
@@ -75,13 +76,18 @@ tegula_status tegula_load_async(tegula_dataset *dataset, tegula_array *array, co
   CHECK_ARGUMENT(dataset != NULL && array != NULL, "the dataset or the array is NULL");
   tegula_load_options local;
   tegula_load_options_init(&local);
-  FORWARD(tegula__options_copy(&local, sizeof local, sizeof local, options, "tegula_load_options", err));
+  FORWARD(tegula__options_copy(&local, sizeof local, FIRST_LOAD_OPTIONS, options, "tegula_load_options", err));
+  CHECK_ARGUMENT(local.origin == NULL || (local.origin_ndim >= 0 && local.origin_ndim <= TEGULA_MAX_DIMS), "origin_ndim must be 0 to 64");
   operation *o = new_operation(run_load, array);
   if (o == NULL) return tegula__out_of_memory(err, sizeof *o);
   o->dataset = tegula__dataset_retain(dataset);
   o->op.touch.array_changes = true;
   o->op.touch.places = &dataset->places;
   o->load = local;
+  if (local.origin != NULL) {
+    if (local.origin_ndim > 0) memcpy(o->origin, local.origin, (size_t)local.origin_ndim * sizeof *o->origin);
+    o->load.origin = o->origin;
+  }
   o->progress = local.progress;
   o->progress_state = local.progress_state;
   o->load.progress = watch;
@@ -94,7 +100,7 @@ tegula_status tegula_save_async(const tegula_array *array, const char *path, con
   CHECK_ARGUMENT(array != NULL && path != NULL && path[0] != '\0', "the array is NULL or the path is empty");
   tegula_save_options local;
   tegula_save_options_init(&local);
-  FORWARD(tegula__options_copy(&local, sizeof local, sizeof local, options, "tegula_save_options", err));
+  FORWARD(tegula__options_copy(&local, sizeof local, FIRST_SAVE_OPTIONS, options, "tegula_save_options", err));
   operation *o = new_operation(run_save, array);
   if (o == NULL) return tegula__out_of_memory(err, sizeof *o);
   o->path = strdup(path);

@@ -46,25 +46,29 @@ tegula_status tegula__tally_start(tegula__tally *tally, const tegula_statistics 
   size_t size;
   memset(tally, 0, sizeof *tally);
   tally->statistics.struct_size = sizeof tally->statistics;
-  if (wanted != NULL) FORWARD(check_struct(wanted, sizeof *wanted, sizeof *wanted, "tegula_statistics", &size, err));
+  if (wanted != NULL) FORWARD(check_struct(wanted, sizeof *wanted, FIRST_STATISTICS, "tegula_statistics", &size, err));
   tally->start = tegula__now();
   return TEGULA_OK;
 }
 
 void tegula__tally_end(tegula__tally *tally, tegula_statistics *wanted, size_t seconds) {
   if (wanted == NULL) return;
-  tegula_statistics *did = &tally->statistics;
-  *(double *)((char *)wanted + seconds) += tegula__now() - tally->start;
-  wanted->opens += atomic_load(&tally->counts.opens);
-  wanted->stats += atomic_load(&tally->counts.stats);
-  wanted->reads += atomic_load(&tally->counts.reads);
-  wanted->writes += atomic_load(&tally->counts.writes);
-  wanted->bytes_read += atomic_load(&tally->counts.bytes_read);
-  wanted->bytes_written += atomic_load(&tally->counts.bytes_written);
-  wanted->direct_bytes += did->direct_bytes;
-  wanted->staged_bytes += did->staged_bytes;
-  wanted->reader_bytes += did->reader_bytes;
-  wanted->steps += did->steps;
-  wanted->workers = tegula__max(wanted->workers, did->workers);
-  if (did->io_path != NULL) wanted->io_path = did->io_path;
+  const tegula_statistics *did = &tally->statistics;
+  tegula_statistics sum = {0}; /* the caller's struct may be an older, smaller one */
+  size_t size = wanted->struct_size < sizeof sum ? wanted->struct_size : sizeof sum;
+  memcpy(&sum, wanted, size);
+  *(double *)(void *)((char *)&sum + seconds) += tegula__now() - tally->start;
+  sum.opens += atomic_load(&tally->counts.opens);
+  sum.stats += atomic_load(&tally->counts.stats);
+  sum.reads += atomic_load(&tally->counts.reads);
+  sum.writes += atomic_load(&tally->counts.writes);
+  sum.bytes_read += atomic_load(&tally->counts.bytes_read);
+  sum.bytes_written += atomic_load(&tally->counts.bytes_written);
+  sum.direct_bytes += did->direct_bytes;
+  sum.staged_bytes += did->staged_bytes;
+  sum.reader_bytes += did->reader_bytes;
+  sum.steps += did->steps;
+  sum.workers = tegula__max(sum.workers, did->workers);
+  if (did->io_path != NULL) sum.io_path = did->io_path;
+  memcpy(wanted, &sum, size);
 }

@@ -51,7 +51,7 @@ tegula_status tegula_dataset_from_reader(tegula_context *context, const tegula_r
   CHECK_ARGUMENT(context != NULL && reader != NULL && out != NULL, "context, reader or the place for the dataset is NULL");
   tegula_reader local;
   tegula_reader_init(&local);
-  FORWARD(tegula__options_copy(&local, sizeof local, sizeof local, reader, "tegula_reader", err));
+  FORWARD(tegula__options_copy(&local, sizeof local, FIRST_READER, reader, "tegula_reader", err));
   FORWARD(check_reader(&local, err));
   tegula_dataset *dataset = calloc(1, sizeof *dataset);
   if (dataset == NULL) return tegula__out_of_memory(err, sizeof *dataset);

@@ -28,14 +28,26 @@ typedef struct saving {
   tegula__first_error *first;
 } saving;
 
+/* Behind the last dot of the file's name, "" for none: a dot in front hides a file. */
+static const char *suffix_of(const char *path) {
+  const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path, *dot = strrchr(name, '.');
+  return dot == NULL || dot == name ? "" : dot;
+}
+
+/* By name, or by suffix: one that is not known is refused, because what it means may become known. The suffix of a folder says nothing. */
 static tegula_status choose_format(saving *s, const char *path, tegula_error *err) {
-  s->format = s->options.format != NULL ? tegula__format_by_name(s->options.format) : tegula__format_by_suffix(path);
-  if (s->options.format == NULL && s->format == NULL) s->format = &tegula__format_npy;
+  const char *suffix = s->options.shards > 0 ? "" : suffix_of(path);
+  s->format = s->options.format != NULL ? tegula__format_by_name(s->options.format)
+              : *suffix != '\0'         ? tegula__format_by_suffix(path)
+                                        : &tegula__format_npy;
   if (s->format != NULL && s->format->lay_out != NULL) return TEGULA_OK;
   char names[256];
   tegula__format_names(names, sizeof names);
-  return tegula__hint(err, tegula__fail(err, TEGULA_UNSUPPORTED, path, -1, "cannot save format \"%.60s\"", s->options.format),
-                      "formats are %s", names);
+  tegula_status status =
+      s->options.format != NULL
+          ? tegula__fail(err, TEGULA_UNSUPPORTED, path, -1, "cannot save format \"%.60s\"", s->options.format)
+          : tegula__fail(err, TEGULA_UNSUPPORTED, path, -1, "cannot tell the format of \"%.500s\" from its suffix \"%.60s\"", path, suffix);
+  return tegula__hint(err, status, "say which format: %s", names);
 }
 
 static tegula_status check_options(saving *s, tegula_error *err) {
@@ -113,7 +125,7 @@ static void make_file(void *state, int32_t worker, int64_t i) {
   if (!tegula__first_error_wanted(s->first, i)) return;
   const tegula__file *file = &s->manifest.files[i];
   tegula_status status = tegula__io_create(file->path, file->stamp.size, s->headers[i].data, s->headers[i].size, s->options.durable != 0,
-                                           &s->tally.counts, &error);
+                                           s->publish.mode != 0 && !s->publish.folder ? s->publish.mode | 0200 : 0666, &s->tally.counts, &error);
   if (status != TEGULA_OK) tegula__first_error_set(s->first, i, status, &error);
 }
 
@@ -142,7 +154,7 @@ static void name_target(const saving *s, const char *path, tegula_status status,
   if (err->os_errno != 0) /* a call failed: say which error, the call's own words hold the temporary name */
     tegula__fail_errno(err, err->os_errno, path, err->offset, "could not save \"%s\"", path);
   else
-    snprintf(err->path, sizeof err->path, "%s", path);
+    tegula__fail(err, status, path, err->offset, "could not save \"%s\": %s", path, tegula_status_text(status));
 }
 
 static void end(saving *s) {
@@ -186,7 +198,7 @@ tegula_status tegula_save(const tegula_array *array, const char *path, const teg
   tegula__places places;
   tegula_op turn;
   tegula_save_options_init(&local);
-  FORWARD(tegula__options_copy(&local, sizeof local, sizeof local, options, "tegula_save_options", err));
+  FORWARD(tegula__options_copy(&local, sizeof local, FIRST_SAVE_OPTIONS, options, "tegula_save_options", err));
   FORWARD(tegula__places_of(&path, 1, &places, err));
   tegula__queue_enter(array->context->queue, &turn, &(tegula__touch){.array = array, .places = &places, .places_change = true});
   tegula_status status = tegula__save(array, path, &local, err);

@@ -55,6 +55,13 @@ static bool form_a_box(tegula__array *out, int32_t ndim) {
   return out->count > 0 && tegula__box_count(ndim, out->box, out->box + ndim) == elements;
 }
 
+/* All tiles of this rank; they are disjoint, so that the sum fits where the array's size does. */
+static int64_t bytes_of_tiles(const tegula__array *array, int32_t ndim) {
+  int64_t elements = 0;
+  for (int64_t i = 0; i < array->count; i++) elements += tegula__box_count(ndim, array->tiles[i].lo, array->tiles[i].hi);
+  return elements * array->dtype.item_size;
+}
+
 /* A block with memory, or (`real` false) one with a made-up address behind *address, far from the next: a layout to reason about. */
 static tegula_status make_block(int64_t bytes, bool real, uintptr_t *address, tegula__block *out, tegula_error *err) {
   if (real) return tegula__block_create(bytes, out, err);
@@ -105,6 +112,7 @@ static tegula_status arrange(tegula_dtype dtype, const tegula_tiling *tiling, in
     status = tegula__out_of_memory(err, out->count * (int64_t)sizeof *out->blocks);
     goto done;
   }
+  if (real) FORWARD_WITH(status, tegula__memory_check(bytes_of_tiles(out, tiling->ndim), err));
   bool together = !separate && form_a_box(out, tiling->ndim);
   status = together ? reserve_together(out, tiling->ndim, real, err) : reserve_separate(out, tiling->ndim, real, err);
 done:

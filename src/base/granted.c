@@ -1,4 +1,4 @@
-/* What this process may use, not what the machine has: affinity mask and cgroups (version 2, and version 1 for memory and cpu).
+/* What this process may use, not what the machine has: affinity mask and cgroups (version 2).
  *
  * SPDX-License-Identifier: Apache-2.0
  *

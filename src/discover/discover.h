@@ -19,7 +19,8 @@
  * of digits, equal `prefix%0Wd suffix` for one width W, and step by 1. `where` is the folder or pattern, for messages. Refusals:
  * INCOMPLETE for a hole (says which number), MISMATCH for duplicates, mixed padding, several differing runs, foreign names. */
 tegula_status tegula__names_order(char **names, int64_t count, const char *where, tegula_error *err);
-/* Are these paths one numbered sequence that is not in numeric order? Then INVALID_ARGUMENT with a hint, else OK. */
+/* Are these paths one numbered sequence out of numeric order, or are numbered names among them sorted as text? Then INVALID_ARGUMENT with a
+ * hint, else OK. */
 tegula_status tegula__names_check_order(const char *const *paths, int64_t count, tegula_error *err);
 
 /* ---- listing ---- */

@@ -208,33 +208,33 @@ tegula_status tegula__names_order(char **names, int64_t count, const char *where
 
 /* ---- lists in the caller's order ---- */
 
-/* The only run of digits in which all paths differ, -1 when they are not of that kind. */
-static int common_run(const char *const *paths, int64_t count) {
+/* Do all paths differ in one and the same number only? */
+static bool is_one_sequence(const char *const *paths, int64_t count) {
   int run = -1;
   for (int64_t i = 1; i < count; i++) {
     int differing, which;
-    if (!compare_skeletons(paths[0], paths[i], &differing, &which)) return -1;
+    if (!compare_skeletons(paths[0], paths[i], &differing, &which)) return false;
     if (differing == 0) continue;
-    if (differing > 1 || (run >= 0 && run != which)) return -1;
+    if (differing > 1 || (run >= 0 && run != which)) return false;
     run = which;
   }
-  return run;
+  return true;
 }
 
+/* Two neighbours that differ in one number only. In one sequence that number must not fall; in any other list it must not fall while the
+ * text rises (part_12, part_2): that is how a shell sorts, and nobody else. */
 tegula_status tegula__names_check_order(const char *const *paths, int64_t count, tegula_error *err) {
-  int run = count > 1 ? common_run(paths, count) : -1;
-  if (run < 0) return TEGULA_OK;
-  numbered before = make_numbered((char *)paths[0], run);
+  bool sequence = is_one_sequence(paths, count);
   for (int64_t i = 1; i < count; i++) {
-    numbered now = make_numbered((char *)paths[i], run);
-    if (compare_numbers(&before, &now) > 0)
-      return tegula__hint(
-          err,
-          tegula__fail(err, TEGULA_INVALID_ARGUMENT, paths[i], -1,
-                       "the files are a numbered sequence out of order: \"%.300s\" comes after \"%.300s\"", paths[i],
-                       paths[i - 1]),
-          "quote the pattern so that the shell does not expand it, or say that the order is as given (--as-given)");
-    before = now;
+    int differing, run;
+    if (!compare_skeletons(paths[i - 1], paths[i], &differing, &run) || differing != 1) continue;
+    numbered before = make_numbered((char *)paths[i - 1], run), now = make_numbered((char *)paths[i], run);
+    if (compare_numbers(&before, &now) <= 0 || (!sequence && strcmp(paths[i - 1], paths[i]) > 0)) continue;
+    return tegula__hint(err,
+                        tegula__fail(err, TEGULA_INVALID_ARGUMENT, paths[i], -1,
+                                     "the files are a numbered sequence out of order: \"%.300s\" comes after \"%.300s\"", paths[i],
+                                     paths[i - 1]),
+                        "quote the pattern so that the shell does not expand it, or say that the order is as given (--as-given)");
   }
   return TEGULA_OK;
 }

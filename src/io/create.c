@@ -3,21 +3,29 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "io/io.h"
 
+/* Writing beyond the process's limit would raise a signal that ends the program, so it is looked up first. */
+static bool beyond_limit(int64_t size) {
+  struct rlimit limit;
+  return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && (uint64_t)size > limit.rlim_cur;
+}
+
 /* Length, and space where the file system can reserve it without writing: a full disk is then said before the first byte. */
 static int set_size(int fd, int64_t size) {
+  if (beyond_limit(size)) return EFBIG;
   if (ftruncate(fd, size) != 0) return errno;
   if (size == 0 || fallocate(fd, 0, 0, size) == 0) return 0;
-  return errno == EOPNOTSUPP || errno == ENOSYS || errno == EINTR ? 0 : errno;
+  return errno == ENOSPC || errno == EDQUOT || errno == EFBIG || errno == EIO ? errno : 0; /* else it just cannot reserve */
 }
 
 tegula_status tegula__io_create(const char *path, int64_t size, const void *header, size_t header_size, bool durable,
-                                tegula__io_counts *counts, tegula_error *err) {
+                                unsigned mode, tegula__io_counts *counts, tegula_error *err) {
   atomic_fetch_add_explicit(&counts->opens, 1, memory_order_relaxed);
-  int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
   if (fd < 0) return tegula__fail_errno(err, errno, path, -1, "could not make \"%s\"", path);
   int failed = set_size(fd, size);
   tegula_status status = failed == 0 ? TEGULA_OK

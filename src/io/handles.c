@@ -3,7 +3,9 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * One lock guards the lists; open and fstat happen outside of it. A handle that is being opened is marked, and others who want it wait.
- * When every handle is pinned a new one goes above the capacity rather than deadlock: at most one per running thread. */
+ * When every handle is pinned a new one goes above the capacity rather than deadlock: at most one per running thread. Where the system
+ * has no descriptors left, one of ours is closed, or waited for, before it is an error. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -26,9 +28,10 @@ typedef struct handle {
 
 struct tegula__handles {
   pthread_mutex_t lock;
-  pthread_cond_t opened;
+  pthread_cond_t changed; /* a handle was opened, or its last pin fell */
   int64_t capacity;
-  int64_t open;
+  int64_t open;     /* being opened included */
+  int64_t starving; /* of these, those that wait for a descriptor */
   handle *newest, *oldest;
 };
 
@@ -40,11 +43,17 @@ struct tegula__file_set {
   handle *items;
 };
 
-/* Descriptors in use, of the first 256: low numbers are given out first, and looking at all could take a million calls. */
+/* Descriptors in use. */
 static int64_t count_open(void) {
+  DIR *stream = opendir("/proc/self/fd");
   int64_t count = 0;
-  for (int fd = 0; fd < 256; fd++) count += fcntl(fd, F_GETFD) >= 0;
-  return count;
+  if (stream == NULL) { /* no /proc: low numbers are given out first */
+    for (int fd = 0; fd < 256; fd++) count += fcntl(fd, F_GETFD) >= 0;
+    return count;
+  }
+  while (readdir(stream) != NULL) count++;
+  closedir(stream);
+  return count - 3; /* ".", ".." and the stream's own */
 }
 
 static int64_t default_capacity(void) {
@@ -60,7 +69,7 @@ tegula_status tegula__handles_create(int32_t capacity, tegula__handles **out, te
   if (handles == NULL) return tegula__out_of_memory(err, sizeof *handles);
   handles->capacity = capacity > 0 ? capacity : default_capacity();
   pthread_mutex_init(&handles->lock, NULL);
-  pthread_cond_init(&handles->opened, NULL);
+  pthread_cond_init(&handles->changed, NULL);
   *out = handles;
   return TEGULA_OK;
 }
@@ -68,7 +77,7 @@ tegula_status tegula__handles_create(int32_t capacity, tegula__handles **out, te
 void tegula__handles_destroy(tegula__handles *handles) {
   if (handles == NULL) return;
   pthread_mutex_destroy(&handles->lock);
-  pthread_cond_destroy(&handles->opened);
+  pthread_cond_destroy(&handles->changed);
   free(handles);
 }
 
@@ -113,6 +122,7 @@ void tegula__file_set_destroy(tegula__file_set *set) {
     handles->open--;
     close(set->items[i].fd);
   }
+  if (handles->starving > 0) pthread_cond_broadcast(&handles->changed);
   pthread_mutex_unlock(&handles->lock);
   free(set->items);
   free(set);
@@ -125,7 +135,8 @@ static tegula_status read_stamp(int fd, const char *path, tegula__io_counts *cou
   atomic_fetch_add_explicit(&counts->stats, 1, memory_order_relaxed);
   if (fstat(fd, &info) != 0) return tegula__fail_errno(err, errno, path, -1, "could not examine \"%s\"", path);
   if (!S_ISREG(info.st_mode))
-    return tegula__fail(err, TEGULA_UNSUPPORTED, path, -1, "\"%s\" is not a regular file", path);
+    return tegula__hint(err, tegula__fail(err, TEGULA_UNSUPPORTED, path, -1, "\"%s\" is not a regular file", path),
+                        "a list holds files; a folder or a quoted pattern is given alone");
   *out = (tegula__stamp){.size = info.st_size,
                          .mtime_ns = nanoseconds(info.st_mtim),
                          .ctime_ns = nanoseconds(info.st_ctim),
@@ -157,9 +168,9 @@ static int open_file(const char *path, bool writing, tegula__io_counts *counts) 
   return fd;
 }
 
-/* Takes an unpinned handle out of the cache when it is full; returns its descriptor to be closed, or CLOSED. Lock held. */
+/* Takes the oldest unpinned handle out of the cache; returns its descriptor to be closed, or CLOSED. Lock held. */
 static int evict(tegula__handles *handles) {
-  if (handles->open < handles->capacity || handles->oldest == NULL) return CLOSED;
+  if (handles->oldest == NULL) return CLOSED;
   handle *victim = handles->oldest;
   list_remove(handles, victim);
   int fd = victim->fd;
@@ -168,11 +179,39 @@ static int evict(tegula__handles *handles) {
   return fd;
 }
 
+/* Makes room after the system has run out of descriptors: closes one of ours that nobody uses, or waits until one is let go. False when
+ * there is none: `mine` is the only one counted. */
+static bool make_room(tegula__handles *handles) {
+  pthread_mutex_lock(&handles->lock);
+  handles->starving++;
+  while (handles->oldest == NULL && handles->open > handles->starving) pthread_cond_wait(&handles->changed, &handles->lock);
+  int surplus = evict(handles);
+  handles->starving--;
+  pthread_cond_broadcast(&handles->changed); /* the others that starve look again */
+  pthread_mutex_unlock(&handles->lock);
+  if (surplus >= 0) close(surplus);
+  return surplus >= 0;
+}
+
+static int open_with_room(const tegula__file_set *set, const char *path, tegula__io_counts *counts) {
+  for (;;) {
+    int fd = open_file(path, set->writing, counts);
+    if (fd >= 0 || (errno != EMFILE && errno != ENFILE)) return fd;
+    int failed = errno;
+    if (make_room(set->handles)) continue;
+    errno = failed;
+    return -1;
+  }
+}
+
 static tegula_status open_and_check(const tegula__file_set *set, int64_t index, tegula__io_counts *counts, int *out, tegula_error *err) {
   tegula__file *file = &set->files[index];
   bool stamped = set->items[index].stamped;
-  int fd = open_file(file->path, set->writing, counts);
-  if (fd < 0) return tegula__fail_errno(err, errno, file->path, -1, "could not open \"%s\"", file->path);
+  int fd = open_with_room(set, file->path, counts);
+  if (fd < 0) {
+    tegula_status failed = tegula__fail_errno(err, errno, file->path, -1, "could not open \"%s\"", file->path);
+    return failed != TEGULA_LIMIT_EXCEEDED ? failed : tegula__hint(err, failed, "raise the limit of open files (ulimit -n), or close some");
+  }
   if (set->writing) {
     *out = fd;
     return TEGULA_OK;
@@ -193,14 +232,14 @@ tegula_status tegula__file_set_acquire(tegula__file_set *set, int64_t index, teg
   tegula__handles *handles = set->handles;
   handle *item = &set->items[index];
   pthread_mutex_lock(&handles->lock);
-  while (item->fd == OPENING) pthread_cond_wait(&handles->opened, &handles->lock);
+  while (item->fd == OPENING) pthread_cond_wait(&handles->changed, &handles->lock);
   if (item->fd >= 0) {
     if (item->pins++ == 0) list_remove(handles, item);
     *fd = item->fd;
     pthread_mutex_unlock(&handles->lock);
     return TEGULA_OK;
   }
-  int surplus = evict(handles);
+  int surplus = handles->open >= handles->capacity ? evict(handles) : CLOSED;
   item->fd = OPENING;
   handles->open++;
   pthread_mutex_unlock(&handles->lock);
@@ -218,7 +257,7 @@ tegula_status tegula__file_set_acquire(tegula__file_set *set, int64_t index, teg
   } else {
     handles->open--;
   }
-  pthread_cond_broadcast(&handles->opened);
+  pthread_cond_broadcast(&handles->changed);
   pthread_mutex_unlock(&handles->lock);
   return status;
 }
@@ -238,6 +277,7 @@ void tegula__file_set_release(tegula__file_set *set, int64_t index) {
   if (--item->pins == 0) {
     list_push(handles, item);
     if (handles->open > handles->capacity) surplus = evict(handles);
+    if (handles->starving > 0) pthread_cond_broadcast(&handles->changed);
   }
   pthread_mutex_unlock(&handles->lock);
   if (surplus >= 0) close(surplus);

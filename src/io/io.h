@@ -35,9 +35,9 @@ tegula_status tegula__io_writev(int fd, const char *path, int64_t offset, struct
                                 tegula_error *err);
 
 /* Makes a new file of `size` bytes (its space is reserved where the file system can) that starts with `header`. With `durable` and
- * nothing behind the header it is on the disk when this returns. */
+ * nothing behind the header it is on the disk when this returns. `mode`: permissions, as open(2) takes them. */
 tegula_status tegula__io_create(const char *path, int64_t size, const void *header, size_t header_size, bool durable,
-                                tegula__io_counts *counts, tegula_error *err);
+                                unsigned mode, tegula__io_counts *counts, tegula_error *err);
 
 /* ---- handle cache ---- */
 

@@ -8,7 +8,9 @@
 
 #define HUGE_PAGE ((size_t)2 << 20)
 
-static tegula_status refuse(int64_t bytes, int64_t granted, tegula_error *err) {
+tegula_status tegula__memory_check(int64_t bytes, tegula_error *err) {
+  int64_t granted = tegula__granted_memory();
+  if (bytes <= granted) return TEGULA_OK;
   return tegula__hint(err,
                       tegula__fail(err, TEGULA_OUT_OF_MEMORY, NULL, -1,
                                    "the array needs %lld bytes of memory, but this process can get about %lld", (long long)bytes,
@@ -30,8 +32,6 @@ static char *map_aligned(size_t bytes) {
 tegula_status tegula__block_create(int64_t bytes, tegula__block *out, tegula_error *err) {
   *out = (tegula__block){0};
   if (bytes == 0) return TEGULA_OK;
-  int64_t granted = tegula__granted_memory();
-  if (bytes > granted) return refuse(bytes, granted, err);
   size_t size = ((size_t)bytes + 4095) / 4096 * 4096;
   char *data = size >= HUGE_PAGE ? map_aligned(size)
                                  : mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

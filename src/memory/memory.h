@@ -14,7 +14,8 @@ typedef struct tegula__block {
   size_t mapped;
 } tegula__block;
 
-/* OUT_OF_MEMORY when more is asked than this process is granted, before anything is touched. */
+/* OUT_OF_MEMORY when so much, in all blocks together, is more than this process is granted: before anything is touched. */
+tegula_status tegula__memory_check(int64_t bytes, tegula_error *err);
 tegula_status tegula__block_create(int64_t bytes, tegula__block *out, tegula_error *err);
 void tegula__block_free(tegula__block *block);
 

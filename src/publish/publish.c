@@ -56,7 +56,13 @@ static tegula_status make_folders(tegula__publish *publish, const char *path, te
   return make_folder(publish, path, err);
 }
 
-/* Is there anything but plain files in the folder? */
+/* Could a save have made this? Shards, and files that go with them. */
+static bool is_of_a_save(const char *name) {
+  if (strcmp(name, "shard_meta.json") == 0 || strcmp(name, ".tegula-write.json") == 0) return true;
+  return strncmp(name, "shard_", 6) == 0 && name[6] >= '0' && name[6] <= '9';
+}
+
+/* Is there anything in the folder that would be lost? */
 static tegula_status check_replaceable(const char *folder, tegula_error *err) {
   DIR *stream = opendir(folder);
   if (stream == NULL) return tegula__fail_errno(err, errno, folder, -1, "could not list folder \"%s\"", folder);
@@ -64,17 +70,18 @@ static tegula_status check_replaceable(const char *folder, tegula_error *err) {
   for (struct dirent *entry; status == TEGULA_OK && (entry = readdir(stream)) != NULL;) {
     struct stat info;
     if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
-    if (fstatat(dirfd(stream), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0 || S_ISREG(info.st_mode)) continue;
+    if (fstatat(dirfd(stream), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0) continue; /* gone meanwhile */
+    if (S_ISREG(info.st_mode) && is_of_a_save(entry->d_name)) continue;
     status = tegula__hint(err,
-                          tegula__fail(err, TEGULA_EXISTS, folder, -1, "folder \"%s\" cannot be replaced: \"%s\" in it is not a plain file",
-                                       folder, entry->d_name),
+                          tegula__fail(err, TEGULA_EXISTS, folder, -1, "folder \"%s\" cannot be replaced: \"%s\" in it is no shard", folder,
+                                       entry->d_name),
                           "save to another name, or remove the folder first");
   }
   closedir(stream);
   return status;
 }
 
-static tegula_status check_target(const tegula__publish *publish, tegula_error *err) {
+static tegula_status check_target(tegula__publish *publish, tegula_error *err) {
   struct stat info;
   const char *target = publish->target;
   if (stat(target, &info) != 0) {
@@ -88,6 +95,8 @@ static tegula_status check_target(const tegula__publish *publish, tegula_error *
     return tegula__fail(err, TEGULA_EXISTS, target, -1, "\"%s\" is a folder and cannot be replaced by a file", target);
   if (!S_ISDIR(info.st_mode) && !S_ISREG(info.st_mode))
     return tegula__fail(err, TEGULA_EXISTS, target, -1, "\"%s\" is neither a file nor a folder and cannot be replaced", target);
+  bool same_kind = S_ISDIR(info.st_mode) == publish->folder;
+  publish->mode = same_kind ? info.st_mode & 07777 : 0;
   return S_ISDIR(info.st_mode) ? check_replaceable(target, err) : TEGULA_OK;
 }
 
@@ -124,7 +133,7 @@ tegula_status tegula__publish_begin(const char *target, bool folder, bool overwr
   FORWARD_WITH(status, set_names(out, target, err));
   FORWARD_WITH(status, check_target(out, err));
   FORWARD_WITH(status, make_folders(out, out->parent, err));
-  if (folder && mkdir(out->temporary, 0777) != 0)
+  if (folder && mkdir(out->temporary, out->mode != 0 ? out->mode | 0700 : 0777) != 0)
     status = tegula__fail_errno(err, errno, target, -1, "could not make a temporary folder in \"%s\"", out->parent);
 done:
   if (status != TEGULA_OK) tegula__publish_abandon(out);
@@ -159,22 +168,45 @@ static int rename_to_free_name(const char *from, const char *to) {
   return rename(from, to) == 0 ? 0 : errno;
 }
 
-/* The rename. A folder is exchanged with what is there, so that the name is never free in between; what was replaced is removed. */
-static int rename_into_place(const tegula__publish *publish) {
+/* For file systems without RENAME_EXCHANGE: the old folder steps aside first, and back if the new one cannot take its place. */
+static int replace_in_two_steps(const tegula__publish *publish) {
+  char *aside = tegula__strprintf("%s.old", publish->temporary);
+  if (aside == NULL) return ENOMEM;
+  int failed = rename(publish->target, aside) == 0 ? 0 : errno;
+  if (failed == 0) {
+    failed = rename(publish->temporary, publish->target) == 0 ? 0 : errno;
+    if (failed == 0)
+      remove_target(aside);
+    else
+      rename(aside, publish->target);
+  }
+  free(aside);
+  return failed;
+}
+
+/* A folder is exchanged with what is there, so that the name is never free in between; what was replaced is removed. */
+static int replace_folder(const tegula__publish *publish) {
   const char *from = publish->temporary, *to = publish->target;
-  if (!publish->overwrite) return rename_to_free_name(from, to);
-  if (!publish->folder) return rename(from, to) == 0 ? 0 : errno;
   int failed = EAGAIN;
   for (int attempt = 0; attempt < 8 && failed != 0; attempt++) { /* the target may come and go meanwhile */
     if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_EXCHANGE) == 0) {
       remove_target(from);
       return 0;
     }
-    if (errno != ENOENT) return errno;
-    failed = rename_to_free_name(from, to);
-    if (failed != EEXIST && failed != ENOTEMPTY) return failed;
+    failed = errno;
+    if (failed == EINVAL || failed == ENOSYS) failed = replace_in_two_steps(publish);
+    if (failed == ENOENT) failed = rename_to_free_name(from, to);
+    if (failed != ENOENT && failed != EEXIST && failed != ENOTEMPTY) return failed;
   }
   return failed;
+}
+
+static int rename_into_place(const tegula__publish *publish) {
+  const char *from = publish->temporary, *to = publish->target;
+  if (publish->mode != 0 && chmod(from, publish->mode) != 0) return errno; /* the new one is as private as the old one */
+  if (!publish->overwrite) return rename_to_free_name(from, to);
+  if (publish->folder) return replace_folder(publish);
+  return rename(from, to) == 0 ? 0 : errno;
 }
 
 static void forget(tegula__publish *publish) {

@@ -15,12 +15,13 @@ typedef struct tegula__publish {
   char *temporary; /* beside the target; of a folder it has been made, of a file not yet */
   bool folder;
   bool overwrite;  /* what is there may be replaced */
+  unsigned mode;   /* permissions of what is there, to be kept; 0 for nothing */
   char **made;      /* folders above the target that did not exist, outermost first */
   int64_t made_count, made_capacity;
 } tegula__publish;
 
 /* Checks the target and prepares the temporary name. EXISTS when it is there and `overwrite` is false; never replaces a folder by a file,
- * or a folder in which there is anything but plain files. */
+ * or a folder in which there is anything but shards. */
 tegula_status tegula__publish_begin(const char *target, bool folder, bool overwrite, tegula__publish *out, tegula_error *err);
 /* Makes it visible. `durable`: names are on the disk before it returns (the data must be already). Ends `publish` in either case. */
 tegula_status tegula__publish_commit(tegula__publish *publish, bool durable, tegula_error *err);

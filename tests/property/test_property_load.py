@@ -47,6 +47,7 @@ def write_raw(rng, folder, array):
     if rng.random() < 0.4:
         stored = gen.swapped(array)
         if rng.random() < 0.5:
+            options["dtype"] = array.dtype.str.lstrip("<")  # an order in the text would contradict the other one
             options["byte_order"] = ">"
         else:
             options["dtype"] = stored.dtype.str

@@ -123,7 +123,7 @@ static void case_12_unpadded_numbers(void **state) {
   assert_int_equal(tegula__names_check_order(shell, 12, &error), TEGULA_OK);
 }
 
-static void lists_are_checked_only_where_they_are_one_sequence(void **state) {
+static void lists_are_checked_where_they_are_sequences(void **state) {
   (void)state;
   static const struct {
     const char *names[MOST];
@@ -138,6 +138,9 @@ static void lists_are_checked_only_where_they_are_one_sequence(void **state) {
               {{"s_2", "s_7"}, TEGULA_OK},
               {{"part_1", "part_10", "part_2"}, TEGULA_INVALID_ARGUMENT},
               {{"run3/s_1", "run3/s_0"}, TEGULA_INVALID_ARGUMENT},
+              {{"run1_part9", "run2_part1"}, TEGULA_OK},
+              {{"run1_part1", "run1_part12", "run1_part2", "run2_part1"}, TEGULA_INVALID_ARGUMENT},
+              {{"final", "part10", "part9", "x"}, TEGULA_INVALID_ARGUMENT},
               {{"s_100000000000000000000", "s_99999999999999999999"}, TEGULA_INVALID_ARGUMENT}};
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
     assert_int_equal(tegula__names_check_order(rows[i].names, count_names(rows[i].names), &error), rows[i].status);
@@ -169,7 +172,7 @@ int main(void) {
       cmocka_unit_test(others_are_refused_by_name),
       cmocka_unit_test(messages_leave_the_folder_out),
       cmocka_unit_test(case_12_unpadded_numbers),
-      cmocka_unit_test(lists_are_checked_only_where_they_are_one_sequence),
+      cmocka_unit_test(lists_are_checked_where_they_are_sequences),
       cmocka_unit_test(many_names_are_quick),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

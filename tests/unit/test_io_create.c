@@ -63,7 +63,7 @@ static void a_file_has_its_size_and_header(void **state) {
     tegula__io_counts counts = {0};
     size_t size;
     fail_fallocate = reasons[i];
-    assert_ok(tegula__io_create(path.text, 1000, "header", 6, true, &counts, &error));
+    assert_ok(tegula__io_create(path.text, 1000, "header", 6, true, 0666, &counts, &error));
     unsigned char *data = file_read(path.text, &size);
     assert_int_equal(size, 1000);
     assert_memory_equal(data, "header", 6);
@@ -80,13 +80,13 @@ static void a_file_of_its_header_alone_is_synced_when_asked(void **state) {
   (void)state;
   tegula_error error;
   tegula__io_counts counts = {0};
-  assert_ok(tegula__io_create(path.text, 6, "header", 6, false, &counts, &error));
+  assert_ok(tegula__io_create(path.text, 6, "header", 6, false, 0666, &counts, &error));
   assert_int_equal(syncs, 0);
   assert_int_equal(unlink(path.text), 0);
-  assert_ok(tegula__io_create(path.text, 6, "header", 6, true, &counts, &error));
+  assert_ok(tegula__io_create(path.text, 6, "header", 6, true, 0666, &counts, &error));
   assert_int_equal(syncs, 1);
   assert_int_equal(unlink(path.text), 0);
-  assert_ok(tegula__io_create(path.text, 0, NULL, 0, true, &counts, &error)); /* an empty raw file */
+  assert_ok(tegula__io_create(path.text, 0, NULL, 0, true, 0666, &counts, &error)); /* an empty raw file */
   assert_int_equal(syncs, 2);
 }
 
@@ -96,21 +96,21 @@ static void nothing_is_ever_replaced(void **state) {
   tegula__io_counts counts = {0};
   size_t size;
   file_write(path.text, "old", 3);
-  assert_refused(tegula__io_create(path.text, 6, "header", 6, false, &counts, &error), TEGULA_EXISTS);
+  assert_refused(tegula__io_create(path.text, 6, "header", 6, false, 0666, &counts, &error), TEGULA_EXISTS);
   assert_string_equal(error.path, path.text);
   unsigned char *data = file_read(path.text, &size);
   assert_int_equal(size, 3);
   free(data);
   assert_int_equal(unlink(path.text), 0);
   assert_int_equal(symlink("nowhere", path.text), 0); /* a link is not followed */
-  assert_refused(tegula__io_create(path.text, 6, "header", 6, false, &counts, &error), TEGULA_EXISTS);
+  assert_refused(tegula__io_create(path.text, 6, "header", 6, false, 0666, &counts, &error), TEGULA_EXISTS);
 }
 
 static void a_missing_folder_is_told(void **state) {
   (void)state;
   tegula_error error;
   tegula__io_counts counts = {0};
-  assert_refused(tegula__io_create(name_in(&where, "no/x").text, 6, "header", 6, false, &counts, &error), TEGULA_NOT_FOUND);
+  assert_refused(tegula__io_create(name_in(&where, "no/x").text, 6, "header", 6, false, 0666, &counts, &error), TEGULA_NOT_FOUND);
   assert_int_equal(error.os_errno, ENOENT);
 }
 
@@ -119,7 +119,7 @@ static void a_full_disk_is_told_before_data_is_written(void **state) {
   tegula_error error;
   tegula__io_counts counts = {0};
   fail_fallocate = ENOSPC;
-  assert_refused(tegula__io_create(path.text, 123456, "header", 6, false, &counts, &error), TEGULA_IO);
+  assert_refused(tegula__io_create(path.text, 123456, "header", 6, false, 0666, &counts, &error), TEGULA_IO);
   assert_int_equal(error.os_errno, ENOSPC);
   assert_contains(error.message, "123456 bytes");
   assert_int_equal(counts.writes, 0);
@@ -130,7 +130,7 @@ static void a_header_that_cannot_be_written_is_told(void **state) {
   tegula_error error;
   tegula__io_counts counts = {0};
   writes_left = 1;
-  assert_refused(tegula__io_create(path.text, 100, "header", 6, false, &counts, &error), TEGULA_IO);
+  assert_refused(tegula__io_create(path.text, 100, "header", 6, false, 0666, &counts, &error), TEGULA_IO);
   assert_int_equal(error.os_errno, ENOSPC);
   assert_int_equal(error.offset, 3);
 }
