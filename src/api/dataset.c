@@ -74,8 +74,9 @@ static tegula_status open_paths(tegula_context *context, tegula__paths *paths, c
 }
 
 static tegula_status copy_paths(const char *const *paths, size_t count, tegula__paths *out, tegula_error *err) {
-  *out = (tegula__paths){.items = calloc(count, sizeof *out->items), .count = (int64_t)count};
-  if (out->items == NULL) return tegula__out_of_memory(err, (int64_t)(count * sizeof *out->items));
+  char **items = calloc(count, sizeof *items);
+  if (items == NULL) return tegula__out_of_memory(err, (int64_t)(count * sizeof *items));
+  *out = (tegula__paths){.items = items, .count = (int64_t)count};
   tegula_status status = TEGULA_OK;
   for (size_t i = 0; i < count && status == TEGULA_OK; i++)
     if ((out->items[i] = strdup(paths[i])) == NULL) status = tegula__out_of_memory(err, (int64_t)strlen(paths[i]));
