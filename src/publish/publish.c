@@ -140,15 +140,29 @@ done:
   return status;
 }
 
-/* Removes a file, or a folder with the plain files in it. */
+/* Unlinks what is in a folder. Reads it without memory from the heap: this must work when that is what has run out. */
+static void empty_folder(const char *path) {
+  _Alignas(struct dirent64) char entries[4096];
+  int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return;
+  for (ssize_t size; (size = getdents64(fd, entries, sizeof entries)) > 0;) {
+    const struct dirent64 *entry;
+    for (ssize_t at = 0; at < size; at += entry->d_reclen) {
+      entry = (const struct dirent64 *)(entries + at);
+      if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) unlinkat(fd, entry->d_name, 0);
+    }
+  }
+  close(fd);
+}
+
+/* Removes a file, or a folder with the plain files in it. Nobody comes by later to do what failed now, so it is tried again. */
 static void remove_target(const char *path) {
-  if (unlink(path) == 0 || errno == ENOENT) return;
-  DIR *stream = opendir(path);
-  if (stream == NULL) return;
-  for (struct dirent *entry; (entry = readdir(stream)) != NULL;)
-    if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) unlinkat(dirfd(stream), entry->d_name, 0);
-  closedir(stream);
-  rmdir(path);
+  for (int attempt = 0; attempt < 4; attempt++) {
+    if (unlink(path) == 0 || errno == ENOENT) return;
+    if (errno != EISDIR && errno != EPERM) continue;
+    empty_folder(path);
+    if (rmdir(path) == 0) return;
+  }
 }
 
 static tegula_status sync_folder(const char *path, tegula_error *err) {
