@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,7 @@ typedef struct clean_work {
   cli_job *job;
   const char *dir;
   int dir_fd;
-  json_t *removed; /* names; may be NULL */
+  int64_t removed;
   json_t *left;    /* {name, reason}; may be NULL */
   size_t left_count;
   char first_left[512];
@@ -54,7 +55,7 @@ static void note_left(clean_work *work, const char *name, const char *reason) {
   if (work->left_count++ == 0) {
     snprintf(work->first_left, sizeof work->first_left, "%s (%s)", name, reason);
   }
-  if (work->left != NULL) {
+  if (work->left != NULL) { /* where there is no memory for it, the list is shorter than left_count, which is told */
     json_array_append_new(work->left, json_pack("{s:o, s:s}", "name", report_text(name), "reason", reason));
   }
 }
@@ -72,8 +73,8 @@ static void clean_file(clean_work *work, const char *name, json_int_t size) {
     note_left(work, name, "its size changed");
   } else if (unlinkat(work->dir_fd, name, 0) != 0) {
     note_left(work, name, strerror(errno));
-  } else if (work->removed != NULL) {
-    json_array_append_new(work->removed, report_text(name));
+  } else {
+    work->removed++;
   }
 }
 
@@ -135,8 +136,9 @@ static tegula_status clean_listed(clean_work *work, const json_t *files) {
   return status;
 }
 
-tegula_status clean_folder(cli_job *job, const char *dir, json_t *removed, json_t *left) {
-  clean_work work = {.job = job, .dir = dir, .removed = removed, .left = left};
+tegula_status clean_folder(cli_job *job, const char *dir, int64_t *removed, json_t *left) {
+  clean_work work = {.job = job, .dir = dir, .left = left};
+  *removed = 0;
   work.dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (work.dir_fd < 0) {
     return report_fail_os(&job->error, dir, errno, NULL, "could not open folder %s", dir);
@@ -152,6 +154,7 @@ tegula_status clean_folder(cli_job *job, const char *dir, json_t *removed, json_
   }
   json_decref(content);
   close(work.dir_fd);
+  *removed = work.removed;
   return status;
 }
 
@@ -165,20 +168,24 @@ static void print_left(const json_t *left) {
   }
 }
 
+/* The report is made before anything is removed: what was done must not stay unsaid for lack of memory. */
 static tegula_status run_clean(cli_job *job) {
   const char *dir = job->settings.paths[0];
-  json_t *removed = json_array(), *left = json_array();
-  tegula_status status = clean_folder(job, dir, removed, left);
+  int64_t removed = 0;
+  json_t *left = json_array(), *count = json_integer(0);
+  json_t *report = json_pack("{s:o, s:O, s:O}", "dir", report_text(dir), "removed", count, "left", left);
+  tegula_status status = report != NULL ? clean_folder(job, dir, &removed, left) : report_no_memory(&job->error);
+  json_integer_set(count, removed);
   if (job->settings.json) {
-    job->report =
-      json_pack("{s:o, s:I, s:O}", "dir", report_text(dir), "removed", (json_int_t)json_array_size(removed), "left", left);
-  } else {
+    job->report = json_incref(report);
+  } else if (report != NULL) {
     print_left(left);
     if (status == TEGULA_OK && !job->settings.quiet) {
-      printf("removed %zu files and the folder %s\n", json_array_size(removed), dir);
+      printf("removed %" PRId64 " files and the folder %s\n", removed, dir);
     }
   }
-  json_decref(removed);
+  json_decref(report);
+  json_decref(count);
   json_decref(left);
   return status;
 }

@@ -78,7 +78,7 @@ tegula_status side_file_write(const char *dir, json_t *content, tegula_error *er
 tegula_status side_file_read(int dir_fd, const char *dir, json_t **out, tegula_error *error);
 
 /* clean.c: `removed` and `left` may be NULL; else arrays that get names ({name, reason} for left). */
-tegula_status clean_folder(cli_job *job, const char *dir, json_t *removed, json_t *left);
+tegula_status clean_folder(cli_job *job, const char *dir, int64_t *removed, json_t *left);
 
 /* limit.c: plain parallel pread of the same bytes into fresh memory. */
 typedef struct limit_plan limit_plan;

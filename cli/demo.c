@@ -53,11 +53,13 @@ static void say(const cli_job *job, const char *text) {
 }
 
 /* Keeps the report of one step under its name. */
-static void keep_report(json_t *all, const char *step, cli_job *job) {
-  if (job->report != NULL) {
-    json_object_set_new(all, step, job->report);
-    job->report = NULL;
+static tegula_status keep_report(json_t *all, const char *step, cli_job *job) {
+  if (job->report == NULL) {
+    return TEGULA_OK;
   }
+  int failed = json_object_set_new(all, step, job->report) != 0;
+  job->report = NULL;
+  return failed ? report_no_memory(&job->error) : TEGULA_OK;
 }
 
 static tegula_status load_and_check(cli_job *job) {
@@ -78,15 +80,20 @@ static tegula_status load_and_check(cli_job *job) {
 static tegula_status run_steps(cli_job *job, const char *dir, json_t *all) {
   say(job, "$ tegula write DIR --seed 42");
   tegula_status status = write_shards(job, dir);
-  keep_report(all, "write", job);
+  if (status == TEGULA_OK) {
+    status = keep_report(all, "write", job);
+  }
   if (status == TEGULA_OK) {
     say(job, "$ tegula load DIR --tiles 6 --check-seed 42");
     status = load_and_check(job);
-    keep_report(all, "load", job);
+  }
+  if (status == TEGULA_OK) {
+    status = keep_report(all, "load", job);
   }
   if (status == TEGULA_OK) {
     say(job, "$ tegula clean DIR");
-    status = clean_folder(job, dir, NULL, NULL);
+    int64_t removed;
+    status = clean_folder(job, dir, &removed, NULL);
   }
   return status;
 }

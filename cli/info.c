@@ -13,8 +13,9 @@ static json_t *info_object(const tegula_dataset_info_t *info) {
     json_pack("{s:o, s:o, s:o, s:n, s:[], s:I, s:I, s:I}", "name", report_text(info->name), "shape",
               report_shape(info->shape, info->ndim), "dtype", report_dtype(info->dtype), "chunks", "codecs", "files",
               (json_int_t)info->files, "bytes", (json_int_t)info->bytes, "stored_bytes", (json_int_t)info->stored_bytes);
-  if (dataset != NULL && info->descr != NULL) {
-    json_object_set_new(dataset, "descr", report_text(info->descr));
+  if (info->descr != NULL && json_object_set_new(dataset, "descr", report_text(info->descr)) != 0) {
+    json_decref(dataset);
+    return NULL;
   }
   return json_pack("{s:s, s:[o]}", "format", info->format, "datasets", dataset);
 }
@@ -56,7 +57,7 @@ static tegula_status describe(cli_job *job, const tegula_dataset *dataset) {
   if (status == TEGULA_OK && job->settings.json) {
     job->report = info_object(&info);
     if (job->report == NULL) {
-      return report_fail(&job->error, TEGULA_OUT_OF_MEMORY, NULL, "could not make the report: no memory");
+      return report_no_memory(&job->error);
     }
   } else if (status == TEGULA_OK && !job->settings.quiet) {
     status = print_info(job, dataset, &info);

@@ -4,6 +4,7 @@
  *
  * One run is describe -> tile and allocate -> move; the clock covers all three and nothing else. A box is read as an array of its
  * own shape whose tiles are moved to where the box is. */
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -139,26 +140,32 @@ void load_release(load_run *run) {
 
 /* ---- checks -------------------------------------------------------------------------------------------------------------- */
 
-/* `write` notes which values it made; without its note they are the random ones. */
-static tegula_values values_of_folder(const char *path) {
-  tegula_values values = TEGULA_VALUES_RANDOM;
+/* `write` notes which values it made; without its note (or with one of somebody else) they are the random ones. A note that cannot be
+ * read just now is an error: good data must not be said to differ. */
+static tegula_status values_of_folder(const char *path, tegula_values *values, tegula_error *error) {
   json_t *content = NULL;
-  tegula_error ignored;
   int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd >= 0 && side_file_read(fd, path, &content, &ignored) == TEGULA_OK) {
+  if (fd < 0) {
+    return errno == ENOENT || errno == ENOTDIR
+             ? TEGULA_OK
+             : report_fail_os(error, path, errno, NULL, "could not look for the note of tegula write in %s", path);
+  }
+  tegula_status status = side_file_read(fd, path, &content, error);
+  close(fd);
+  if (status == TEGULA_OK) {
     const char *name = json_string_value(json_object_get(content, "values"));
-    values = name != NULL && strcmp(name, "ramp") == 0 ? TEGULA_VALUES_RAMP : values;
+    *values = name != NULL && strcmp(name, "ramp") == 0 ? TEGULA_VALUES_RAMP : *values;
     json_decref(content);
   }
-  if (fd >= 0) {
-    close(fd);
-  }
-  return values;
+  return status == TEGULA_NOT_FOUND || status == TEGULA_CORRUPT ? TEGULA_OK : status;
 }
 
 tegula_status load_check(cli_job *job, const load_run *run) {
-  tegula_values values = job->settings.path_count == 1 ? values_of_folder(job->settings.paths[0]) : TEGULA_VALUES_RANDOM;
+  tegula_values values = TEGULA_VALUES_RANDOM;
   tegula_status status = TEGULA_OK;
+  if (job->settings.path_count == 1) {
+    status = values_of_folder(job->settings.paths[0], &values, &job->error);
+  }
   for (int64_t tile = 0; tile < tegula_array_tiles(run->array) && status == TEGULA_OK; tile++) {
     tegula_view view;
     status = tegula_array_view(run->array, tile, &view, &job->error);

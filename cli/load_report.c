@@ -60,9 +60,10 @@ static tegula_status append_sources(cli_job *job, const load_run *run, int64_t l
       break;
     }
     int64_t from = (lo > file.row_lo ? lo : file.row_lo) - file.row_lo, to = (hi < file.row_hi ? hi : file.row_hi) - file.row_lo;
-    if (from < to) {
-      json_array_append_new(
-        sources, json_pack("{s:o, s:[I, I]}", "file", report_text(file.path), "rows", (json_int_t)from, (json_int_t)to));
+    json_t *source =
+      from < to ? json_pack("{s:o, s:[I, I]}", "file", report_text(file.path), "rows", (json_int_t)from, (json_int_t)to) : NULL;
+    if (from < to && json_array_append_new(sources, source) != 0) {
+      return report_no_memory(&job->error);
     }
   }
   return status;
@@ -91,8 +92,7 @@ static tegula_status make_tile_list(cli_job *job, const load_run *run, json_t *l
       status == TEGULA_OK ? json_pack("{s:o, s:i, s:O}", "box", report_box(&box), "rank", (int)rank, "sources", sources) : NULL;
     json_decref(sources);
     if (status != TEGULA_OK || json_array_append_new(list, entry) != 0) {
-      return status != TEGULA_OK ? status
-                                 : report_fail(&job->error, TEGULA_OUT_OF_MEMORY, NULL, "could not list the tiles: no memory");
+      return status != TEGULA_OK ? status : report_no_memory(&job->error);
     }
   }
   return TEGULA_OK;
@@ -138,7 +138,10 @@ static json_t *what_it_took(const load_summary *summary) {
 static json_t *run_list(const load_summary *summary) {
   json_t *list = json_array();
   for (int64_t i = 0; i < summary->repeat; i++) {
-    json_array_append_new(list, json_real(summary->runs[i].total));
+    if (json_array_append_new(list, json_real(summary->runs[i].total)) != 0) {
+      json_decref(list);
+      return NULL;
+    }
   }
   return list;
 }
@@ -157,11 +160,11 @@ static json_t *joined(json_t *object, json_t *more) {
 static json_t *report_object(const load_summary *summary, json_t *tile_list) {
   json_t *object = joined(what_was_loaded(summary->run), how_fast(summary));
   object = joined(object, what_it_took(summary));
-  if (summary->runs != NULL) {
-    json_object_set_new(object, "runs", run_list(summary));
-  }
-  if (tile_list != NULL) {
-    json_object_set(object, "tile_list", tile_list);
+  int failed = (summary->runs != NULL && json_object_set_new(object, "runs", run_list(summary)) != 0) ||
+               (tile_list != NULL && json_object_set(object, "tile_list", tile_list) != 0);
+  if (failed) {
+    json_decref(object);
+    return NULL;
   }
   return object;
 }
@@ -212,11 +215,14 @@ static void print_text(const cli_job *job, const load_summary *summary, const js
 
 tegula_status load_report(cli_job *job, const load_summary *summary) {
   json_t *tile_list = job->settings.verbose ? json_array() : NULL;
+  if (job->settings.verbose && tile_list == NULL) {
+    return report_no_memory(&job->error);
+  }
   tegula_status status = tile_list != NULL ? make_tile_list(job, summary->run, tile_list) : TEGULA_OK;
   if (status == TEGULA_OK && job->settings.json) {
     job->report = report_object(summary, tile_list);
     if (job->report == NULL) {
-      status = report_fail(&job->error, TEGULA_OUT_OF_MEMORY, NULL, "could not make the report: no memory");
+      status = report_no_memory(&job->error);
     }
   } else if (status == TEGULA_OK && !job->settings.quiet) {
     print_text(job, summary, tile_list);

@@ -119,13 +119,19 @@ static tegula_status run_command(cli_job *job, int argc, char **argv) {
 }
 
 static int report_outcome(cli_job *job, tegula_status status, int json) {
-  int code = job_exit_status(job, status);
-  if (status != TEGULA_OK) {
-    report_error(&job->error, json, job->report);
-  } else if (job->report != NULL && report_json(job->report, &job->error) != TEGULA_OK) {
-    code = 1;
-  }
+  json_t *report = job->report;
   job->report = NULL;
+  if (status == TEGULA_OK && report != NULL) {
+    status = report_json(report, &job->error);
+    report = NULL;
+    if (status == TEGULA_IO) { /* finish tells it */
+      return 1;
+    }
+  }
+  int code = job_exit_status(job, status); /* says why a cancelled call was cancelled, so it comes before the report */
+  if (status != TEGULA_OK) {
+    report_error(&job->error, json, report);
+  }
   return code;
 }
 

@@ -97,28 +97,95 @@ static json_t *error_object(const tegula_error *error) {
                    error->rank >= 0 ? json_integer(error->rank) : json_null());
 }
 
+/* What needs no escape in JSON; anything else is shown as '?'. */
+static void print_plain(const char *key, const char *text) {
+  printf("\"%s\": ", key);
+  if (text[0] == '\0') {
+    fputs("null", stdout);
+    return;
+  }
+  fputc('"', stdout);
+  for (const char *at = text; *at != '\0'; at++) {
+    if (*at == '"' || *at == '\\') {
+      fputc('\\', stdout);
+    }
+    unsigned char byte = (unsigned char)*at;
+    fputc(byte < 0x20 || byte >= 0x7f ? '?' : byte, stdout);
+  }
+  fputc('"', stdout);
+}
+
+static void print_number(const char *key, int64_t value, int set) {
+  if (set) {
+    printf(", \"%s\": %" PRId64, key, value);
+  } else {
+    printf(", \"%s\": null", key);
+  }
+}
+
+/* The same object without any memory of its own. */
+static void print_error_object(const tegula_error *error) {
+  fputs("{\"error\": {", stdout);
+  print_plain("status", tegula_status_name(error->status));
+  fputs(", ", stdout);
+  print_plain("message", error->message);
+  fputs(", ", stdout);
+  print_plain("hint", error->hint);
+  fputs(", ", stdout);
+  print_plain("path", error->path);
+  print_number("offset", error->offset, error->offset >= 0);
+  print_number("errno", error->os_errno, error->os_errno != 0);
+  print_number("rank", error->rank, error->rank >= 0);
+  fputs("}}\n", stdout);
+}
+
 void report_error(const tegula_error *error, int json, json_t *report) {
   report_line(stderr, "tegula: ", error->message);
   if (error->hint[0] != '\0') {
     report_line(stderr, "hint: ", error->hint);
   }
-  if (json) {
-    json_t *object = report != NULL ? report : json_object();
-    tegula_error ignored;
-    json_object_set_new(object, "error", error_object(error));
-    (void)report_json(object, &ignored);
-  } else {
+  if (!json) {
     json_decref(report);
+    return;
+  }
+  json_t *object = report != NULL ? report : json_object();
+  tegula_error ignored;
+  if (json_object_set_new(object, "error", error_object(error)) != 0) {
+    json_decref(object);
+    object = NULL;
+  }
+  if (report_json(object, &ignored) == TEGULA_OUT_OF_MEMORY) {
+    print_error_object(error);
   }
 }
 
-tegula_status report_json(json_t *report, tegula_error *error) {
-  if (report == NULL) {
-    return report_fail(error, TEGULA_OUT_OF_MEMORY, NULL, "could not make the report: no memory");
+tegula_status report_no_memory(tegula_error *error) {
+  return report_fail(error, TEGULA_OUT_OF_MEMORY, NULL, "could not make the report: no memory");
+}
+
+/* json_dumps leaves out pieces for which it gets no memory, so the buffer is made beforehand. */
+char *report_dump(const json_t *object, size_t flags) {
+  size_t size = object != NULL ? json_dumpb(object, NULL, 0, flags) : 0;
+  char *text = size > 0 ? malloc(size + 1) : NULL;
+  if (text != NULL && json_dumpb(object, text, size, flags) != size) {
+    free(text);
+    return NULL;
   }
-  int failed = json_dumpf(report, stdout, JSON_REAL_PRECISION(9));
+  if (text != NULL) {
+    text[size] = '\0';
+  }
+  return text;
+}
+
+/* In one piece: half an object must not be on standard output when memory runs out. */
+tegula_status report_json(json_t *report, tegula_error *error) {
+  char *text = report_dump(report, JSON_REAL_PRECISION(9));
   json_decref(report);
-  fputc('\n', stdout);
+  if (text == NULL) {
+    return report_no_memory(error);
+  }
+  int failed = puts(text) < 0;
+  free(text);
   /* A failed write is also kept by the stream, where report_close finds it. */
   return failed ? report_fail(error, TEGULA_IO, NULL, "could not write the report to standard output") : TEGULA_OK;
 }
@@ -178,10 +245,19 @@ json_t *report_text(const char *text) {
   return result;
 }
 
+/* Takes `value`; lets go of the array and gives NULL when there is no memory for it. */
+static json_t *appended(json_t *array, json_t *value) {
+  if (json_array_append_new(array, value) == 0) {
+    return array;
+  }
+  json_decref(array);
+  return NULL;
+}
+
 json_t *report_shape(const int64_t *shape, int32_t ndim) {
   json_t *array = json_array();
   for (int32_t axis = 0; axis < ndim; axis++) {
-    json_array_append_new(array, json_integer(shape[axis]));
+    array = appended(array, json_integer(shape[axis]));
   }
   return array;
 }
@@ -195,7 +271,7 @@ json_t *report_dtype(tegula_dtype dtype) {
 json_t *report_box(const tegula_box *box) {
   json_t *array = json_array();
   for (int32_t axis = 0; axis < box->ndim; axis++) {
-    json_array_append_new(array, json_pack("[I, I]", (json_int_t)box->lo[axis], (json_int_t)box->hi[axis]));
+    array = appended(array, json_pack("[I, I]", (json_int_t)box->lo[axis], (json_int_t)box->hi[axis]));
   }
   return array;
 }

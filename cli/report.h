@@ -24,15 +24,19 @@ __attribute__((format(printf, 5, 6))) tegula_status report_fail_os(tegula_error 
 __attribute__((format(printf, 3, 4))) tegula_status report_usage(tegula_error *error, const char *command, const char *format,
                                                                  ...);
 
-/* Prints the error; with `json` also as an object, which gets the members of `report` (may be NULL; taken over) in front. */
+/* Prints the error; with `json` also as an object, which gets the members of `report` (may be NULL; taken over) in front. When there is
+ * no memory for that, the error alone is printed. */
 void report_error(const tegula_error *error, int json, json_t *report);
 /* One line; control characters in `text` become '?'. */
 void report_line(FILE *out, const char *label, const char *text);
-/* Prints the object on standard output and takes it over. NULL (no memory) is OUT_OF_MEMORY. */
+/* Prints the object on standard output and takes it over. NULL (no memory) is OUT_OF_MEMORY; nothing was printed then. */
 tegula_status report_json(json_t *report, tegula_error *error);
 /* Flushes and closes standard output; IO when anything could not be written. */
 tegula_status report_close(tegula_error *error);
 
+tegula_status report_no_memory(tegula_error *error);
+
+/* All of these give NULL on lack of memory, never a part of the value. */
 /* JSON of a text that may hold any bytes: those that are no UTF-8 become U+FFFD. NULL gives null. */
 json_t *report_text(const char *text);
 /* The same; an empty text gives null too. */
@@ -40,6 +44,9 @@ json_t *report_text_or_null(const char *text);
 json_t *report_shape(const int64_t *shape, int32_t ndim);
 json_t *report_dtype(tegula_dtype dtype);
 json_t *report_box(const tegula_box *box);
+
+/* The object as text with a zero at its end, to be freed; NULL on lack of memory. */
+char *report_dump(const json_t *object, size_t flags);
 
 #define REPORT_TEXT 2048 /* enough for a shape of TEGULA_MAX_DIMS axes */
 /* "(3, 4)", as numpy writes it. */

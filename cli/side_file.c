@@ -17,17 +17,30 @@
 
 #define MAX_SIDE_FILE_BYTES (256LL << 20)
 
-static tegula_status dump(int fd, const char *path, const json_t *content, tegula_error *error) {
-  int failed = json_dumpfd(content, fd, JSON_INDENT(1)) != 0;
-  if (close(fd) != 0 || failed) {
-    return report_fail_os(error, path, errno != 0 ? errno : EIO, NULL, "could not write %s", path);
+/* All of it, or -1 with errno. (json_dumpfd does not see every write that was short.) */
+static int write_text(int fd, const char *text, size_t size) {
+  for (size_t done = 0; done < size;) {
+    ssize_t n = write(fd, text + done, size - done);
+    if (n < 0 && errno != EINTR) {
+      return -1;
+    }
+    done += n > 0 ? (size_t)n : 0;
   }
-  return TEGULA_OK;
+  return 0;
+}
+
+static tegula_status dump(int fd, const char *path, const char *text, tegula_error *error) {
+  int os_errno = write_text(fd, text, strlen(text)) != 0 ? errno : 0;
+  if (close(fd) != 0 && os_errno == 0) {
+    os_errno = errno;
+  }
+  return os_errno == 0 ? TEGULA_OK : report_fail_os(error, path, os_errno, NULL, "could not write %s", path);
 }
 
 tegula_status side_file_write(const char *dir, json_t *content, tegula_error *error) {
-  char *path = NULL;
-  if (content == NULL || asprintf(&path, "%s/%s", dir, SIDE_FILE) < 0) {
+  char *path = NULL, *text = report_dump(content, JSON_INDENT(1));
+  if (text == NULL || asprintf(&path, "%s/%s", dir, SIDE_FILE) < 0) {
+    free(text);
     return report_fail(error, TEGULA_OUT_OF_MEMORY, NULL, "could not list the files of %s: no memory", dir);
   }
   int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -35,18 +48,18 @@ tegula_status side_file_write(const char *dir, json_t *content, tegula_error *er
   if (fd < 0) {
     status = report_fail_os(error, path, errno, NULL, "could not make %s", path);
   } else {
-    errno = 0;
-    status = dump(fd, path, content, error);
+    status = dump(fd, path, text, error);
     if (status != TEGULA_OK) {
       unlink(path);
     }
   }
+  free(text);
   free(path);
   return status;
 }
 
 /* Only a regular file of a sane size is read: no device, no link to elsewhere. */
-static tegula_status check_side_file(int fd, const char *dir, tegula_error *error) {
+static tegula_status check_side_file(int fd, const char *dir, size_t *size, tegula_error *error) {
   struct stat info;
   if (fstat(fd, &info) != 0) {
     return report_fail_os(error, dir, errno, NULL, "could not look at %s in %s", SIDE_FILE, dir);
@@ -55,7 +68,55 @@ static tegula_status check_side_file(int fd, const char *dir, tegula_error *erro
     return report_fail(error, TEGULA_CORRUPT, NULL, "%s in %s is no regular file of at most %lld bytes", SIDE_FILE, dir,
                        MAX_SIDE_FILE_BYTES);
   }
+  *size = (size_t)info.st_size;
   return TEGULA_OK;
+}
+
+/* Up to `size` bytes; fewer only at the end of the file. -1 with errno. */
+static ssize_t read_text(int fd, char *text, size_t size) {
+  size_t done = 0;
+  while (done < size) {
+    ssize_t n = pread(fd, text + done, size - done, (off_t)done);
+    if (n == 0) {
+      break;
+    }
+    if (n < 0 && errno != EINTR) {
+      return -1;
+    }
+    done += n > 0 ? (size_t)n : 0;
+  }
+  return (ssize_t)done;
+}
+
+static tegula_status parse(const char *text, size_t size, const char *dir, json_t **out, tegula_error *error) {
+  json_error_t reason;
+  *out = json_loadb(text, size, JSON_REJECT_DUPLICATES, &reason);
+  if (*out != NULL) {
+    return TEGULA_OK;
+  }
+  if (json_error_code(&reason) == json_error_out_of_memory) {
+    return report_fail(error, TEGULA_OUT_OF_MEMORY, NULL, "could not read %s in %s: no memory", SIDE_FILE, dir);
+  }
+  return report_fail(error, TEGULA_CORRUPT, NULL, "%s in %s is no valid JSON: line %d: %s", SIDE_FILE, dir, reason.line, reason.text);
+}
+
+static tegula_status load_side_file(int fd, const char *dir, json_t **out, tegula_error *error) {
+  size_t size = 0;
+  tegula_status status = check_side_file(fd, dir, &size, error);
+  if (status != TEGULA_OK) {
+    return status;
+  }
+  char *text = malloc(size + 1);
+  ssize_t got = text != NULL ? read_text(fd, text, size) : -1;
+  if (text == NULL) {
+    status = report_fail(error, TEGULA_OUT_OF_MEMORY, NULL, "could not read %s in %s: no memory", SIDE_FILE, dir);
+  } else if (got < 0) {
+    status = report_fail_os(error, dir, errno, NULL, "could not read %s in %s", SIDE_FILE, dir);
+  } else {
+    status = parse(text, (size_t)got, dir, out, error);
+  }
+  free(text);
+  return status;
 }
 
 tegula_status side_file_read(int dir_fd, const char *dir, json_t **out, tegula_error *error) {
@@ -64,17 +125,7 @@ tegula_status side_file_read(int dir_fd, const char *dir, json_t **out, tegula_e
     return report_fail_os(error, dir, errno, "only folders made by tegula write can be cleaned", "cannot open %s in %s",
                           SIDE_FILE, dir);
   }
-  tegula_status status = check_side_file(fd, dir, error);
-  if (status == TEGULA_OK) {
-    json_error_t reason;
-    json_t *content = json_loadfd(fd, JSON_REJECT_DUPLICATES, &reason);
-    if (content == NULL) {
-      status = report_fail(error, TEGULA_CORRUPT, NULL, "%s in %s is no valid JSON: line %d: %s", SIDE_FILE, dir, reason.line,
-                           reason.text);
-    } else {
-      *out = content;
-    }
-  }
+  tegula_status status = load_side_file(fd, dir, out, error);
   close(fd);
   return status;
 }

@@ -17,6 +17,7 @@
 #include "report.h"
 
 #define DEFAULT_DTYPE "f4"
+#define SHARD_NAME 64 /* bytes for "/shard_NUMBER.SUFFIX" */
 
 /* What is to be written, and what is there already. */
 typedef struct write_work {
@@ -27,6 +28,7 @@ typedef struct write_work {
   shape_value shape;
   tegula_values values;
   int name_digits;
+  char *path;          /* of the shard at hand: the folder and SHARD_NAME bytes */
   int64_t done;        /* shards that exist */
   int64_t *cuts;       /* num_shards + 1 rows: shard i holds [cuts[i], cuts[i + 1]) */
   char *made;          /* the path whose prefixes below were made */
@@ -82,18 +84,15 @@ static tegula_status check_empty(write_work *work) {
   return status;
 }
 
-static char *shard_path(const write_work *work, int64_t index) {
-  char *path = NULL;
-  return asprintf(&path, "%s/shard_%0*" PRId64 ".%s", work->dir, work->name_digits, index, work->suffix) < 0 ? NULL : path;
+/* In work->path. Needs no memory: also what is removed after memory ran out has a name. */
+static const char *shard_path(const write_work *work, int64_t index) {
+  snprintf(work->path, strlen(work->dir) + SHARD_NAME, "%s/shard_%0*" PRId64 ".%s", work->dir, work->name_digits, index, work->suffix);
+  return work->path;
 }
 
 static void remove_all(write_work *work) {
   for (int64_t i = 0; i < work->done; i++) {
-    char *path = shard_path(work, i);
-    if (path != NULL) {
-      unlink(path);
-    }
-    free(path);
+    unlink(shard_path(work, i));
   }
   for (size_t i = work->made_count; i > 0; i--) {
     work->made[work->made_length[i - 1]] = '\0';
@@ -164,10 +163,6 @@ static tegula_status write_shard(write_work *work, int64_t index) {
   int64_t shape[TEGULA_MAX_DIMS];
   memcpy(shape, work->shape.length, sizeof shape);
   shape[0] = work->cuts[index + 1] - work->cuts[index];
-  char *path = shard_path(work, index);
-  if (path == NULL) {
-    return report_fail(&work->job->error, TEGULA_OUT_OF_MEMORY, NULL, "could not name shard %" PRId64 ": no memory", index);
-  }
   tegula_array *array = NULL;
   tegula_status status = make_array(work, shape, &array);
   if (status == TEGULA_OK) {
@@ -177,11 +172,10 @@ static tegula_status write_shard(write_work *work, int64_t index) {
     status = job_check(work->job);
   }
   if (status == TEGULA_OK) {
-    status = save_array(work, array, path);
+    status = save_array(work, array, shard_path(work, index));
     work->done += status == TEGULA_OK;
   }
   tegula_array_destroy(array);
-  free(path);
   return status;
 }
 
@@ -191,16 +185,20 @@ static tegula_status write_shard(write_work *work, int64_t index) {
 static json_t *list_files(const write_work *work) {
   json_t *files = json_array();
   for (int64_t i = 0; i < work->done; i++) {
-    char *path = shard_path(work, i);
+    const char *path = shard_path(work, i);
     struct stat info;
-    if (path == NULL || lstat(path, &info) != 0) {
-      report_fail(&work->job->error, TEGULA_IO, NULL, "could not look at shard %" PRId64 " in %s after writing it", i, work->dir);
-      free(path);
+    if (lstat(path, &info) != 0) {
+      report_fail_os(&work->job->error, path, errno, NULL, "could not look at %s after writing it", path);
       json_decref(files);
       return NULL;
     }
-    json_array_append_new(files, json_pack("{s:s, s:I}", "name", strrchr(path, '/') + 1, "size", (json_int_t)info.st_size));
-    free(path);
+    int failed =
+      json_array_append_new(files, json_pack("{s:s, s:I}", "name", strrchr(path, '/') + 1, "size", (json_int_t)info.st_size));
+    if (failed) {
+      report_fail(&work->job->error, TEGULA_OUT_OF_MEMORY, NULL, "could not list the files of %s: no memory", work->dir);
+      json_decref(files);
+      return NULL;
+    }
   }
   return files;
 }
@@ -217,6 +215,24 @@ static tegula_status write_side_file(const write_work *work) {
   tegula_status status = side_file_write(work->dir, content, &work->job->error);
   json_decref(content);
   return status;
+}
+
+/* Made before the side file: when there is no memory for it, nothing has been finished. */
+static tegula_status make_report(cli_job *job, const write_work *work) {
+  if (!job->settings.json) {
+    return TEGULA_OK;
+  }
+  job->report = json_pack("{s:o, s:I, s:o, s:o, s:I}", "dir", report_text(work->dir), "files", (json_int_t)work->done, "shape",
+                          report_shape(work->shape.length, work->shape.ndim), "dtype", report_dtype(work->dtype), "seed",
+                          (json_int_t)job->settings.seed);
+  return job->report != NULL ? TEGULA_OK : report_no_memory(&job->error);
+}
+
+static void print_report(const cli_job *job, const write_work *work) {
+  char shape[REPORT_TEXT], dtype[TEGULA_DTYPE_TEXT];
+  tegula_dtype_format(work->dtype, dtype);
+  printf("wrote   %" PRId64 " %s files: shape %s, dtype %s, seed %" PRId64 "\n", work->done, work->suffix,
+         report_shape_text(work->shape.length, work->shape.ndim, shape), dtype, job->settings.seed);
 }
 
 static tegula_status write_all(write_work *work) {
@@ -241,6 +257,9 @@ static tegula_status write_all(write_work *work) {
     job_advance(work->job, rows > 0 ? bytes / rows * (work->cuts[i + 1] - work->cuts[i]) : 0);
   }
   job_phase_end(work->job);
+  if (status == TEGULA_OK) {
+    status = make_report(work->job, work);
+  }
   return status == TEGULA_OK ? write_side_file(work) : status;
 }
 
@@ -261,28 +280,12 @@ static tegula_status prepare(write_work *work) {
   int digits = snprintf(NULL, 0, "%" PRId64, values->num_shards - 1);
   work->name_digits = digits > 4 ? digits : 4;
   work->cuts = calloc((size_t)values->num_shards + 1, sizeof *work->cuts);
-  if (work->cuts == NULL) {
+  work->path = malloc(strlen(work->dir) + SHARD_NAME);
+  if (work->cuts == NULL || work->path == NULL) {
     return report_fail(&work->job->error, TEGULA_OUT_OF_MEMORY, NULL, "could not plan %" PRId64 " shards: no memory",
                        values->num_shards);
   }
   cut_rows(work->shape.length[0], values->num_shards, values->seed, values->uniform, work->cuts);
-  return TEGULA_OK;
-}
-
-static tegula_status report_write(cli_job *job, const write_work *work) {
-  char shape[REPORT_TEXT], dtype[TEGULA_DTYPE_TEXT];
-  if (job->settings.json) {
-    job->report = json_pack("{s:o, s:I, s:o, s:o, s:I}", "dir", report_text(work->dir), "files", (json_int_t)work->done, "shape",
-                            report_shape(work->shape.length, work->shape.ndim), "dtype", report_dtype(work->dtype), "seed",
-                            (json_int_t)job->settings.seed);
-    return job->report != NULL ? TEGULA_OK
-                               : report_fail(&job->error, TEGULA_OUT_OF_MEMORY, NULL, "could not make the report: no memory");
-  }
-  tegula_dtype_format(work->dtype, dtype);
-  if (!job->settings.quiet) {
-    printf("wrote   %" PRId64 " %s files: shape %s, dtype %s, seed %" PRId64 "\n", work->done, work->suffix,
-           report_shape_text(work->shape.length, work->shape.ndim, shape), dtype, job->settings.seed);
-  }
   return TEGULA_OK;
 }
 
@@ -291,13 +294,16 @@ tegula_status write_shards(cli_job *job, const char *dir) {
   tegula_status status = prepare(&work);
   if (status == TEGULA_OK) {
     status = write_all(&work);
-    if (status == TEGULA_OK) {
-      status = report_write(job, &work);
-    } else {
+    if (status != TEGULA_OK) {
       remove_all(&work);
+      json_decref(job->report);
+      job->report = NULL;
+    } else if (!job->settings.json && !job->settings.quiet) {
+      print_report(job, &work);
     }
   }
   free(work.cuts);
+  free(work.path);
   free(work.made);
   free(work.made_length);
   return status;
