@@ -623,6 +623,17 @@ static json_t *do_build(probe_state *state, const json_t *command) {
   return json_pack("{s:s?}", "sanitizer", sanitizer);
 }
 
+/* Calls of the library between {"on": true} and {"on": false} may be made to fail; does nothing without faults.c in front. */
+void tegula_faults_window(int open) __attribute__((weak));
+
+static json_t *do_faults(probe_state *state, const json_t *command) {
+  (void)state;
+  if (tegula_faults_window) {
+    tegula_faults_window(flag(command, "on"));
+  }
+  return json_object();
+}
+
 /* ---- the loop ------------------------------------------------------------------------------------------------------------ */
 
 static const struct {
@@ -631,7 +642,8 @@ static const struct {
 } commands[] = {{"close", do_close}, {"context", do_context}, {"open", do_open}, {"files", do_files}, {"tiling", do_tiling},
                 {"array", do_array}, {"dump", do_dump},       {"fill", do_fill}, {"load", do_load},   {"read", do_read},
                 {"save", do_save},   {"hash", do_hash},       {"demo", do_demo}, {"dtype", do_dtype}, {"statuses", do_statuses},
-                {"build", do_build}, {"sizes", do_sizes},    {"explain", do_explain}, {"verify", do_verify}, {"compare", do_compare}};
+                {"build", do_build}, {"sizes", do_sizes},    {"explain", do_explain}, {"verify", do_verify}, {"compare", do_compare},
+                {"faults", do_faults}};
 
 static json_t *command_run(probe_state *state, const json_t *command) {
   const char *name = text(command, "do");

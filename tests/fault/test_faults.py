@@ -1,0 +1,306 @@
+# Every system call and every allocation fails once, for whole commands and calls of the interface: each run ends in the right data
+# or in one clean error, never both; nothing is lost, nothing is left behind, and an old target stays as it was.
+#
+# SPDX-License-Identifier: Apache-2.0
+#
+# A clean run counts the calls of each family; then the Nth of them fails, for every N (a stated stride where there are many).
+import json
+import shutil
+import subprocess
+
+import numpy
+import pytest
+
+import faulty
+from faulty import BIN, HARMLESS, PROBE, Run, each, plan
+from reference_hash import content_hash
+
+ROWS = [5, 7, 1, 4]
+VALUES = numpy.arange(17 * 6, dtype="f4").reshape(17, 6) * 1.5
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory):
+    """Shards in C order and in the other byte order, one Fortran file, one raw file: all hold VALUES."""
+    root = tmp_path_factory.mktemp("inputs")
+    for name, dtype in (("plain", "<f4"), ("swapped", ">f4")):
+        (root / name).mkdir()
+        start = 0
+        for number, rows in enumerate(ROWS):
+            numpy.save(root / name / ("shard_%02d.npy" % number), VALUES[start : start + rows].astype(dtype))
+            start += rows
+    subprocess.run([BIN, "write", root / "ramp", "--quiet", "--values", "ramp", "--shape", "9,3", "--num-shards", "3"], check=True)
+    numpy.save(root / "fortran.npy", numpy.asfortranarray(VALUES))
+    (root / "raw.bin").write_bytes(b"header!!" + VALUES.astype(">f4").tobytes())
+    return root
+
+
+# ---- commands --------------------------------------------------------------------------------------------------------------
+
+VARIABLE = {"seconds", "seconds_describe", "seconds_allocate", "seconds_move", "gb_per_s", "peak_rss_bytes", "opens", "reads", "runs"}
+
+
+def steady(answer):
+    return {key: value for key, value in answer.items() if key not in VARIABLE}
+
+
+def judge(run, expected, both=()):
+    """The answer when it worked, None after a clean error; `both`: keys that this command reports beside an error."""
+    run.check_end()
+    answer = run.answer()
+    if run.code == 0:
+        run.expect(run.err == "" and "error" not in answer, "an error beside a success")
+        run.expect(steady(answer) == steady(expected), "another answer than without the fault")
+        return answer
+    run.expect(run.code == 1, "an error that is not the user's has exit status 1")
+    run.expect(set(answer) - set(both) == {"error"}, "data beside an error")
+    run.check_error(answer["error"])
+    run.expect(run.err.startswith("tegula: %s\n" % answer["error"]["message"]), "standard error says something else")
+    run.report_lost = answer["error"]["message"] == "could not make the report: no memory"
+    return None
+
+
+COMMANDS = {
+    "load": ["load", "plain", "--threads", "1"],
+    "load-hash": ["load", "plain", "--threads", "1", "--hash", "--tiles", "3"],
+    "load-threads": ["load", "plain", "--threads", "3", "--hash"],
+    "load-staged": ["load", "swapped", "--threads", "1", "--hash"],
+    "load-fortran": ["load", "fortran.npy", "--threads", "2", "--tiles", "2", "--hash"],
+    "load-grid": ["load", "plain", "--threads", "1", "--tile-shape", "4,2", "--hash"],
+    "load-box": ["load", "plain", "--threads", "1", "--box", "3:9,1:4", "--hash"],
+    "load-pattern": ["load", "plain/shard_*.npy", "--threads", "1", "--hash", "-v"],
+    "load-list": ["load", "plain/shard_00.npy", "plain/shard_01.npy", "--threads", "1", "--repeat", "2"],
+    "load-raw": ["load", "raw.bin", "--format", "raw", "--dtype", ">f4", "--shape", "17,6", "--offset", "8", "--threads", "1", "--hash"],
+    "load-check": ["load", "ramp", "--threads", "1", "--check-seed", "0"],
+    "info": ["info", "plain", "--threads", "1"],
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_command_that_reads(name, inputs, tmp_path):
+    command, *words = COMMANDS[name]
+    words = [str(inputs / word) if (inputs / word.split("/")[0]).exists() else word for word in words]
+
+    def run(number, fault=None):
+        return Run([BIN, command, "--json", *words], tmp_path / ("report%s" % number), fault, spare=name == "load-check")
+
+    clean = run("clean")
+    expected = judge(clean, clean.answer())
+    assert expected is not None
+    if "--hash" in words and "--box" not in words:
+        assert expected["hash"] == content_hash(VALUES)
+
+    def check(number, family, kind, fault):
+        got = run(number, fault)
+        answer = judge(got, expected)
+        got.expect(got.counted["strikes"] > 0 or family == "memory" or "threads" in name, "the fault did not strike")
+        side_file = name == "load-check" and kind == "EAGAIN"  # the command's own note: an error will do
+        got.expect(answer is not None or (family, kind) not in HARMLESS or side_file, "this is no reason to fail")
+
+    assert each(plan(clean.counted["calls"]), check) > 50
+
+
+def write_words(folder):
+    return [BIN, "write", folder, "--json", "--threads", "1", "--num-shards", "3", "--shape", "40,3", "--seed", "5"]
+
+
+def contents(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_write(tmp_path):
+    """All of the files, or none and not even the folder."""
+    good = tmp_path / "good" / "shards"
+    clean = Run(write_words(good), tmp_path / "report")
+    expected = judge(clean, clean.answer())
+    loaded = numpy.concatenate([numpy.load(path) for path in sorted(good.glob("*.npy"))])
+    assert loaded.shape == (40, 3)
+
+    def check(number, family, kind, fault):
+        parent = tmp_path / ("parent%d" % number)
+        folder = parent / "shards"
+        got = Run(write_words(folder), tmp_path / ("report%d" % number), fault)
+        answer = judge(got, {**expected, "dir": str(folder)})
+        if answer is not None:
+            got.expect(contents(folder) == contents(good), "not the files of a run without the fault")
+            shutil.rmtree(parent)
+        elif not (got.report_lost and parent.exists() and contents(folder) == contents(good)):
+            got.expect(not parent.exists(), "left behind: %s" % sorted(parent.rglob("*")))
+
+    assert each(plan(clean.counted["calls"]), check) > 50
+
+
+def test_clean(tmp_path):
+    """Removes its own files only, and never says that it did what it did not do."""
+    def make(folder):
+        folder.mkdir(parents=True)
+        made = Run(write_words(folder / "shards"), folder / "report")
+        assert made.code == 0, made.err
+        return folder / "shards"
+
+    def words(folder):
+        return [BIN, "clean", folder, "--json"]
+
+    folder = make(tmp_path / "good")
+    clean = Run(words(folder), tmp_path / "report", spare=True)
+    expected = judge(clean, clean.answer())
+    assert expected["removed"] == 3 and not folder.exists()
+    original = make(tmp_path / "original")
+
+    def check(number, family, kind, fault):
+        folder = tmp_path / ("copy%d" % number) / "shards"
+        shutil.copytree(original, folder)
+        (folder.parent / "neighbour.npy").write_bytes(b"not mine")
+        got = Run(words(folder), tmp_path / ("report%d" % number), fault, spare=True)
+        answer = judge(got, {**expected, "dir": str(folder)}, both=("dir", "removed", "left"))
+        got.expect(answer is None or not folder.exists(), "it says that the folder is gone")
+        got.expect(answer is not None or folder.exists() or got.report_lost, "it does not say that the folder is gone")
+        got.expect((folder.parent / "neighbour.npy").exists(), "a file outside is gone")
+        shutil.rmtree(folder.parent)
+
+    removals = [("remove", "EIO", "remove:%d:EIO" % n) for n in range(1, clean.counted["calls"]["remove"] + 1)]
+    assert each([*plan(clean.counted["calls"]), *removals], check) > 50
+
+
+# ---- calls of the interface -----------------------------------------------------------------------------------------------
+
+CONTEXT = {"do": "context", "threads": 2}
+LOAD = [
+    {"do": "tiling", "kind": "even", "shape": [17, 6], "axis": 0, "tiles": 3},
+    {"do": "array", "dtype": "<f4"},
+    {"do": "load"},
+]
+SHARDS = {"do": "save", "shards": 3}
+SAVES = {
+    "file": {"do": "save"},
+    "fortran": {"do": "save", "order": "F", "byte_order": ">"},
+    "shards": SHARDS,
+    "durable": {"do": "save", "durable": True},
+    "durable-shards": {**SHARDS, "durable": True},
+}
+
+
+def probe_run(report, watched, then=(), before=(), fault=None):
+    """Gives the run and the answers to `watched` and `then`; only `watched` and the clean-up may meet the fault."""
+    on, off = {"do": "faults", "on": True}, {"do": "faults", "on": False}
+    lines = [list(before), [on, *watched, off, *then], [on, {"do": "close"}, off]]
+    text = "".join(json.dumps(line) + "\n" for line in lines).encode()
+    run = Run([PROBE], report, fault, text=text, window=True)
+    run.check_end()
+    run.expect(run.code == 0, "the probe failed")
+    answers = [json.loads(line) for line in run.out.splitlines()]
+    run.expect(len(answers) == len(lines), "an answer is missing")
+    assert first_error(run, answers[0]) is None
+    return run, answers[1]
+
+
+def first_error(run, answers):
+    """The error that ended a list of commands; None when all worked."""
+    errors = [answer["error"] for answer in answers if "error" in answer]
+    for error in errors:
+        run.expect(error.pop("reported") == error["status"] and error.pop("value") > 0, "status and error disagree")
+        run.check_error(error)
+    return errors[0] if errors else None
+
+
+@pytest.mark.parametrize("name", ["plain", "swapped", "fortran.npy"])
+def test_load_through_the_interface(name, inputs, tmp_path):
+    watched = [CONTEXT, {"do": "open", "path": str(inputs / name)}, *LOAD]
+
+    def run(number, fault=None):
+        dump = tmp_path / ("dump%s" % number)
+        got, answers = probe_run(tmp_path / ("report%s" % number), watched, [{"do": "dump", "path": str(dump)}], fault=fault)
+        error = first_error(got, answers)
+        got.expect(error is not None or dump.read_bytes() == VALUES.tobytes(), "wrong data")
+        return got, error
+
+    clean, error = run("clean")
+    assert error is None
+
+    def check(number, family, kind, fault):
+        got, error = run(number, fault)
+        got.expect(error is None or (family, kind) not in HARMLESS, "this is no reason to fail")
+
+    assert each(plan(clean.counted["calls"]), check) > 50
+
+
+def target_of(folder, name):
+    return folder / ("saved" if "shards" in name else "saved.npy")
+
+
+def make_target(target):
+    """An old target of another shape."""
+    if target.suffix:
+        numpy.save(target, numpy.zeros(3))
+    else:
+        target.mkdir()
+        numpy.save(target / "shard_0000.npy", numpy.zeros((3, 2)))
+        numpy.save(target / "shard_0001.npy", numpy.ones((1, 2)))
+
+
+def whole(target):
+    """What numpy finds in the target."""
+    files = sorted(target.iterdir()) if target.is_dir() else [target]
+    return numpy.concatenate([numpy.load(path) for path in files])
+
+
+@pytest.mark.parametrize("old", [False, True], ids=["new", "overwrite"])
+@pytest.mark.parametrize("name", SAVES)
+def test_save(name, old, inputs, tmp_path):
+    """New and whole, or as it was; nothing else in the folder."""
+    before = [CONTEXT, {"do": "open", "path": str(inputs / "plain")}, *LOAD]
+
+    def run(folder, report, fault=None):
+        folder.mkdir()
+        target = target_of(folder if old else folder / "made" / "here", name)
+        if old:
+            make_target(target)
+        was = contents(folder)
+        watched = [{**SAVES[name], "path": str(target), "overwrite": old}]
+        got, answers = probe_run(report, watched, before=before, fault=fault)
+        return got, first_error(got, answers), target, was
+
+    clean, error, target, _ = run(tmp_path / "clean", tmp_path / "report")
+    assert error is None and numpy.array_equal(whole(target), VALUES)
+    assert faulty.SANITIZER or clean.counted["calls"]["write"] > 0
+    durable = SAVES[name].get("durable", False)
+
+    def check(number, family, kind, fault):
+        folder = tmp_path / ("folder%d" % number)
+        got, error, target, was = run(folder, tmp_path / ("report%d" % number), fault)
+        inside = sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+        if error is None:
+            got.expect(numpy.array_equal(whole(target), VALUES), "wrong data")
+            extra = set(contents(folder)) - {path.relative_to(folder) for path in [target, *target.rglob("*")]}
+            got.expect(not extra, "left beside the target: %s" % inside)
+        elif durable and family in ("sync", "open", "memory") and contents(folder) != was:
+            # it has its name already, but that name may not be on the disk: neither old nor new would be the whole truth
+            got.expect(numpy.array_equal(whole(target), VALUES), "neither old nor new")
+        else:
+            got.expect(contents(folder) == was, "the old target is not as it was: %s" % inside)
+            got.expect(old or inside == [], "folders were left: %s" % inside)
+        got.expect(error is None or (family, kind) not in HARMLESS, "this is no reason to fail")
+        shutil.rmtree(folder)
+
+    # what is removed are the old target, and temporary files after another failure; a folder that cannot be removed may stay
+    removals = [("remove", "EIO", "remove:%d:EIO" % n) for n in range(1, clean.counted["calls"]["remove"] + 1)]
+    assert each([*plan(clean.counted["calls"]), *removals], check) > 50
+
+
+# ---- the instrument itself ------------------------------------------------------------------------------------------------
+
+def test_lost_descriptors_and_memory_are_seen(inputs, tmp_path):
+    words = [BIN, "load", inputs / "plain", "--json", "--threads", "1"]
+    clean = Run(words, tmp_path / "report")
+    calls = clean.counted["calls"]
+    assert calls["open"] >= 4 and calls["read"] >= 8 and calls["stat"] >= 8 and calls["close"] >= 4 and calls["list"] >= 6
+    lost = Run(words, tmp_path / "report", "close:1+:keep")
+    assert lost.code == 0 and lost.counted["descriptors"] >= 4
+    with pytest.raises(AssertionError, match="descriptor"):
+        lost.check_end()
+    if not faulty.SANITIZER:
+        assert calls["memory"] >= 50 and clean.counted["live"] == 0
+        lost = Run(words, tmp_path / "report", "release:1+:keep")
+        assert lost.code == 0 and lost.counted["live"] >= 30
+        with pytest.raises(AssertionError, match="memory"):
+            lost.check_end()
