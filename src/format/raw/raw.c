@@ -116,12 +116,12 @@ static tegula_status check_given_shape(const tegula__source *source, const tegul
 
 static tegula_status leftover(const tegula__source *source, const row_layout *row, int64_t rows, int64_t used,
                               tegula_error *err) {
-  int64_t many = source->size - used, next = used + (rows > 0 ? row->gap : 0) + row->bytes;
+  int64_t many = source->size - used, one_more = (rows > 0 ? row->period : row->bytes) - many;
   return tegula__hint(
       err,
       tegula__fail(err, TEGULA_CORRUPT, source->path, used,
                    "\"%s\" has %lld bytes too many behind %lld whole rows of %lld bytes (%lld bytes missing for one more)",
-                   source->path, (long long)many, (long long)rows, (long long)row->bytes, (long long)(next - source->size)),
+                   source->path, (long long)many, (long long)rows, (long long)row->bytes, (long long)one_more),
       "the file was cut, or row_shape, dtype, offset or row_gap are not what was written");
 }
 
@@ -138,7 +138,8 @@ static tegula_status count_rows(const tegula__source *source, const tegula__desc
   int64_t rest = padded % row->period;
   *rows = padded / row->period;
   if (rest == 0 || rest == row->gap) return TEGULA_OK; /* without a row only an empty file gets here */
-  return leftover(source, row, *rows, options->offset + *rows * row->period - (*rows > 0 ? row->gap : 0), err);
+  int64_t whole = *rows > 0 ? *rows * row->period - row->gap : 0; /* at most `data`; with the offset in front of it, at most the size */
+  return leftover(source, row, *rows, options->offset + whole, err);
 }
 
 /* ---- describe ---- */
