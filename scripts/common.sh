@@ -13,13 +13,16 @@ jobs=$(nproc)
 say() { printf '%s\n' "== $*"; }
 fail() { printf '%s\n' "$(basename "$0"): $*" >&2; exit 1; }
 
-# True when the thing of that kind is there: command:NAME, library:NAME (pkg-config), header:NAME, python:MODULES
+# True when the thing of that kind is there: command:NAME, library:NAME (pkg-config), header:NAME, python:MODULES,
+# libfuzzer:COMPILER
 have() {
   local name=${1#*:}
   case $1 in
     command:*) command -v "$name" >/dev/null ;;
     library:*) command -v pkg-config >/dev/null && pkg-config --exists "$name" ;;
     header:*) command -v gcc >/dev/null && printf '#include <%s>\n' "$name" | gcc -E -x c - >/dev/null 2>&1 ;;
+    libfuzzer:*) command -v "$name" >/dev/null && echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' |
+                   "$name" -fsanitize=fuzzer,address -x c -o /dev/null - >/dev/null 2>&1 ;;
     python:*) python3 -c "import $name" >/dev/null 2>&1 ;;
   esac
 }

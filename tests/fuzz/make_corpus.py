@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""Writes the first inputs of each fuzz target under corpus/; what fuzzing finds is put beside them by hand.
+
+SPDX-License-Identifier: Apache-2.0
+
+usage: make_corpus.py. Names are numbers with what the input is for; files that it did not make stay. Needs nothing but Python.
+"""
+import pathlib
+import struct
+
+CORPUS = pathlib.Path(__file__).parent / "corpus"
+GOLDEN = pathlib.Path(__file__).parent.parent / "golden"
+
+
+def put(target, name, data):
+    (CORPUS / target).mkdir(parents=True, exist_ok=True)
+    (CORPUS / target / name).write_bytes(data)
+
+
+def dtypes():
+    texts = """b1 <f4 >f8 f2 bfloat16 >bfloat16 |V12 <U3 S5 <M8[ns] M8[25us] m8 <c16 float32 uint64 int8 complex128 O g <f16 f3 M8[] M8[0s]
+               V0 V4294967295 V4294967296 U1073741823 U1073741824 M8[2147483647D] M8[4294967296D] =i4 @i4 ><f4 M8[ns] M8[ns/2]""".split()
+    for number, text in enumerate(texts + ["", " f4", "f4 ", "<", "M8[", "M8[generic]", "f" * 100, "V" + "9" * 40]):
+        put("dtype", "%02d" % number, text.encode())
+
+
+def names():
+    sets = {
+        "plain": ["folder/shard_%04d.npy" % i for i in range(5)],
+        "unordered": ["part_1", "part_10", "part_2"] + ["part_%d" % i for i in range(3, 10)],
+        "hole": ["a0", "a1", "a3"],
+        "carry": ["x%d" % i for i in range(98, 102)],
+        "carry-padded": ["x%03d" % i for i in range(8, 12)],
+        "duplicate": ["x1", "x01", "x2"],
+        "foreign": ["x1", "x2", "y3"],
+        "two-runs": ["a1b1", "a2b2", "a3b3"],
+        "second-run": ["a1b1", "a1b2", "a1b3"],
+        "huge": ["n9223372036854775807", "n9223372036854775808"],
+        "long": ["9" * 300, "1" + "0" * 300],
+        "same": ["a", "a"],
+        "only-digits": ["0", "1", "2"],
+        "empty-names": ["", "", "1"],
+        "where": ["folder", "folder/", "folder/1"],
+        "utf8": ["données_%d" % i for i in range(3)],
+        "one": ["alone"],
+        "zeros": ["0", "00", "000"],
+    }
+    for name, lines in sets.items():
+        put("names", name, "\n".join(lines).encode())
+    put("names", "zero-byte", b"a1\x00b\na2\x00c")
+    put("names", "nothing", b"")
+
+
+def npy():
+    chosen = [path for path in sorted(GOLDEN.glob("*.npy")) if path.stat().st_size < 700]
+    for number, path in enumerate(path for i, path in enumerate(chosen) if i % 2 == 0 or path.name.startswith(("record", "odd"))):
+        put("npy", path.stem, bytes([(number % 8) | (3 << 4 if "short" in path.name else 0)]) + path.read_bytes())
+
+    def header(text, major=1, settings=0x77):
+        body = text.encode("utf8" if major == 3 else "latin1")
+        size = struct.pack("<H" if major == 1 else "<I", len(body))
+        return bytes([settings]) + b"\x93NUMPY" + bytes([major, 0]) + size + body
+
+    put("npy", "claims", header("{'descr': '<f4', 'fortran_order': False, 'shape': (1024, 256), }", settings=0xF7))
+    put("npy", "bfloat16", header("{'descr': '|V2', 'fortran_order': False, 'shape': (7,), }", settings=0x7F))
+    put("npy", "record", header("{'descr': [('a', '<f4'), ('b', '|V3', (2, 2)), (('t', 'c'), [('x', '>i2')])], 'fortran_order': False, 'shape': (3,), }"))
+    put("npy", "utf8", header("{'descr': [('\u00e9\u4e2d\U0001f600', '<f4')], 'fortran_order': True, 'shape': (2, 3), }", major=3))
+    put("npy", "escapes", header(r"{'descr': [('\x41\u00e9\'\"\\\n', '<f4')], 'fortran_order': False, 'shape': (), }", major=2))
+    put("npy", "axes", header("{'descr': '<f8', 'fortran_order': False, 'shape': (%s), }" % ("1, " * 64)))
+
+
+def raw():
+    def row(name, size, offset, gap, dtype, order, byte_order, shape=None, row_shape=None):
+        lengths = shape if shape is not None else row_shape or []
+        put("raw", name, struct.pack("<qqqBBBBB", size, offset, gap, dtype, order, byte_order, 0 if shape is None else len(shape) + 1,
+                                     0 if row_shape is None else len(row_shape) + 1) + struct.pack("<%dq" % len(lengths), *lengths))
+
+    row("shape", 408, 0, 0, 1, 0, 0, shape=[17, 6])
+    row("offset", 416, 8, 0, 2, 1, 2, shape=[17, 3])
+    row("rows", 480, 0, 0, 1, 0, 1, row_shape=[6, 2])
+    row("gap", 22, 0, 2, 0, 1, 0, row_shape=[10])
+    row("last-gap", 24, 0, 2, 0, 1, 0, row_shape=[10])
+    row("gap-off", 23, 0, 2, 0, 1, 0, row_shape=[10])
+    row("fortran", 96, 0, 0, 2, 2, 0, shape=[3, 4])
+    row("scalar", 8, 0, 0, 2, 0, 0, shape=[])
+    row("nothing-given", 64, 0, 0, 3, 0, 0)
+    row("both", 64, 0, 0, 1, 0, 0, shape=[4], row_shape=[4])
+    row("overflow", 2**62, 0, 0, 7, 0, 0, shape=[2**31, 2**31, 4])
+    row("overflow-gap", 2**62, 2**61, 2**62, 1, 1, 0, shape=[2**40, 2])
+    row("zero-rows", 0, 0, 4, 1, 1, 0, shape=[0, 5])
+    row("zero-columns", 4, 0, 4, 1, 1, 0, shape=[2, 0])
+    row("zero-and-huge", 0, 0, 0, 1, 0, 0, shape=[0, 2**62, 2**62])
+    row("negative", 64, -8, -1, 1, 0, 0, shape=[-4])
+    row("axes", 4, 0, 0, 1, 0, 0, shape=[1] * 64)
+    row("too-many-axes", 4, 0, 0, 1, 0, 0, shape=[1] * 65)
+    row("row-axes", 4, 0, 0, 1, 0, 0, row_shape=[1] * 63)
+
+
+if __name__ == "__main__":
+    for make in (dtypes, names, npy, raw):
+        make()
+    files = [path for path in CORPUS.rglob("*") if path.is_file()]
+    print(f"{len(files)} files, {sum(path.stat().st_size for path in files)} bytes")
