@@ -112,7 +112,7 @@ def places(total, most):
     return sorted({*range(1, edge + 1), *middle, *range(total - edge + 1, total + 1)})
 
 
-def plan(calls, most=48):
+def plan(calls, most=48 if SANITIZER == "" else 12):
     """All (family, kind, fault text) for a program that makes these calls. Lasting faults get a quarter of the places."""
     for family in families():
         for kind in KINDS[family]:
