@@ -405,6 +405,13 @@ static json_t *moved_answer(const tegula_statistics *statistics, const probe_pro
   return answer;
 }
 
+/* Waits for what was queued, if it was. */
+static tegula_status op_end(tegula_status queued, tegula_op **op, tegula_error *error) {
+  tegula_status status = queued == TEGULA_OK ? tegula_op_wait(*op, -1, error) : queued;
+  tegula_op_destroy(*op);
+  return status;
+}
+
 static json_t *do_load(probe_state *state, const json_t *command) {
   tegula_statistics statistics;
   tegula_statistics_init(&statistics);
@@ -416,7 +423,11 @@ static json_t *do_load(probe_state *state, const json_t *command) {
   options.progress_state = &progress;
   tegula_error error;
   tegula_error *where = flag(command, "null_error") ? NULL : &error;
-  tegula_status status = tegula_load(state->dataset, state->array, flag(command, "defaults") ? NULL : &options, where);
+  tegula_load_options *chosen = flag(command, "defaults") ? NULL : &options;
+  tegula_op *op = NULL;
+  tegula_status status = flag(command, "async")
+                             ? op_end(tegula_load_async(state->dataset, state->array, chosen, &op, where), &op, where)
+                             : tegula_load(state->dataset, state->array, chosen, where);
   if (status != TEGULA_OK) {
     return error_answer(state, status, where);
   }
@@ -513,7 +524,11 @@ static json_t *do_save(probe_state *state, const json_t *command) {
   options.statistics = &statistics;
   tegula_error error;
   tegula_error *where = flag(command, "null_error") ? NULL : &error;
-  tegula_status status = tegula_save(state->array, text(command, "path"), flag(command, "defaults") ? NULL : &options, where);
+  tegula_save_options *chosen = flag(command, "defaults") ? NULL : &options;
+  tegula_op *op = NULL;
+  tegula_status status = flag(command, "async")
+                             ? op_end(tegula_save_async(state->array, text(command, "path"), chosen, &op, where), &op, where)
+                             : tegula_save(state->array, text(command, "path"), chosen, where);
   if (status != TEGULA_OK) {
     return error_answer(state, status, where);
   }
