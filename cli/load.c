@@ -140,8 +140,8 @@ void load_release(load_run *run) {
 
 /* ---- checks -------------------------------------------------------------------------------------------------------------- */
 
-/* `write` notes which values it made; without its note (or with one of somebody else) they are the random ones. A note that cannot be
- * read just now is an error: good data must not be said to differ. */
+/* `write` notes which values it made; without its note (or with one of somebody else) they are the random ones. A note that
+ * cannot be read just now is an error: good data must not be said to differ. */
 static tegula_status values_of_folder(const char *path, tegula_values *values, tegula_error *error) {
   json_t *content = NULL;
   int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
