@@ -66,6 +66,8 @@ tegula_status tegula__argument(tegula_error *err, const char *what);
 #define FIRST_ARRAY_OPTIONS FIRST_SIZE(tegula_array_options, reserved)
 #define FIRST_LOAD_OPTIONS FIRST_SIZE(tegula_load_options, reserved)
 #define FIRST_SAVE_OPTIONS FIRST_SIZE(tegula_save_options, statistics)
+#define FIRST_DIFFERENCE FIRST_SIZE(tegula_difference, reason)
+#define FIRST_VERIFY_REPORT FIRST_SIZE(tegula_verify_report, problems)
 #define FIRST_STATISTICS FIRST_SIZE(tegula_statistics, fallback_reason)
 
 /* Collects what one operation did and adds it to the caller's statistics (may be NULL). */

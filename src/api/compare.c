@@ -107,8 +107,8 @@ tegula_status tegula_compare(tegula_dataset *a, tegula_dataset *b, uint32_t flag
   tegula_op turn;
   tegula_difference found = {.equal = 1};
   tegula_load_options_init(&local);
-  FORWARD(tegula__options_copy(&local, sizeof local, sizeof local, options, "tegula_load_options", err));
-  FORWARD(tegula__info_copy(out, sizeof found, sizeof found, &found, "tegula_difference", err)); /* a wrong size is said at once */
+  FORWARD(tegula__options_copy(&local, sizeof local, FIRST_LOAD_OPTIONS, options, "tegula_load_options", err));
+  FORWARD(tegula__info_copy(out, sizeof found, FIRST_DIFFERENCE, &found, "tegula_difference", err)); /* a wrong size is said at once */
   FORWARD(tegula__tally_start(&tally, local.statistics, err));
   FORWARD(join_places(a, b, &places, err));
   tegula__queue_enter(a->context->queue, &turn, &(tegula__touch){.places = &places});
@@ -119,5 +119,5 @@ tegula_status tegula_compare(tegula_dataset *a, tegula_dataset *b, uint32_t flag
   free(places.items);
   status = a->context->comm->agree(a->context->comm, status, err);
   tegula__tally_end(&tally, local.statistics, offsetof(tegula_statistics, seconds_move));
-  return status != TEGULA_OK ? status : tegula__info_copy(out, sizeof found, sizeof found, &found, "tegula_difference", err);
+  return status != TEGULA_OK ? status : tegula__info_copy(out, sizeof found, FIRST_DIFFERENCE, &found, "tegula_difference", err);
 }

@@ -299,7 +299,7 @@ static tegula_status check_arguments(tegula_dataset *dataset, tegula_verify_leve
   CHECK_ARGUMENT(level == TEGULA_VERIFY_SIZES || level == TEGULA_VERIFY_CHECKSUMS || level == TEGULA_VERIFY_DECODE,
                  "there is no such level");
   tegula_verify_report none = {0};
-  return report == NULL ? TEGULA_OK : tegula__info_copy(report, sizeof none, sizeof none, &none, "tegula_verify_report", err);
+  return report == NULL ? TEGULA_OK : tegula__info_copy(report, sizeof none, FIRST_VERIFY_REPORT, &none, "tegula_verify_report", err);
 }
 
 tegula_status tegula_dataset_verify(tegula_dataset *dataset, tegula_verify_level level, tegula_problem_fn visit, void *state,
@@ -309,7 +309,7 @@ tegula_status tegula_dataset_verify(tegula_dataset *dataset, tegula_verify_level
   tegula__tally tally;
   tegula_op turn;
   tegula_load_options_init(&local);
-  FORWARD(tegula__options_copy(&local, sizeof local, sizeof local, options, "tegula_load_options", err));
+  FORWARD(tegula__options_copy(&local, sizeof local, FIRST_LOAD_OPTIONS, options, "tegula_load_options", err));
   FORWARD(tegula__tally_start(&tally, local.statistics, err));
   verify v = {.dataset = dataset, .manifest = &dataset->manifest, .visit = visit, .visit_state = state};
   v.call = (tegula__stream_call){.options = &local, .tally = &tally};
@@ -322,6 +322,6 @@ tegula_status tegula_dataset_verify(tegula_dataset *dataset, tegula_verify_level
   release(&v);
   status = dataset->context->comm->agree(dataset->context->comm, status, err);
   tegula__tally_end(&tally, local.statistics, offsetof(tegula_statistics, seconds_move));
-  if (report != NULL) (void)tegula__info_copy(report, sizeof v.report, sizeof v.report, &v.report, "tegula_verify_report", NULL);
+  if (report != NULL) (void)tegula__info_copy(report, sizeof v.report, FIRST_VERIFY_REPORT, &v.report, "tegula_verify_report", NULL);
   return status;
 }
