@@ -142,6 +142,7 @@ typedef struct tegula__stamp {
 typedef struct tegula__file {
   char *path;
   tegula__stamp stamp;
+  bool recorded; /* size and mtime_ns of the stamp were written down earlier: the file must still have them when it is first opened */
 } tegula__file;
 
 /* ---- what this process is granted ---- */

@@ -158,6 +158,25 @@ static tegula_status compare_stamps(const char *path, const tegula__stamp *was, 
   return tegula__hint(err, status, "open it again when nothing writes to it any more");
 }
 
+/* The first open of a file that a manifest speaks of. Only what was not recorded is noted: the rest may be read by others meanwhile. */
+static tegula_status compare_recorded(tegula__file *file, const tegula__stamp *is, tegula_error *err) {
+  tegula__stamp *was = &file->stamp;
+  tegula_status status = TEGULA_OK;
+  if (was->size != is->size)
+    status = tegula__fail(err, TEGULA_CHANGED, file->path, -1,
+                          "\"%s\" is not the file that the manifest speaks of: expected %lld bytes, found %lld", file->path,
+                          (long long)was->size, (long long)is->size);
+  else if (was->mtime_ns != is->mtime_ns)
+    status = tegula__fail(err, TEGULA_CHANGED, file->path, -1,
+                          "\"%s\" was written to after the manifest was made: expected the time %lld ns, found %lld ns", file->path,
+                          (long long)was->mtime_ns, (long long)is->mtime_ns);
+  if (status != TEGULA_OK) return tegula__hint(err, status, "make the manifest again: tegula info FILES --manifest OUT.json");
+  was->ctime_ns = is->ctime_ns;
+  was->inode = is->inode;
+  was->device = is->device;
+  return TEGULA_OK;
+}
+
 /* Reading never waits for the other end of a fifo. Files to be written exist already: publish made them. */
 static int open_file(const char *path, bool writing, tegula__io_counts *counts) {
   int fd, mode = writing ? O_WRONLY : O_RDONLY | O_NONBLOCK | O_NOCTTY;
@@ -204,14 +223,18 @@ static int open_with_room(const tegula__file_set *set, const char *path, tegula_
   }
 }
 
+static tegula_status open_failed(const tegula__file *file, int os_errno, tegula_error *err) {
+  tegula_status status = tegula__fail_errno(err, os_errno, file->path, -1, "could not open \"%s\"", file->path);
+  if (status == TEGULA_LIMIT_EXCEEDED) return tegula__hint(err, status, "raise the limit of open files (ulimit -n), or close some");
+  if (!file->recorded || status != TEGULA_NOT_FOUND) return status;
+  return tegula__hint(err, status, "the manifest names it as seen from its own folder: move both together, or make the manifest again");
+}
+
 static tegula_status open_and_check(const tegula__file_set *set, int64_t index, tegula__io_counts *counts, int *out, tegula_error *err) {
   tegula__file *file = &set->files[index];
   bool stamped = set->items[index].stamped;
   int fd = open_with_room(set, file->path, counts);
-  if (fd < 0) {
-    tegula_status failed = tegula__fail_errno(err, errno, file->path, -1, "could not open \"%s\"", file->path);
-    return failed != TEGULA_LIMIT_EXCEEDED ? failed : tegula__hint(err, failed, "raise the limit of open files (ulimit -n), or close some");
-  }
+  if (fd < 0) return open_failed(file, errno, err);
   if (set->writing) {
     *out = fd;
     return TEGULA_OK;
@@ -219,11 +242,12 @@ static tegula_status open_and_check(const tegula__file_set *set, int64_t index, 
   tegula__stamp stamp;
   tegula_status status = read_stamp(fd, file->path, counts, &stamp, err);
   if (status == TEGULA_OK && stamped) status = compare_stamps(file->path, &file->stamp, &stamp, err);
+  if (status == TEGULA_OK && !stamped && file->recorded) status = compare_recorded(file, &stamp, err);
   if (status != TEGULA_OK) {
     close(fd);
     return status;
   }
-  if (!stamped) file->stamp = stamp; /* later opens found it equal */
+  if (!stamped && !file->recorded) file->stamp = stamp; /* later opens found it equal */
   *out = fd;
   return TEGULA_OK;
 }

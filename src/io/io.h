@@ -34,6 +34,10 @@ tegula_status tegula__io_readv(int fd, const char *path, int64_t offset, struct 
 tegula_status tegula__io_writev(int fd, const char *path, int64_t offset, struct iovec *vectors, int count, tegula__io_counts *counts,
                                 tegula_error *err);
 
+/* All of a regular file of at most `maximum` bytes, in new memory. NOT_FOUND when there is none. */
+tegula_status tegula__io_read_whole(const char *path, int64_t maximum, char **out, size_t *size, tegula__io_counts *counts,
+                                    tegula_error *err);
+
 /* Makes a new file of `size` bytes (its space is reserved where the file system can) that starts with `header`. With `durable` and
  * nothing behind the header it is on the disk when this returns. `mode`: permissions, as open(2) takes them. */
 tegula_status tegula__io_create(const char *path, int64_t size, const void *header, size_t header_size, bool durable,
@@ -56,7 +60,7 @@ void tegula__file_set_destroy(tegula__file_set *set);
 void tegula__file_set_move(tegula__file_set *set, tegula__file *files);
 
 /* Opens file `index` if it is not open, and pins it until release; several threads may hold pins. Of a file that is read, the first open
- * notes the stamp and each later one compares it: TEGULA_CHANGED. */
+ * notes the stamp (and compares what was recorded of it before) and each later one compares it: TEGULA_CHANGED. */
 tegula_status tegula__file_set_acquire(tegula__file_set *set, int64_t index, tegula__io_counts *counts, int *fd, tegula_error *err);
 void tegula__file_set_release(tegula__file_set *set, int64_t index);
 /* Of a set that is read: is the file still there under its name, can it be opened, and is it the one that was described? Looks at what
