@@ -27,13 +27,9 @@ tegula_status open_check_settings(cli_job *job) {
   const cli_settings *values = &job->settings;
   const char *name = job->command->name, *raw_option = raw_only_option(values);
   int says_npy = values->format != NULL && strcmp(values->format, "npy") == 0;
-  int says_raw = values->format != NULL && strcmp(values->format, "raw") == 0;
-  if (raw_option != NULL && says_npy) {
-    return report_usage(&job->error, name, "option --%s is for raw files, found --format npy", raw_option);
-  }
-  if ((raw_option != NULL || says_raw) && values->dtype == NULL) {
-    return report_usage(&job->error, name, "%s%s needs --dtype: raw files do not say what they hold", says_raw ? "" : "option --",
-                        says_raw ? "--format raw" : raw_option);
+  int says_manifest = values->format != NULL && strcmp(values->format, "manifest") == 0;
+  if (raw_option != NULL && (says_npy || says_manifest)) {
+    return report_usage(&job->error, name, "option --%s is for raw files, found --format %s", raw_option, values->format);
   }
   if (values->shape.ndim >= 0 && values->row_shape.ndim >= 0) {
     return report_usage(&job->error, name, "give --shape or --row-shape, not both");

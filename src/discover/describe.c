@@ -15,12 +15,15 @@ enum { HEAD_BYTES = 4096 };
 typedef struct describe_job {
   const tegula__discover_options *options;
   const tegula__format *format; /* the user's word, or NULL */
+  tegula__side side;            /* what lies beside the files */
   tegula__file *files;          /* paths of the job until they move into the shards */
   int64_t count;
   tegula__file_set *set;
   tegula__manifest *shards;
   tegula__first_error *first_error;
   tegula__io_counts *counts;
+  tegula__handles *handles;
+  bool whole; /* the files are all of a folder */
 } describe_job;
 
 /* ---- one file ---- */
@@ -35,6 +38,11 @@ static tegula_status read_file(const tegula__source *source, int64_t offset, voi
   return tegula__io_read(file->fd, source->path, offset, out, size, file->counts, err);
 }
 
+static tegula_status side_problem(const describe_job *job, tegula_error *err) {
+  if (job->side.problem.status != TEGULA_OK && err != NULL) *err = job->side.problem;
+  return job->side.problem.status;
+}
+
 /* A file that is named like a format but does not begin like it goes to that format, which says what is wrong with it: a cut file
  * must not pass for raw data. */
 static tegula_status choose_format(const describe_job *job, const tegula__source *source, const tegula__format **out,
@@ -42,14 +50,32 @@ static tegula_status choose_format(const describe_job *job, const tegula__source
   *out = tegula__format_by_content(source->head, source->head_size);
   if (*out == NULL) *out = tegula__format_by_suffix(source->path);
   bool raw = *out == NULL || *out == &tegula__format_raw;
-  if (raw && job->options->describe.has_dtype) *out = &tegula__format_raw;
-  if (*out != NULL && (!raw || job->options->describe.has_dtype)) return TEGULA_OK;
+  bool has_dtype = job->options->describe.has_dtype || (job->side.file != NULL && job->side.file->has_dtype);
+  if (raw && has_dtype) *out = &tegula__format_raw;
+  if (*out != NULL && (!raw || has_dtype)) return TEGULA_OK;
+  FORWARD(side_problem(job, err));
   char names[128];
   tegula__format_names(names, sizeof names);
   return tegula__hint(
       err,
       tegula__fail(err, TEGULA_UNSUPPORTED, source->path, -1, "the format of \"%s\" is not known from its content", source->path),
-      "known formats: %s; raw needs to be told the dtype", names);
+      "known formats: %s; raw needs to be told the dtype, as an option or in " TEGULA__SIDE_FILE_NAME " beside it", names);
+}
+
+/* Raw files are what the caller and the side file say; a side file that says something wrong must not be passed over. */
+static tegula_status describe_raw(const describe_job *job, const tegula__source *source, int64_t index, tegula__manifest *shard,
+                                  tegula_error *err) {
+  const tegula__side *side = &job->side;
+  int64_t shape[TEGULA_MAX_DIMS];
+  tegula__describe_options options;
+  FORWARD(side_problem(job, err));
+  if (side->file == NULL) return tegula__format_raw.describe(source, &job->options->describe, shard, err);
+  FORWARD(tegula__side_file_check_names(side->file, NULL, 0, false, side->total, err)); /* else each file may find a wrong entry */
+  FORWARD(tegula__side_file_options(side->file, &job->options->describe, source->path, side->places != NULL ? side->places[index] : index,
+                                    side->whole && job->count == 1, shape, &options, err));
+  tegula_status status = tegula__format_raw.describe(source, &options, shard, err);
+  if (status != TEGULA_SHORT_FILE && status != TEGULA_CORRUPT) return status;
+  return tegula__hint(err, status, "the file was cut, or \"%s\" is not what was written", side->file->path);
 }
 
 static tegula_status describe_open(const describe_job *job, int64_t index, int fd, tegula_error *err) {
@@ -58,13 +84,14 @@ static tegula_status describe_open(const describe_job *job, int64_t index, int f
   open_file state = {fd, job->counts};
   tegula__source source = {.path = file->path, .size = file->stamp.size, .read = read_file, .state = &state, .head = head};
   const tegula__format *format = job->format;
-  if (format == NULL || format->magic != NULL) {
+  if (format == NULL || format != &tegula__format_raw) {
     source.head_size = (size_t)tegula__min(HEAD_BYTES, source.size);
     FORWARD(tegula__io_read(fd, file->path, 0, head, source.head_size, job->counts, err));
   }
   if (format == NULL) FORWARD(choose_format(job, &source, &format, err));
   tegula__manifest *shard = &job->shards[index];
   shard->format = format->name;
+  if (format == &tegula__format_raw) return describe_raw(job, &source, index, shard, err);
   return format->describe(&source, &job->options->describe, shard, err);
 }
 
@@ -95,9 +122,25 @@ static tegula_status check_formats(const describe_job *job, tegula_error *err) {
   return TEGULA_OK;
 }
 
-/* Each path moves from the job's table into its shard. */
-static tegula_status move_files(describe_job *job, tegula_error *err) {
+/* Files that say themselves what they hold are compared with the side file where it speaks of them: when all of a folder is opened. */
+static tegula_status check_side(describe_job *job, tegula_error *err) {
+  tegula__side *side = &job->side;
+  bool raw = job->shards[0].format == tegula__format_raw.name, own_files = false;
+  for (int64_t i = 0; i < job->count; i++) own_files = own_files || job->shards[i].file_count > 0; /* manifests, not shards */
+  if (own_files || (!raw && !job->whole)) return TEGULA_OK;
+  FORWARD(side_problem(job, err));
+  if (side->file == NULL) return TEGULA_OK;
+  FORWARD(tegula__side_file_check_names(side->file, job->files, job->count, job->whole, side->total, err));
+  return tegula__side_file_check(side->file, job->shards, job->files, side->places, job->count, side->whole, err);
+}
+
+/* Each path moves from the job's table into its shard, unless the shard speaks of files of its own. */
+static tegula_status move_files(describe_job *job, bool *recorded, tegula_error *err) {
   for (int64_t i = 0; i < job->count; i++) {
+    if (job->shards[i].file_count > 0) {
+      *recorded = true;
+      continue;
+    }
     tegula__file *file = malloc(sizeof *file);
     if (file == NULL) return tegula__out_of_memory(err, sizeof *file);
     *file = job->files[i];
@@ -121,32 +164,54 @@ static tegula_status check_rows(const tegula__manifest *manifest, int64_t expect
                       "a file is missing at the end, or one was written short");
 }
 
+static tegula_status check_files(const describe_job *job, const tegula__manifest *manifest, tegula_error *err) {
+  int64_t expected = job->options->expect_files;
+  if (expected < 0 || manifest->file_count == expected) return TEGULA_OK;
+  return tegula__hint(err,
+                      tegula__fail(err, TEGULA_MISMATCH, manifest->files[0].path, -1, "expected %lld files, found %lld from \"%s\" on",
+                                   (long long)expected, (long long)manifest->file_count, manifest->files[0].path),
+                      "a file is missing at the end, or one is there that does not belong to the set");
+}
+
+/* Another table of files than the one that was described: they are opened when they are needed, and must be those that were recorded. */
+static tegula_status replace_set(describe_job *job, const tegula__manifest *manifest, tegula_error *err) {
+  tegula__file_set *set = NULL;
+  FORWARD(tegula__file_set_create(job->handles, manifest->files, manifest->file_count, false, &set, err));
+  for (int64_t i = 0; i < manifest->file_count; i++) manifest->files[i].recorded = true;
+  tegula__file_set_destroy(job->set);
+  job->set = set;
+  return TEGULA_OK;
+}
+
+static tegula_status finish_joined(describe_job *job, tegula__manifest *joined, bool recorded, tegula_error *err) {
+  FORWARD(check_files(job, joined, err));
+  FORWARD(check_rows(joined, job->options->expect_rows, err));
+  FORWARD(tegula__manifest_finish(joined, err));
+  if (recorded) return replace_set(job, joined, err);
+  tegula__file_set_move(job->set, joined->files);
+  return TEGULA_OK;
+}
+
 static tegula_status join_all(describe_job *job, tegula__manifest *out, tegula_error *err) {
-  FORWARD(check_formats(job, err));
-  FORWARD(move_files(job, err));
+  bool recorded = false;
   tegula__manifest joined;
+  FORWARD(check_formats(job, err));
+  FORWARD(check_side(job, err));
+  FORWARD(move_files(job, &recorded, err));
   tegula__manifest_init(&joined);
   FORWARD(tegula__manifest_join(job->shards, job->count, &joined, err));
-  tegula_status status = check_rows(&joined, job->options->expect_rows, err);
-  if (status == TEGULA_OK) status = tegula__manifest_finish(&joined, err);
-  if (status != TEGULA_OK) {
+  tegula_status status = finish_joined(job, &joined, recorded, err);
+  if (status == TEGULA_OK)
+    *out = joined;
+  else
     tegula__manifest_free(&joined);
-    return status;
-  }
-  tegula__file_set_move(job->set, joined.files);
-  *out = joined;
-  return TEGULA_OK;
+  return status;
 }
 
 static tegula_status check_request(const tegula__paths *paths, const tegula__discover_options *options,
                                    const tegula__format **format, tegula_error *err) {
   *format = NULL;
   if (paths->count == 0) return tegula__fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1, "the list of files is empty");
-  if (options->expect_files >= 0 && options->expect_files != paths->count)
-    return tegula__hint(err,
-                        tegula__fail(err, TEGULA_MISMATCH, paths->items[0], -1, "expected %lld files, found %lld from \"%s\" on",
-                                     (long long)options->expect_files, (long long)paths->count, paths->items[0]),
-                        "a file is missing at the end, or one is there that does not belong to the set");
   if (options->format == NULL) return TEGULA_OK;
   *format = tegula__format_by_name(options->format);
   if (*format != NULL) return TEGULA_OK;
@@ -162,12 +227,15 @@ static void free_job(describe_job *job) {
   for (int64_t i = 0; job->files != NULL && i < job->count; i++) free(job->files[i].path);
   free(job->shards);
   free(job->files);
+  tegula__side_free(&job->side);
   tegula__first_error_destroy(job->first_error);
 }
 
 /* Takes the paths on success. */
 static tegula_status start_job(describe_job *job, tegula__handles *handles, tegula__paths *paths, tegula_error *err) {
   job->count = paths->count;
+  job->whole = paths->whole;
+  job->handles = handles;
   job->files = calloc((size_t)job->count, sizeof *job->files);
   job->shards = tegula__realloc_array(NULL, job->count, sizeof *job->shards);
   for (int64_t i = 0; job->shards != NULL && i < job->count; i++) tegula__manifest_init(&job->shards[i]);
@@ -187,6 +255,7 @@ tegula_status tegula__discover(tegula__pool *pool, tegula__handles *handles, teg
   describe_job job = {.options = options, .counts = counts};
   tegula_status status;
   FORWARD_WITH(status, check_request(paths, options, &job.format, err));
+  FORWARD_WITH(status, tegula__side_find(paths, &job.side, err));
   FORWARD_WITH(status, start_job(&job, handles, paths, err));
   tegula__pool_run_waiting(pool, job.count, describe_one, &job);
   FORWARD_WITH(status, tegula__first_error_get(job.first_error, err));

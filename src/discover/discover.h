@@ -3,13 +3,14 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * names.c decides about order from names alone (no file is touched), listing.c turns a folder or glob into names, describe.c opens the
- * files and lets their format describe them. */
+ * files and lets their format describe them, side.c finds the file that describes raw ones. */
 #ifndef TEGULA_DISCOVER_DISCOVER_H
 #define TEGULA_DISCOVER_DISCOVER_H
 
 #include "base/base.h"
 #include "base/pool.h"
 #include "format/format.h"
+#include "format/raw/side_file.h"
 #include "io/io.h"
 #include "manifest/manifest.h"
 
@@ -28,12 +29,28 @@ tegula_status tegula__names_check_order(const char *const *paths, int64_t count,
 typedef struct tegula__paths {
   char **items; /* owned */
   int64_t count;
+  bool whole; /* all files of a folder */
 } tegula__paths;
 
 void tegula__paths_free(tegula__paths *paths);
 /* A file, a folder or a glob pattern -> ordered files. A path that exists is never taken as a pattern. NOT_FOUND: missing folder or file,
  * no shards in it, nothing matches. Names that start with '.' or '_' and side files (shard_meta.json) are skipped. */
 tegula_status tegula__paths_find(const char *path, tegula__paths *out, tegula_error *err);
+
+/* ---- the side file of raw files ---- */
+
+/* What lies beside the files of a set; zeroed: nothing does. */
+typedef struct tegula__side {
+  tegula__side_file *file; /* NULL: there is none */
+  tegula_error problem;    /* it is there, but cannot be used: said when it is needed */
+  bool whole;              /* the files are all of the folder */
+  int64_t total;           /* files of the folder */
+  int64_t *places;         /* each file's number among them; NULL: its own */
+} tegula__side;
+
+/* Looks beside the files, when they all lie in one folder. Does not fail for what the side file says. */
+tegula_status tegula__side_find(const tegula__paths *paths, tegula__side *out, tegula_error *err);
+void tegula__side_free(tegula__side *side);
 
 /* ---- describe ---- */
 

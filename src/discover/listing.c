@@ -15,8 +15,6 @@
 
 #include "discover/discover.h"
 
-static const char *const side_files[] = {"shard_meta.json"};
-
 /* What a scan of folders collects. */
 typedef struct listing {
   tegula__paths paths;
@@ -82,18 +80,11 @@ static tegula_status entry_type(DIR *folder, const struct dirent *entry, const c
 
 /* ---- folders ---- */
 
-static bool is_side_file(const char *name) {
-  for (size_t i = 0; i < sizeof side_files / sizeof side_files[0]; i++) {
-    if (strcmp(name, side_files[i]) == 0) return true;
-  }
-  return false;
-}
-
 /* Hidden and private names are left out unless the pattern itself begins with that character. */
 static bool is_wanted(const char *name, const char *pattern) {
   if (name[0] == '.' && (pattern == NULL || pattern[0] != '.' || name[1] == '\0' || strcmp(name, "..") == 0)) return false;
   if (name[0] == '_' && (pattern == NULL || pattern[0] != '_')) return false;
-  return !is_side_file(name) && (pattern == NULL || fnmatch(pattern, name, FNM_PERIOD) == 0);
+  return strcmp(name, TEGULA__SIDE_FILE_NAME) != 0 && (pattern == NULL || fnmatch(pattern, name, FNM_PERIOD) == 0);
 }
 
 static char *join_path(const char *folder, const char *name) {
@@ -218,6 +209,7 @@ static tegula_status find_many(const char *path, bool folder, tegula__paths *out
   if (status == TEGULA_OK) status = check_listing(&list, path, folder, err);
   if (status == TEGULA_OK) status = tegula__names_order(list.paths.items, list.paths.count, path, err);
   free(list.refused);
+  list.paths.whole = folder;
   if (status == TEGULA_OK)
     *out = list.paths;
   else

@@ -257,7 +257,7 @@ def test_compare_that_cannot_be_made(tmp_path):
     numpy.save(tmp_path / "a.npy", numpy.zeros(3))
     refused("compare", tmp_path / "a.npy", tmp_path / "gone", status="not_found", says=["gone"])
     refused("compare", tmp_path / "gone", tmp_path / "a.npy", status="not_found", says=["gone"])
-    usage_error("compare", tmp_path / "a.npy", tmp_path / "a.npy", "--row-shape", 2, says=["--dtype"])
+    usage_error("compare", tmp_path / "a.npy", tmp_path / "a.npy", "--row-shape", 2, says=["row_shape", "npy"])
 
 
 # ---- load --missing ------------------------------------------------------------------------------------------------------------

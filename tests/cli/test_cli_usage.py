@@ -130,8 +130,6 @@ def test_options_that_exclude_each_other():
     usage_error("load", "x", "--tile-shape", "2", "--overdecompose", "2", says=["--tile-shape", "--overdecompose"])
     usage_error("load", "x", "--dtype", "f4", "--shape", "2", "--row-shape", "2", says=["--shape", "--row-shape"])
     usage_error("load", "x", "--format", "npy", "--row-gap", "2", says=["--row-gap", "npy"])
-    usage_error("load", "x", "--format", "raw", "--row-shape", "2", says=["--dtype"])
-    usage_error("info", "x", "--offset", "12", says=["--offset", "--dtype"])
 
 
 def test_usage_error_without_json_prints_no_object():

@@ -47,7 +47,8 @@ static tegula_status check_layout_options(const tegula__source *source, const te
 static tegula_status check_options(const tegula__source *source, const tegula__describe_options *options, tegula_error *err) {
   FORWARD(tegula__format_check_dataset(options->dataset, source->path, err));
   if (!options->has_dtype)
-    return tegula__hint(err, bad_option(source, err, "its dtype is not given"), "say what is stored, for example dtype f4");
+    return tegula__hint(err, bad_option(source, err, "its dtype is not given"),
+                        "say what is stored, for example dtype f4, or describe it in shard_meta.json beside the file");
   if (!tegula__dtype_valid(options->dtype)) return bad_option(source, err, "the dtype is not valid");
   if (options->shape_ndim >= 0 && options->row_ndim >= 0)
     return tegula__hint(err, bad_option(source, err, "both shape and row_shape are given"),

@@ -1,0 +1,245 @@
+/* The text of a side file -> its fields.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * A field has one name in tegula and one or two that other people use; both may be there when they say the same. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/raw/side_file.h"
+
+/* ---- fields of one value ---- */
+
+static tegula_status contradicts(const tegula__json *value, const char *field, const char *says, tegula_error *err) {
+  return tegula__hint(err, tegula__json_wrong(value, err, "what %s says: %.100s", field, says),
+                      "both are names of one thing; leave one of them out");
+}
+
+/* An integer of 0 or more under one of two names. */
+static tegula_status read_bytes(const tegula__json *root, const char *name, const char *other, bool *has, int64_t *out, tegula_error *err) {
+  tegula__json first = tegula__json_member(root, name), second = tegula__json_member(root, other);
+  int64_t again = 0;
+  *has = first.value != NULL || second.value != NULL;
+  if (first.value != NULL) FORWARD(tegula__json_integer(&first, 0, INT64_MAX, out, err));
+  if (second.value == NULL) return TEGULA_OK;
+  FORWARD(tegula__json_integer(&second, 0, INT64_MAX, &again, err));
+  if (first.value != NULL && again != *out) {
+    char text[32];
+    snprintf(text, sizeof text, "%lld", (long long)*out);
+    return contradicts(&second, name, text, err);
+  }
+  *out = again;
+  return TEGULA_OK;
+}
+
+static tegula_status read_byte_order_of(const tegula__json *value, char *out, tegula_error *err) {
+  static const struct {
+    const char *text;
+    char order;
+  } words[] = {{"little", '<'}, {"<", '<'}, {"big", '>'}, {">", '>'}, {"native", TEGULA__NATIVE_ORDER}, {"=", TEGULA__NATIVE_ORDER}};
+  const char *text = NULL;
+  FORWARD(tegula__json_text(value, &text, err));
+  for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+    if (strcmp(text, words[i].text) != 0) continue;
+    *out = words[i].order;
+    return TEGULA_OK;
+  }
+  return tegula__json_wrong(value, err, "little, big, <, > or native");
+}
+
+static tegula_status read_byte_order(const tegula__json *root, tegula__side_file *out, tegula_error *err) {
+  tegula__json first = tegula__json_member(root, "byte_order"), second = tegula__json_member(root, "endianness");
+  char again = 0;
+  if (first.value != NULL) FORWARD(read_byte_order_of(&first, &out->byte_order, err));
+  if (second.value == NULL) return TEGULA_OK;
+  FORWARD(read_byte_order_of(&second, &again, err));
+  if (first.value != NULL && again != out->byte_order) return contradicts(&second, "byte_order", out->byte_order == '<' ? "little" : "big", err);
+  out->byte_order = again;
+  return TEGULA_OK;
+}
+
+/* Behind byte_order: where both say an order it must be the same. */
+static tegula_status read_dtype(const tegula__json *root, tegula__side_file *out, tegula_error *err) {
+  tegula__json value = tegula__json_member(root, "dtype");
+  const char *text = NULL;
+  tegula_error reason;
+  if (value.value == NULL) return TEGULA_OK;
+  FORWARD(tegula__json_text(&value, &text, err));
+  if (tegula_dtype_parse(text, &out->dtype, &reason) != TEGULA_OK)
+    return tegula__json_wrong(&value, err, "a dtype such as f4, >i2 or float64 (%.150s)", reason.message);
+  out->has_dtype = true;
+  bool stated = (text[0] == '<' || text[0] == '>') && out->dtype.order != '|';
+  if (stated && out->byte_order != 0 && out->byte_order != (char)out->dtype.order)
+    return contradicts(&value, "byte_order", out->byte_order == '<' ? "little" : "big", err);
+  if (stated) out->byte_order = (char)out->dtype.order;
+  return TEGULA_OK;
+}
+
+static tegula_status read_order(const tegula__json *root, tegula__side_file *out, tegula_error *err) {
+  tegula__json value = tegula__json_member(root, "order");
+  const char *text = NULL;
+  if (value.value == NULL) return TEGULA_OK;
+  FORWARD(tegula__json_text(&value, &text, err));
+  if (strcmp(text, "C") != 0 && strcmp(text, "F") != 0) return tegula__json_wrong(&value, err, "C or F");
+  out->order = text[0];
+  return TEGULA_OK;
+}
+
+/* ---- shape ---- */
+
+/* The shape of a row under one of its names; it must be the one that is known already. */
+static tegula_status read_row_shape(const tegula__json *root, const char *name, const char *known_from, tegula__side_file *out,
+                                    tegula_error *err) {
+  tegula__json value = tegula__json_member(root, name);
+  int64_t lengths[TEGULA_MAX_DIMS];
+  int32_t ndim = 0;
+  if (value.value == NULL) return TEGULA_OK;
+  FORWARD(tegula__json_lengths(&value, 0, TEGULA_MAX_DIMS - 1, true, lengths, &ndim, err));
+  bool same = ndim == out->row_ndim && memcmp(lengths, out->row_shape, (size_t)ndim * sizeof *lengths) == 0;
+  if ((out->row_ndim >= 0 || out->is_scalar) && !same) {
+    char text[TEGULA__SHAPE_TEXT];
+    tegula__shape_format(out->row_shape, out->is_scalar ? 0 : out->row_ndim, text);
+    return contradicts(&value, known_from, text, err);
+  }
+  out->row_ndim = ndim;
+  memcpy(out->row_shape, lengths, sizeof lengths);
+  return TEGULA_OK;
+}
+
+static tegula_status read_shape(const tegula__json *root, tegula__side_file *out, tegula_error *err) {
+  tegula__json value = tegula__json_member(root, "shape");
+  int64_t lengths[TEGULA_MAX_DIMS];
+  int32_t ndim = 0;
+  if (value.value != NULL) {
+    FORWARD(tegula__json_lengths(&value, 0, TEGULA_MAX_DIMS, true, lengths, &ndim, err));
+    out->is_scalar = ndim == 0;
+    out->has_length = ndim > 0;
+    out->row_ndim = ndim - 1;
+    if (ndim > 0) out->length = lengths[0];
+    if (ndim > 1) memcpy(out->row_shape, lengths + 1, (size_t)(ndim - 1) * sizeof *lengths);
+  }
+  FORWARD(read_row_shape(root, "row_shape", "shape", out, err));
+  return read_row_shape(root, "trailing_shape", value.value != NULL ? "shape" : "row_shape", out, err);
+}
+
+/* ---- rows ---- */
+
+typedef struct rows_text {
+  tegula__side_rows kind;
+  tegula__named_rows *items;
+  int64_t count;
+} rows_text;
+
+static void free_rows(rows_text *rows) {
+  for (int64_t i = 0; rows->kind >= TEGULA__SIDE_ROWS_LIST && i < rows->count; i++) free(rows->items[i].name);
+  free(rows->items);
+  *rows = (rows_text){0};
+}
+
+static int compare_names(const void *a, const void *b) {
+  return strcmp(((const tegula__named_rows *)a)->name, ((const tegula__named_rows *)b)->name);
+}
+
+/* Fills one entry; a name must be that of a file in the folder itself. */
+static tegula_status read_entry(const tegula__json *value, tegula__named_rows *out, tegula_error *err) {
+  FORWARD(tegula__json_integer(value, 0, INT64_MAX, &out->rows, err));
+  if (value->key == NULL) return TEGULA_OK;
+  if (value->key[0] == '\0' || strchr(value->key, '/') != NULL)
+    return tegula__fail(err, TEGULA_CORRUPT, value->file, -1, "\"%s\": \"%.200s\" is no name of a file beside it", value->file, value->key);
+  out->name = strdup(value->key);
+  return out->name != NULL ? TEGULA_OK : tegula__out_of_memory(err, (int64_t)strlen(value->key));
+}
+
+static tegula_status read_entries(const tegula__json *value, rows_text *out, tegula_error *err) {
+  tegula__json entry = {0};
+  out->count = tegula__json_count(value);
+  out->items = calloc((size_t)out->count + 1, sizeof *out->items);
+  if (out->items == NULL) return tegula__out_of_memory(err, out->count * (int64_t)sizeof *out->items);
+  for (int64_t i = 0; i < out->count; i++) {
+    if (out->kind == TEGULA__SIDE_ROWS_LIST)
+      entry = tegula__json_item(value, i);
+    else if (!tegula__json_next(value, &entry))
+      return tegula__fail(err, TEGULA_INTERNAL, value->file, -1, "\"%s\" has fewer members than it says", value->file);
+    FORWARD(read_entry(&entry, &out->items[i], err));
+  }
+  if (out->kind == TEGULA__SIDE_ROWS_BY_NAME) qsort(out->items, (size_t)out->count, sizeof *out->items, compare_names);
+  return TEGULA_OK;
+}
+
+static tegula_status read_rows_of(const tegula__json *value, bool number, rows_text *out, tegula_error *err) {
+  *out = (rows_text){0};
+  switch (tegula__json_kind_of(value)) {
+    case TEGULA__JSON_ABSENT: return TEGULA_OK;
+    case TEGULA__JSON_LIST: out->kind = TEGULA__SIDE_ROWS_LIST; break;
+    case TEGULA__JSON_OBJECT: out->kind = TEGULA__SIDE_ROWS_BY_NAME; break;
+    default:
+      if (!number)
+        return tegula__hint(err, tegula__json_wrong(value, err, "a list of rows, or an object of file names and rows"),
+                            "one number for all files is rows_per_shard");
+      out->kind = TEGULA__SIDE_ROWS_EACH;
+      return tegula__json_integer(value, 0, INT64_MAX, &out->count, err);
+  }
+  return read_entries(value, out, err);
+}
+
+static bool same_rows(const rows_text *a, const rows_text *b) {
+  RETURN_IF(a->kind != b->kind || a->count != b->count, false);
+  for (int64_t i = 0; a->kind >= TEGULA__SIDE_ROWS_LIST && i < a->count; i++) {
+    const char *one = a->items[i].name, *other = b->items[i].name;
+    RETURN_IF(a->items[i].rows != b->items[i].rows || (one != NULL && strcmp(one, other) != 0), false);
+  }
+  return true;
+}
+
+static tegula_status read_rows(const tegula__json *root, tegula__side_file *out, tegula_error *err) {
+  tegula__json first_text = tegula__json_member(root, "rows"), second_text = tegula__json_member(root, "rows_per_shard");
+  rows_text first, second = {0};
+  tegula_status status = read_rows_of(&first_text, false, &first, err);
+  if (status == TEGULA_OK) status = read_rows_of(&second_text, true, &second, err);
+  if (status == TEGULA_OK && first_text.value != NULL && second_text.value != NULL && !same_rows(&first, &second))
+    status = contradicts(&second_text, "rows", "other numbers", err);
+  rows_text *used = first_text.value != NULL ? &first : &second;
+  if (status == TEGULA_OK) {
+    out->rows_kind = used->kind;
+    out->rows = used->items;
+    out->rows_count = used->count;
+    *used = (rows_text){0};
+  }
+  free_rows(&first);
+  free_rows(&second);
+  return status;
+}
+
+/* ---- the whole ---- */
+
+static tegula_status read_fields(const tegula__json *root, tegula__side_file *out, tegula_error *err) {
+  static const char *const keys[] = {"dtype",   "shape",   "row_shape",  "trailing_shape", "byte_order", "endianness", "order",
+                                     "offset",  "rows",    "header_bytes", "row_gap",      "rows_per_shard",
+                                     "comment", "description", "version", "name",          "created",    NULL};
+  if (tegula__json_only(root, keys, &out->unknown) == TEGULA_OK) out->unknown.status = TEGULA_OK;
+  FORWARD(read_bytes(root, "offset", "header_bytes", &out->has_offset, &out->offset, err));
+  FORWARD(read_bytes(root, "row_gap", "row_gap", &out->has_row_gap, &out->row_gap, err));
+  FORWARD(read_byte_order(root, out, err));
+  FORWARD(read_dtype(root, out, err));
+  FORWARD(read_order(root, out, err));
+  FORWARD(read_shape(root, out, err));
+  return read_rows(root, out, err);
+}
+
+tegula_status tegula__side_file_parse(const void *text, size_t size, const char *path, tegula__side_file *out, tegula_error *err) {
+  tegula__json root;
+  *out = (tegula__side_file){.row_ndim = -1, .path = strdup(path)};
+  if (out->path == NULL) return tegula__out_of_memory(err, (int64_t)strlen(path));
+  FORWARD(tegula__json_parse(text, size, TEGULA__SIDE_FILE_BYTES, out->path, &root, err));
+  tegula_status status = read_fields(&root, out, err);
+  tegula__json_free(&root);
+  return status;
+}
+
+void tegula__side_file_free(tegula__side_file *side) {
+  rows_text rows = {side->rows_kind, side->rows, side->rows_count};
+  free_rows(&rows);
+  free(side->path);
+  *side = (tegula__side_file){.row_ndim = -1};
+}
