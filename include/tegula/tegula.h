@@ -95,7 +95,7 @@ typedef struct tegula_error {
 /* For callbacks that fail: fills `err` (may be NULL) and returns `status`. Texts are copied; path may be NULL, offset -1. [A] */
 TEGULA_API tegula_status tegula_error_set(tegula_error *err, tegula_status status, const char *path, int64_t offset, const char *message);
 
-/* Frees text that the library handed over (tegula_explain). Accepts NULL. [A] */
+/* Frees text that the library handed over (tegula_dataset_to_json, tegula_explain). Accepts NULL. [A] */
 TEGULA_API void tegula_free(void *memory);
 
 /* ---- dtypes -------------------------------------------------------------------------------------------------------------- */
@@ -238,10 +238,10 @@ typedef struct tegula_dataset tegula_dataset;
 
 typedef struct tegula_open_options {
   size_t struct_size;
-  const char *format;  /* "npy", "raw"; NULL: found out from the content, and raw where dtype is given and nothing else fits */
+  const char *format;  /* "npy", "raw", "manifest"; NULL: found out from the content, and raw where dtype is given and nothing else fits */
   const char *dataset; /* name inside a container; NULL: the only one there is. npy and raw hold one array: its name is "data" */
-  const char *dtype;   /* what is stored (no conversion): needed for raw; for npy it must agree, and turns |V2 into bfloat16 */
-  /* raw only */
+  const char *dtype;   /* what is stored (no conversion): needed for raw without a side file; for npy it must agree, and turns |V2 into bfloat16 */
+  /* raw only; what is left out here may be said by shard_meta.json beside the files (docs/formats.md) */
   const int64_t *shape;     /* shape of each file, shape_ndim entries */
   const int64_t *row_shape; /* or the shape of one row, row_ndim entries: the number of rows follows from the file's size */
   int32_t shape_ndim;       /* -1: not given; 0: a scalar */
@@ -295,7 +295,7 @@ typedef struct tegula_file_info {
   size_t struct_size;
   const char *path; /* borrowed until close */
   int64_t size;     /* bytes */
-  int64_t row_lo;   /* the rows [row_lo, row_hi) of the array that it holds (a 0-d file: 0 to 1) */
+  int64_t row_lo;   /* the rows [row_lo, row_hi) of the array that it holds (a 0-d file: 0 to 1), from the first to the last */
   int64_t row_hi;
   int64_t data_offset; /* where its first element is */
 } tegula_file_info;
@@ -332,6 +332,12 @@ TEGULA_API void tegula_reader_init(tegula_reader *reader);
  * called. [C] */
 TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_dataset_from_reader(tegula_context *context, const tegula_reader *reader,
                                                                       tegula_dataset **out, tegula_error *err);
+
+/* The manifest as JSON text (docs/manifest.md): where the bytes of the dataset are. A file with this text can be opened like any other
+ * path; file names in it are relative to the folder of that file where they can be. `folder` is that folder, or NULL for absolute
+ * names. Free with tegula_free. [A] */
+TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_dataset_to_json(const tegula_dataset *dataset, const char *folder, char **out,
+                                                                  tegula_error *err);
 
 /* ---- tiling: who owns which box ------------------------------------------------------------------------------------------ */
 

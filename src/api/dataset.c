@@ -50,7 +50,20 @@ static tegula_status discover_options(const tegula_open_options *options, tegula
   return tegula_dtype_parse(options->dtype, &out->describe.dtype, err);
 }
 
-/* Ends `paths` in any case; the places belong to the dataset on success. */
+/* Where the dataset's operations meet others: what it was opened from, or the files that a manifest speaks of. */
+static tegula_status choose_places(tegula_dataset *dataset, const tegula__places *opened, tegula_error *err) {
+  const tegula__manifest *manifest = &dataset->manifest;
+  dataset->places = *opened;
+  if (!manifest->files[0].recorded) return TEGULA_OK;
+  const char **paths = tegula__realloc_array(NULL, manifest->file_count, sizeof *paths);
+  if (paths == NULL) return tegula__out_of_memory(err, manifest->file_count * (int64_t)sizeof *paths);
+  for (int64_t i = 0; i < manifest->file_count; i++) paths[i] = manifest->files[i].path;
+  tegula_status status = tegula__places_of(paths, manifest->file_count, &dataset->places, err);
+  free(paths);
+  return status;
+}
+
+/* Ends `paths` in any case; the places belong to the dataset on success, unless it has others. */
 static tegula_status open_paths(tegula_context *context, tegula__paths *paths, const tegula__places *places,
                                 const tegula__discover_options *options, tegula__tally *tally, tegula_dataset **out, tegula_error *err) {
   tegula_dataset *dataset = calloc(1, sizeof *dataset);
@@ -61,14 +74,16 @@ static tegula_status open_paths(tegula_context *context, tegula__paths *paths, c
                               err);
   }
   tegula__paths_free(paths);
+  if (status == TEGULA_OK) status = choose_places(dataset, places, err);
   status = context->comm->agree(context->comm, status, err);
   if (status != TEGULA_OK) {
+    if (dataset != NULL) tegula__file_set_destroy(dataset->files);
+    if (dataset != NULL) tegula__manifest_free(&dataset->manifest);
     free(dataset);
     return status;
   }
   atomic_init(&dataset->references, 1);
   dataset->context = tegula__context_retain(context);
-  dataset->places = *places; /* the caller clears its own when it has left the queue, which still looks at them */
   *out = dataset;
   return TEGULA_OK;
 }
@@ -127,11 +142,9 @@ static tegula_status open_any(tegula_context *context, const char *const *paths,
   tegula__queue_enter(context->queue, &turn, &(tegula__touch){.places = &places});
   tegula_status status = find_and_open(context, paths, count, count > 1 && (local.flags & TEGULA_OPEN_CHECK_ORDER) != 0, &places, &discover,
                                        &tally, out, err);
-  tegula__queue_leave(&turn);
-  if (status != TEGULA_OK) {
-    tegula__places_free(&places);
-    return status;
-  }
+  tegula__queue_leave(&turn); /* which looked at the places until now */
+  if (status != TEGULA_OK || (*out)->places.items != places.items) tegula__places_free(&places);
+  if (status != TEGULA_OK) return status;
   tegula__tally_end(&tally, local.statistics, offsetof(tegula_statistics, seconds_describe));
   return TEGULA_OK;
 }
@@ -180,19 +193,35 @@ tegula_status tegula_dataset_info(const tegula_dataset *dataset, tegula_dataset_
   return tegula__info_copy(out, sizeof info, FIRST_DATASET_INFO, &info, "tegula_dataset_info_t", err);
 }
 
+/* The rows of a file. Drivers give one part per file, in the same order; a manifest may speak of several parts of one file, or of none. */
+static void find_rows(const tegula__manifest *manifest, int64_t file, tegula_file_info *out) {
+  bool usual = file < manifest->part_count && manifest->part_count == manifest->file_count && manifest->parts[file].file == file;
+  int64_t first = usual ? file : 0, last = usual ? file + 1 : manifest->part_count;
+  bool found = false;
+  for (int64_t i = first; i < last; i++) {
+    const tegula__part *part = &manifest->parts[i];
+    if (part->file != file) continue;
+    if (!found) {
+      out->data_offset = part->offset;
+      out->row_lo = manifest->ndim > 0 ? part->lo[0] : 0;
+    }
+    out->row_hi = manifest->ndim > 0 ? part->hi[0] : 1;
+    found = true;
+  }
+}
+
 tegula_status tegula_dataset_file(const tegula_dataset *dataset, int64_t index, tegula_file_info *out, tegula_error *err) {
   CHECK_ARGUMENT(dataset != NULL && out != NULL, "the dataset or the place for its information is NULL");
   const tegula__manifest *manifest = &dataset->manifest;
   if (index < 0 || index >= manifest->file_count)
     return tegula__fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1, "file %lld was asked for, the dataset has %lld", (long long)index,
                         (long long)manifest->file_count);
-  const tegula__part *part = &manifest->parts[index]; /* npy and raw: one part per file, in the same order */
-  if (manifest->part_count != manifest->file_count || part->file != index)
-    return tegula__fail(err, TEGULA_INTERNAL, NULL, -1, "file %lld is not one part", (long long)index);
-  tegula_file_info info = {.path = manifest->files[index].path,
-                           .size = manifest->files[index].stamp.size,
-                           .row_lo = manifest->ndim > 0 ? part->lo[0] : 0,
-                           .row_hi = manifest->ndim > 0 ? part->hi[0] : 1,
-                           .data_offset = part->offset};
+  tegula_file_info info = {.path = manifest->files[index].path, .size = manifest->files[index].stamp.size};
+  find_rows(manifest, index, &info);
   return tegula__info_copy(out, sizeof info, FIRST_FILE_INFO, &info, "tegula_file_info", err);
+}
+
+tegula_status tegula_dataset_to_json(const tegula_dataset *dataset, const char *folder, char **out, tegula_error *err) {
+  CHECK_ARGUMENT(dataset != NULL && out != NULL, "the dataset or the place for its text is NULL");
+  return tegula__manifest_write(&dataset->manifest, folder, out, err);
 }

@@ -41,13 +41,11 @@ static tegula_status choose_format(saving *s, const char *path, tegula_error *er
               : *suffix != '\0'         ? tegula__format_by_suffix(path)
                                         : &tegula__format_npy;
   if (s->format != NULL && s->format->lay_out != NULL) return TEGULA_OK;
-  char names[256];
-  tegula__format_names(names, sizeof names);
   tegula_status status =
       s->options.format != NULL
           ? tegula__fail(err, TEGULA_UNSUPPORTED, path, -1, "cannot save format \"%.60s\"", s->options.format)
           : tegula__fail(err, TEGULA_UNSUPPORTED, path, -1, "cannot tell the format of \"%.500s\" from its suffix \"%.60s\"", path, suffix);
-  return tegula__hint(err, status, "say which format: %s", names);
+  return tegula__hint(err, status, "say which format: npy or raw");
 }
 
 static tegula_status check_options(saving *s, tegula_error *err) {

@@ -51,28 +51,30 @@ typedef struct tegula__layout_request {
 
 typedef struct tegula__format {
   const char *name;
-  const char *suffix; /* ".npy" */
-  const void *magic;  /* NULL: not recognised by content */
+  const char *suffix; /* ".npy"; NULL: not recognised by name */
+  const void *magic;  /* NULL: not recognised by its first bytes */
   size_t magic_size;
+  bool (*recognise)(const void *head, size_t size); /* or NULL: where fixed bytes do not tell */
   /* Fills dtype, ndim, shape, descr, name and the parts (file index 0) of an initialised manifest. Never reads array data; every size
-   * from the file is compared with source->size. */
+   * from the file is compared with source->size. A description of other files brings their table along, and their format's name. */
   tegula_status (*describe)(const tegula__source *source, const tegula__describe_options *options, tegula__manifest *out,
                             tegula_error *err);
-  /* Appends the header to `header` and gives the byte strides of the array, whose first element follows the header. */
+  /* NULL: cannot be saved. Appends the header to `header` and gives the byte strides of the array, whose first element follows the header. */
   tegula_status (*lay_out)(const tegula__layout_request *request, tegula__buffer *header, int64_t *strides, tegula_error *err);
 } tegula__format;
 
 /* NULL at the end. */
 const tegula__format *tegula__format_at(size_t index);
 const tegula__format *tegula__format_by_name(const char *name);
-/* By magic bytes; NULL when none fits. */
+/* By the first bytes; NULL when none fits. */
 const tegula__format *tegula__format_by_content(const void *head, size_t size);
 /* By the path's suffix; NULL when none fits. */
 const tegula__format *tegula__format_by_suffix(const char *path);
-/* "npy, raw": for messages. */
+/* "npy, raw, manifest": for messages. */
 void tegula__format_names(char *out, size_t size);
 
 extern const tegula__format tegula__format_npy;
 extern const tegula__format tegula__format_raw;
+extern const tegula__format tegula__format_manifest;
 
 #endif

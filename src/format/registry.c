@@ -8,7 +8,7 @@
 
 #include "format/format_priv.h"
 
-static const tegula__format *const formats[] = {&tegula__format_npy, &tegula__format_raw};
+static const tegula__format *const formats[] = {&tegula__format_npy, &tegula__format_raw, &tegula__format_manifest};
 
 #define FORMAT_COUNT (sizeof formats / sizeof formats[0])
 
@@ -26,6 +26,7 @@ const tegula__format *tegula__format_by_content(const void *head, size_t size) {
     const tegula__format *format = formats[i];
     if (format->magic != NULL && size >= format->magic_size && memcmp(head, format->magic, format->magic_size) == 0)
       return format;
+    if (format->recognise != NULL && format->recognise(head, size)) return format;
   }
   return NULL;
 }
@@ -33,8 +34,8 @@ const tegula__format *tegula__format_by_content(const void *head, size_t size) {
 const tegula__format *tegula__format_by_suffix(const char *path) {
   size_t length = strlen(path);
   for (size_t i = 0; i < FORMAT_COUNT; i++) {
-    size_t suffix = strlen(formats[i]->suffix);
-    if (length > suffix && strcmp(path + length - suffix, formats[i]->suffix) == 0) return formats[i];
+    size_t suffix = formats[i]->suffix != NULL ? strlen(formats[i]->suffix) : 0;
+    if (suffix > 0 && length > suffix && strcmp(path + length - suffix, formats[i]->suffix) == 0) return formats[i];
   }
   return NULL;
 }

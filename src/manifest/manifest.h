@@ -66,4 +66,19 @@ tegula_status tegula__manifest_join(tegula__manifest *shards, int64_t count, teg
 /* The parts [*first, *last) that hold rows of [lo, hi), by bisection. For ndim 0 all of them. */
 void tegula__manifest_find(const tegula__manifest *manifest, int64_t lo, int64_t hi, int64_t *first, int64_t *last);
 
+/* ---- as JSON (docs/manifest.md) ---- */
+
+#define TEGULA__MANIFEST_KEY "tegula_manifest" /* the first key, whose value is the version: 1 */
+#define TEGULA__MANIFEST_BYTES ((size_t)256 << 20) /* the longest text */
+
+/* Writes a finished manifest as text (to be freed). Names of files are relative to `folder` where they can be; NULL: absolute. UNSUPPORTED
+ * for one with a reader. */
+tegula_status tegula__manifest_write(const tegula__manifest *manifest, const char *folder, char **out, tegula_error *err);
+
+/* Reads such a text into an initialised manifest, which is then like one from a driver: finish is still to come, but cannot find anything
+ * out of place. `path` is the file of the text: names are relative to its folder. `formats` (ends with NULL) are the names of formats that
+ * may stand in it; static texts. Nothing is opened. CORRUPT says where the text contradicts itself. */
+tegula_status tegula__manifest_read(const void *text, size_t size, const char *path, const char *const *formats, tegula__manifest *out,
+                                    tegula_error *err);
+
 #endif

@@ -181,6 +181,18 @@ static json_t *do_files(probe_state *state, const json_t *command) {
   return json_pack("{s:o}", "files", list);
 }
 
+static json_t *do_to_json(probe_state *state, const json_t *command) {
+  char *out = NULL;
+  tegula_error error;
+  tegula_status status = tegula_dataset_to_json(state->dataset, text(command, "folder"), &out, &error);
+  if (status != TEGULA_OK) {
+    return error_answer(state, status, &error);
+  }
+  json_t *answer = json_pack("{s:s}", "text", out);
+  tegula_free(out);
+  return answer;
+}
+
 /* ---- tilings ------------------------------------------------------------------------------------------------------------- */
 
 static tegula_status tiling_custom(const json_t *command, const int64_t *shape, int32_t ndim, int32_t ranks, tegula_tiling **out,
@@ -658,7 +670,7 @@ static const struct {
                 {"array", do_array}, {"dump", do_dump},       {"fill", do_fill}, {"load", do_load},   {"read", do_read},
                 {"save", do_save},   {"hash", do_hash},       {"demo", do_demo}, {"dtype", do_dtype}, {"statuses", do_statuses},
                 {"build", do_build}, {"sizes", do_sizes},    {"explain", do_explain}, {"verify", do_verify}, {"compare", do_compare},
-                {"faults", do_faults}};
+                {"faults", do_faults}, {"to_json", do_to_json}};
 
 static json_t *command_run(probe_state *state, const json_t *command) {
   const char *name = text(command, "do");

@@ -229,16 +229,19 @@ static void formats_are_found_by_name_content_and_suffix(void **state) {
   assert_null(tegula__format_by_content("PK\x03\x04..........", 14));
   assert_ptr_equal(tegula__format_by_suffix("a.raw/b.npy"), &tegula__format_npy);
   assert_ptr_equal(tegula__format_by_suffix("b.raw"), &tegula__format_raw);
+  assert_ptr_equal(tegula__format_by_content(" {\n \"tegula_manifest\": 1", 23), &tegula__format_manifest);
+  assert_null(tegula__format_by_content("{\"tegula_manifest", 17));
+  assert_null(tegula__format_by_suffix("a.json"));
   assert_null(tegula__format_by_suffix("npy"));
   assert_null(tegula__format_by_suffix("b.npy.gz"));
   char names[64];
   tegula__format_names(names, sizeof names);
-  assert_string_equal(names, "npy, raw");
+  assert_string_equal(names, "npy, raw, manifest");
   tegula__format_names(names, 5);
   assert_string_equal(names, "npy,");
   size_t count = 0;
   while (tegula__format_at(count) != NULL) count++;
-  assert_int_equal(count, 2);
+  assert_int_equal(count, 3);
 }
 
 static void sources_take_the_head_first_and_check_the_end(void **state) {

@@ -1,0 +1,78 @@
+/* A manifest that was written as JSON, opened like any other file: it brings the files of another format with it.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * It is recognised by its first key, whatever the white space, so that a file that went through another JSON program still opens. It
+ * describes files without opening them: whether they are still those files shows when they are first read. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/format_priv.h"
+
+static const char *skip_space(const char *at, const char *end) {
+  while (at < end && (*at == ' ' || *at == '\t' || *at == '\n' || *at == '\r')) at++;
+  return at;
+}
+
+static bool manifest_recognise(const void *head, size_t size) {
+  static const char key[] = "\"" TEGULA__MANIFEST_KEY "\"";
+  const char *at = head, *end = at + size;
+  at = skip_space(at, end);
+  if (at == end || *at++ != '{') return false;
+  at = skip_space(at, end);
+  return (size_t)(end - at) >= sizeof key - 1 && memcmp(at, key, sizeof key - 1) == 0;
+}
+
+static tegula_status check_options(const tegula__source *source, const tegula__describe_options *options, tegula_error *err) {
+  bool raw_only = options->shape_ndim >= 0 || options->row_ndim >= 0 || options->offset != 0 || options->row_gap != 0 ||
+                  options->order != 0 || options->byte_order != 0;
+  FORWARD(tegula__format_check_dataset(options->dataset, source->path, err));
+  if (!raw_only) return TEGULA_OK;
+  return tegula__hint(err,
+                      tegula__fail(err, TEGULA_INVALID_ARGUMENT, source->path, -1,
+                                   "options for raw files were given, but \"%s\" is a manifest, which says it all", source->path),
+                      "leave shape, row_shape, offset, row_gap, order and byte_order out");
+}
+
+static tegula_status check_dtype(const tegula__source *source, const tegula__describe_options *options, const tegula__manifest *out,
+                                 tegula_error *err) {
+  if (!options->has_dtype || tegula_dtype_same(options->dtype, out->dtype)) return TEGULA_OK;
+  char expected[TEGULA_DTYPE_TEXT], found[TEGULA_DTYPE_TEXT];
+  tegula_dtype_format(options->dtype, expected);
+  tegula_dtype_format(out->dtype, found);
+  return tegula__hint(err,
+                      tegula__fail(err, TEGULA_MISMATCH, source->path, -1, "the dtype in \"%s\" is %s, but %s was asked for", source->path,
+                                   found, expected),
+                      "dtype says what is stored and converts nothing; for manifests it can be left out");
+}
+
+static tegula_status read_text(const tegula__source *source, const char *text, size_t size, tegula__manifest *out, tegula_error *err) {
+  const char *formats[16];
+  size_t count = 0;
+  for (size_t i = 0; tegula__format_at(i) != NULL && count + 1 < sizeof formats / sizeof formats[0]; i++)
+    if (tegula__format_at(i) != &tegula__format_manifest) formats[count++] = tegula__format_at(i)->name;
+  formats[count] = NULL;
+  return tegula__manifest_read(text, size, source->path, formats, out, err);
+}
+
+static tegula_status manifest_describe(const tegula__source *source, const tegula__describe_options *options, tegula__manifest *out,
+                                       tegula_error *err) {
+  FORWARD(check_options(source, options, err));
+  if ((uint64_t)source->size > TEGULA__MANIFEST_BYTES)
+    return tegula__fail(err, TEGULA_LIMIT_EXCEEDED, source->path, -1, "\"%s\" is too long: expected at most %zu bytes, found %lld",
+                        source->path, TEGULA__MANIFEST_BYTES, (long long)source->size);
+  size_t size = (size_t)source->size;
+  char *text = malloc(size > 0 ? size : 1); /* of just that size, so that a reader beyond the end is found */
+  if (text == NULL) return tegula__out_of_memory(err, source->size);
+  tegula_status status = tegula__source_read(source, 0, text, size, err);
+  if (status == TEGULA_OK) status = read_text(source, text, size, out, err);
+  if (status == TEGULA_OK) status = check_dtype(source, options, out, err);
+  free(text);
+  return status;
+}
+
+const tegula__format tegula__format_manifest = {
+    .name = "manifest",
+    .recognise = manifest_recognise,
+    .describe = manifest_describe,
+};

@@ -1,0 +1,22 @@
+/* What the files of this folder share among themselves: names of files as seen from a folder.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TEGULA_MANIFEST_MANIFEST_PRIV_H
+#define TEGULA_MANIFEST_MANIFEST_PRIV_H
+
+#include "manifest/manifest.h"
+
+/* The files of a set mostly lie in one folder, which is resolved once. */
+typedef struct tegula__namer {
+  char *base;   /* resolved folder that names are relative to; NULL: names are absolute */
+  char *folder; /* the last folder that was asked for, as text, */
+  char *real;   /* and resolved */
+} tegula__namer;
+
+/* `base` must exist; NULL for absolute names. Free in any case. */
+tegula_status tegula__namer_init(tegula__namer *namer, const char *base, tegula_error *err);
+void tegula__namer_free(tegula__namer *namer);
+/* The name of `file` as seen from the base, in new memory. Its folder must exist. */
+tegula_status tegula__namer_name(tegula__namer *namer, const char *file, char **out, tegula_error *err);
+
+#endif
