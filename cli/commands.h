@@ -80,6 +80,9 @@ tegula_status side_file_read(int dir_fd, const char *dir, json_t **out, tegula_e
 /* clean.c: `removed` and `left` may be NULL; else arrays that get names ({name, reason} for left). */
 tegula_status clean_folder(cli_job *job, const char *dir, int64_t *removed, json_t *left);
 
+/* manifest.c: writes the dataset's manifest to `path`, whole or not at all. Only a manifest is replaced. */
+tegula_status manifest_save(cli_job *job, const tegula_dataset *dataset, const char *path);
+
 /* limit.c: plain parallel pread of the same bytes into fresh memory. */
 typedef struct limit_plan limit_plan;
 tegula_status limit_prepare(cli_job *job, const tegula_dataset *dataset, limit_plan **out);

@@ -65,6 +65,20 @@ static tegula_status describe(cli_job *job, const tegula_dataset *dataset) {
   return status;
 }
 
+static tegula_status write_manifest(cli_job *job, const tegula_dataset *dataset) {
+  const char *path = job->settings.manifest;
+  if (path == NULL) {
+    return TEGULA_OK;
+  }
+  tegula_status status = manifest_save(job, dataset, path);
+  if (status == TEGULA_OK && job->report != NULL) {
+    json_object_set_new(job->report, "manifest", report_text(path));
+  } else if (status == TEGULA_OK && !job->settings.quiet) {
+    printf("wrote   %s\n", path);
+  }
+  return status;
+}
+
 static tegula_status run_info(cli_job *job) {
   tegula_dataset *dataset = NULL;
   tegula_status status = open_check_settings(job);
@@ -74,22 +88,36 @@ static tegula_status run_info(cli_job *job) {
   if (status == TEGULA_OK) {
     status = describe(job, dataset);
   }
+  if (status == TEGULA_OK) {
+    status = write_manifest(job, dataset);
+  }
   tegula_dataset_close(dataset);
   return status;
 }
+
+static const cli_option info_rows[] = {
+  {"manifest", "OUT.json", "write where the bytes are to this file, which can then be opened", offsetof(cli_settings, manifest), 0, 0,
+   OPTION_TEXT, 0},
+};
+
+static const option_group info_options = {"Options of info", info_rows, sizeof info_rows / sizeof info_rows[0]};
 
 const cli_command info_command = {
   .name = "info",
   .summary = "say what is in a file, a folder or a pattern",
   .paths = "PATH",
   .description = "Reads headers only: format, shape, dtype, number of files, bytes. With -v each file and its rows.\n\n"
+                 "--manifest writes a small JSON file that stands for all the files: opening it reads no headers and lists no\n"
+                 "folder. The files must then stay as they are; one that changed is refused. Put it beside the folder of a set,\n"
+                 "not into it (or give it a name that begins with a dot).\n\n"
                  "With --json: format, datasets [{name, shape, dtype, chunks (null: contiguous), codecs, files, bytes,\n"
-                 "stored_bytes}], and descr for structured records.\n",
+                 "stored_bytes}], manifest (with --manifest), and descr for structured records.\n",
   .examples = "  tegula info shards\n"
               "  tegula info 'run42/part_*.npy' -v\n"
+              "  tegula info run42 --manifest run42.json && tegula load run42.json\n"
               "  tegula info data.bin --format raw --dtype f8 --row-shape 3\n",
   .min_paths = 1,
   .max_paths = 1,
-  .groups = {&options_raw, &options_common, NULL},
+  .groups = {&info_options, &options_raw, &options_common, NULL},
   .run = run_info,
 };

@@ -274,8 +274,9 @@ const cli_command load_command = {
   .summary = "load files into memory in parallel and report",
   .paths = "PATH...",
   .description = "Finds out what the PATHs hold, loads it into memory on all granted threads and reports what was found\n"
-                 "and how fast it was. A PATH is a file, a folder of shards, or a quoted pattern. Shards are joined along\n"
-                 "axis 0 in numeric order; a hole, a short file or shapes that differ are an error before data is read.\n\n"
+                 "and how fast it was. A PATH is a file, a folder of shards, a quoted pattern, or a manifest (tegula info\n"
+                 "--manifest). Shards are joined along axis 0 in numeric order; a hole, a short file or shapes that differ are an error\n"
+                 "before data is read. Raw files may be described by shard_meta.json beside them instead of by options.\n\n"
                  "With --json: format, shape, dtype, files, chunks, tiles, ranks, bytes, seconds (from the first open to the\n"
                  "last byte), seconds_describe, seconds_allocate, seconds_move, gb_per_s, opens, reads, bytes_read,\n"
                  "reader_bytes, missing, peak_rss_bytes, io_path, fallback_reason, hash; runs with --repeat; tile_list with -v\n"

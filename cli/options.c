@@ -31,8 +31,8 @@ const option_group options_common = {"Options of every command", common_rows, si
 
 static const cli_option raw_rows[] = {
   {"dataset", "NAME", "the array to take (npy and raw hold one, called data)", FIELD(dataset), 0, 0, OPTION_TEXT, 0},
-  {"format", "npy|raw", "default: found out from the content", FIELD(format), 0, 0, OPTION_CHOICE, 0},
-  {"dtype", "DTYPE", "what is stored: f4, <i8, >u2, bfloat16, ... (needed for raw)", FIELD(dtype), 0, 0, OPTION_DTYPE, 0},
+  {"format", "npy|raw|manifest", "default: found out from the content", FIELD(format), 0, 0, OPTION_CHOICE, 0},
+  {"dtype", "DTYPE", "what is stored: f4, <i8, >u2, bfloat16, ... (raw: needed unless shard_meta.json says it)", FIELD(dtype), 0, 0, OPTION_DTYPE, 0},
   {"shape", "N,N,..", "raw: the shape of each file; () is a scalar", FIELD(shape), 0, 0, OPTION_SHAPE, 0},
   {"row-shape", "N,N,..", "raw: the shape of one row; the rows follow from the size", FIELD(row_shape), 0, 0, OPTION_SHAPE, 0},
   {"offset", "BYTES", "raw: bytes in front of the data", FIELD(offset), 0, INT64_MAX, OPTION_INTEGER, 0},

@@ -40,6 +40,8 @@ typedef struct cli_settings {
   shape_value shape, row_shape;
   int64_t offset, row_gap, expect_files, expect_rows; /* expect_*: -1: not given */
   int as_given;
+  /* info */
+  const char *manifest; /* the file to write */
   /* load and bench */
   int64_t tiles, axis, overdecompose, repeat; /* tiles, overdecompose, repeat: 0: not given; axis: -1: not given */
   int64_t check_seed;                         /* -1: not given */
