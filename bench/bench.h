@@ -41,6 +41,7 @@ typedef struct limit_plan {
   int64_t count;
   int64_t bytes;
   int32_t threads;
+  int64_t block; /* bytes that a thread takes at once */
 } limit_plan;
 
 /* Takes the files of an open dataset. */
