@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * The flag below is the program's only variable that changes at run time: a signal handler can reach nothing else. */
+ * The flag below is a variable of the whole program because a signal handler can reach nothing else. */
 #include "job.h"
 
 #include <signal.h>

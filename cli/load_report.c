@@ -1,28 +1,30 @@
 /* The report of `tegula load`, as JSON and as a few lines for people.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "commands.h"
 #include "report.h"
 
-/* Highest resident memory of this process so far, or null where the system does not say. */
+/* Highest resident memory of this process so far, or null where the system does not say. Needs no memory itself: a lack of it
+ * must not look like a system that is silent. */
 static json_t *peak_memory(void) {
-  FILE *file = fopen("/proc/self/status", "re");
-  char line[256];
+  char text[8192];
   long long kibibytes = -1;
-  while (file != NULL && fgets(line, sizeof line, file) != NULL) {
-    if (sscanf(line, "VmHWM: %lld kB", &kibibytes) == 1) {
-      break;
-    }
+  int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+  ssize_t size = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
+  if (fd >= 0) {
+    close(fd);
   }
-  if (file != NULL) {
-    fclose(file);
-  }
-  return kibibytes >= 0 ? json_integer(kibibytes * 1024) : json_null();
+  text[size > 0 ? size : 0] = '\0';
+  const char *line = strstr(text, "\nVmHWM:");
+  int found = line != NULL && sscanf(line, " VmHWM: %lld kB", &kibibytes) == 1;
+  return found ? json_integer(kibibytes * 1024) : json_null();
 }
 
 /* ---- which file each tile reads ------------------------------------------------------------------------------------------ */
@@ -219,6 +221,9 @@ tegula_status load_report(cli_job *job, const load_summary *summary) {
     return report_no_memory(&job->error);
   }
   tegula_status status = tile_list != NULL ? make_tile_list(job, summary->run, tile_list) : TEGULA_OK;
+  if (status == TEGULA_OK) {
+    status = report_memory(&job->error);
+  }
   if (status == TEGULA_OK && job->settings.json) {
     job->report = report_object(summary, tile_list);
     if (job->report == NULL) {

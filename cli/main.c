@@ -121,7 +121,9 @@ static tegula_status run_command(cli_job *job, int argc, char **argv) {
 static int report_outcome(cli_job *job, tegula_status status, int json) {
   json_t *report = job->report;
   job->report = NULL;
-  if (status == TEGULA_OK && report != NULL) {
+  if (status == TEGULA_OK && report == NULL) {
+    status = report_memory(&job->error);
+  } else if (status == TEGULA_OK) {
     status = report_json(report, &job->error);
     report = NULL;
     if (status == TEGULA_IO) { /* finish tells it */
@@ -137,6 +139,7 @@ static int report_outcome(cli_job *job, tegula_status status, int json) {
 
 int main(int argc, char **argv) {
   fill_standard_streams();
+  report_start();
   signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error, which is reported */
   const char *name = argc > 1 ? argv[1] : "";
   if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {

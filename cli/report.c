@@ -8,10 +8,29 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+static atomic_int memory_failed; /* an allocation for a report has failed */
+
+void report_start(void) {
+  json_set_alloc_funcs(report_allocate, free);
+}
+
+void *report_allocate(size_t bytes) {
+  void *memory = memory_failed ? NULL : malloc(bytes > 0 ? bytes : 1);
+  if (memory == NULL) {
+    memory_failed = 1;
+  }
+  return memory;
+}
+
+tegula_status report_memory(tegula_error *error) {
+  return !memory_failed ? TEGULA_OK : report_no_memory(error);
+}
 
 static void error_reset(tegula_error *error, tegula_status status, const char *hint) {
   memset(error, 0, sizeof *error);
@@ -166,7 +185,7 @@ tegula_status report_no_memory(tegula_error *error) {
 /* json_dumps leaves out pieces for which it gets no memory, so the buffer is made beforehand. */
 char *report_dump(const json_t *object, size_t flags) {
   size_t size = object != NULL ? json_dumpb(object, NULL, 0, flags) : 0;
-  char *text = size > 0 ? malloc(size + 1) : NULL;
+  char *text = size > 0 ? report_allocate(size + 1) : NULL;
   if (text != NULL && json_dumpb(object, text, size, flags) != size) {
     free(text);
     return NULL;

@@ -24,6 +24,14 @@ __attribute__((format(printf, 5, 6))) tegula_status report_fail_os(tegula_error 
 __attribute__((format(printf, 3, 4))) tegula_status report_usage(tegula_error *error, const char *command, const char *format,
                                                                  ...);
 
+/* Called once, in front of everything that makes JSON: the memory of jansson comes from report_allocate. */
+void report_start(void);
+/* malloc whose failure is remembered; after the first one all fail, because the parser of jansson goes on after a failed
+ * allocation and would run over the end of a text that it could not keep. */
+void *report_allocate(size_t bytes);
+/* OUT_OF_MEMORY when an allocation for a report has failed so far, also of what is printed as text: it may lack something. */
+tegula_status report_memory(tegula_error *error);
+
 /* Prints the error; with `json` also as an object, which gets the members of `report` (may be NULL; taken over) in front. When there is
  * no memory for that, the error alone is printed. */
 void report_error(const tegula_error *error, int json, json_t *report);
