@@ -2,12 +2,12 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * The list in the folder is not trusted: a name must be a plain name in that very folder, of a regular file (not a link) whose
- * size is the listed one. One name that is not plain makes the whole list void: nothing is removed then. */
+ * The list in the folder is not trusted: a name must be one that `write` makes (shard_0000.npy), of a regular file (not a link)
+ * in that very folder whose size is the listed one. Any other name makes the whole list void: nothing is removed then. While
+ * listed files stay, the list stays too, with just these: clean can be repeated. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,30 +21,38 @@ typedef struct clean_work {
   cli_job *job;
   const char *dir;
   int dir_fd;
-  int64_t removed;
-  json_t *left;    /* {name, reason}; may be NULL */
-  size_t left_count;
+  json_t *left; /* {name, reason}; may be NULL */
+  size_t removed_count, left_count;
+  const char *kept; /* why the empty folder is still there, or NULL */
   char first_left[512];
 } clean_work;
 
-static int is_plain_name(const json_t *value) {
+/* shard_<at least 4 digits>.<format>: neither a path nor a file of somebody else. */
+static int is_shard_name(const json_t *value, const char *format) {
+  static const char prefix[] = "shard_";
   const char *name = json_string_value(value);
-  return name != NULL && strlen(name) == json_string_length(value) && name[0] != '\0' && strchr(name, '/') == NULL &&
-         strcmp(name, ".") != 0 && strcmp(name, "..") != 0 && strcmp(name, SIDE_FILE) != 0;
+  if (name == NULL || strlen(name) != json_string_length(value) || strncmp(name, prefix, strlen(prefix)) != 0) {
+    return 0;
+  }
+  const char *digits = name + strlen(prefix);
+  size_t count = strspn(digits, "0123456789");
+  return count >= 4 && digits[count] == '.' && strcmp(digits + count + 1, format) == 0;
 }
 
-static tegula_status check_list(clean_work *work, const json_t *files) {
+static tegula_status check_list(clean_work *work, const json_t *content) {
+  const json_t *files = json_object_get(content, "files");
+  const char *format = json_string_value(json_object_get(content, "format"));
   size_t index;
   json_t *file;
-  if (!json_is_array(files)) {
-    return report_fail(&work->job->error, TEGULA_CORRUPT, "remove the folder by hand", "%s in %s has no list of files", SIDE_FILE,
-                       work->dir);
+  if (!json_is_array(files) || format == NULL || (strcmp(format, "npy") != 0 && strcmp(format, "raw") != 0)) {
+    return report_fail(&work->job->error, TEGULA_CORRUPT, "remove the folder by hand", "%s in %s has no list of npy or raw files",
+                       SIDE_FILE, work->dir);
   }
   json_array_foreach(files, index, file) {
-    if (!is_plain_name(json_object_get(file, "name")) || !json_is_integer(json_object_get(file, "size"))) {
+    if (!is_shard_name(json_object_get(file, "name"), format) || !json_is_integer(json_object_get(file, "size"))) {
       const char *name = json_string_value(json_object_get(file, "name"));
       return report_fail(&work->job->error, TEGULA_CORRUPT, "nothing was removed; remove the folder by hand",
-                         "entry %zu of %s in %s is not the name and size of a file in that folder, found \"%s\"", index,
+                         "entry %zu of %s in %s is not the size and name of a file that tegula write makes, found \"%s\"", index,
                          SIDE_FILE, work->dir, name != NULL ? name : "");
     }
   }
@@ -55,18 +63,19 @@ static void note_left(clean_work *work, const char *name, const char *reason) {
   if (work->left_count++ == 0) {
     snprintf(work->first_left, sizeof work->first_left, "%s (%s)", name, reason);
   }
-  if (work->left != NULL) { /* where there is no memory for it, the list is shorter than left_count, which is told */
+  if (work->left != NULL) {
     json_array_append_new(work->left, json_pack("{s:o, s:s}", "name", report_text(name), "reason", reason));
   }
 }
 
-/* One listed file. One that is gone already is no reason to complain. */
-static void clean_file(clean_work *work, const char *name, json_int_t size) {
+/* One listed file: 1 when it stays. One that is gone already is no reason to complain. */
+static int clean_file(clean_work *work, const char *name, json_int_t size) {
   struct stat info;
   if (fstatat(work->dir_fd, name, &info, AT_SYMLINK_NOFOLLOW) != 0) {
-    if (errno != ENOENT) {
-      note_left(work, name, strerror(errno));
+    if (errno == ENOENT) {
+      return 0;
     }
+    note_left(work, name, strerror(errno));
   } else if (!S_ISREG(info.st_mode)) {
     note_left(work, name, "no regular file");
   } else if (info.st_size != size) {
@@ -74,8 +83,10 @@ static void clean_file(clean_work *work, const char *name, json_int_t size) {
   } else if (unlinkat(work->dir_fd, name, 0) != 0) {
     note_left(work, name, strerror(errno));
   } else {
-    work->removed++;
+    work->removed_count++;
+    return 0;
   }
+  return 1;
 }
 
 static int is_listed(const json_t *files, const char *name) {
@@ -101,14 +112,16 @@ static void note_strangers(clean_work *work, const json_t *files) {
     return;
   }
   for (struct dirent *entry = readdir(stream); entry != NULL; entry = readdir(stream)) {
-    if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 && !is_listed(files, entry->d_name)) {
+    if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 && strcmp(entry->d_name, SIDE_FILE) != 0 &&
+        !is_listed(files, entry->d_name)) {
       note_left(work, entry->d_name, "not made by tegula write");
     }
   }
   closedir(stream);
 }
 
-static tegula_status clean_listed(clean_work *work, const json_t *files) {
+/* The listed files, one after the other; those that stay are appended to `staying`. */
+static tegula_status clean_files(clean_work *work, const json_t *files, json_t *staying) {
   size_t index;
   json_t *file;
   json_array_foreach(files, index, file) {
@@ -116,46 +129,89 @@ static tegula_status clean_listed(clean_work *work, const json_t *files) {
     if (status != TEGULA_OK) {
       return status;
     }
-    clean_file(work, json_string_value(json_object_get(file, "name")), json_integer_value(json_object_get(file, "size")));
+    if (clean_file(work, json_string_value(json_object_get(file, "name")), json_integer_value(json_object_get(file, "size")))) {
+      json_array_append(staying, file);
+    }
   }
-  if (unlinkat(work->dir_fd, SIDE_FILE, 0) != 0) {
-    note_left(work, SIDE_FILE, strerror(errno));
+  return TEGULA_OK;
+}
+
+/* The list goes when no listed file stays. Where it cannot be shortened the old one stays: it still holds what is there. */
+static void clean_list(clean_work *work, json_t *content, json_t *staying) {
+  if (work->left_count == 0) {
+    if (unlinkat(work->dir_fd, SIDE_FILE, 0) != 0) {
+      note_left(work, SIDE_FILE, strerror(errno));
+    }
+  } else if (work->removed_count > 0 && json_object_set(content, "files", staying) == 0) {
+    tegula_error ignored;
+    (void)side_file_write(work->dir_fd, work->dir, content, &ignored);
   }
-  if (rmdir(work->dir) == 0) {
+}
+
+/* An empty folder that was named in a way in which none can be removed stays, and that is no failure. */
+static const char *reason_to_keep(int os_errno) {
+  return os_errno == EINVAL    ? "it was named as . or a path that ends so"
+         : os_errno == ENOTDIR ? "a link leads to it"
+         : os_errno == EBUSY   ? "it is a mount point or in use"
+                               : NULL;
+}
+
+static tegula_status clean_dir(clean_work *work, const json_t *files) {
+  tegula_error *error = &work->job->error;
+  int reason = rmdir(work->dir) == 0 ? 0 : errno;
+  if (reason == 0) {
     return TEGULA_OK;
   }
-  int reason = errno;
   note_strangers(work, files);
   if (work->left_count == 0) {
-    return report_fail_os(&work->job->error, work->dir, reason, NULL, "could not remove folder %s", work->dir);
+    work->kept = reason_to_keep(reason);
+    return work->kept != NULL ? TEGULA_OK
+                              : report_fail_os(error, work->dir, reason, NULL, "could not remove the empty folder %s", work->dir);
   }
-  tegula_status status = report_fail(&work->job->error, TEGULA_EXISTS, "look at them and remove them by hand",
-                                     "left %zu file%s in %s, the first is %s", work->left_count, work->left_count == 1 ? "" : "s",
-                                     work->dir, work->first_left);
-  snprintf(work->job->error.path, sizeof work->job->error.path, "%s", work->dir);
+  report_fail(error, TEGULA_EXISTS, "look at them; remove them by hand, or run tegula clean again",
+              "left %zu file%s in %s, the first is %s", work->left_count, work->left_count == 1 ? "" : "s", work->dir,
+              work->first_left);
+  snprintf(error->path, sizeof error->path, "%s", work->dir);
+  return TEGULA_EXISTS;
+}
+
+static tegula_status clean_listed(clean_work *work, json_t *content) {
+  json_t *files = json_incref(json_object_get(content, "files")), *staying = json_array();
+  tegula_status status = clean_files(work, files, staying);
+  if (status == TEGULA_OK) {
+    clean_list(work, content, staying);
+    status = clean_dir(work, files);
+  }
+  json_decref(files);
+  json_decref(staying);
   return status;
 }
 
-tegula_status clean_folder(cli_job *job, const char *dir, int64_t *removed, json_t *left) {
-  clean_work work = {.job = job, .dir = dir, .left = left};
-  *removed = 0;
-  work.dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (work.dir_fd < 0) {
-    return report_fail_os(&job->error, dir, errno, NULL, "could not open folder %s", dir);
+static tegula_status clean_work_run(clean_work *work) {
+  tegula_error *error = &work->job->error;
+  work->dir_fd = open(work->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (work->dir_fd < 0) {
+    return report_fail_os(error, work->dir, errno, NULL, "could not open folder %s", work->dir);
   }
   json_t *content = NULL;
-  tegula_status status = side_file_read(work.dir_fd, dir, &content, &job->error);
-  const json_t *files = json_object_get(content, "files");
-  if (status == TEGULA_OK) {
-    status = check_list(&work, files);
+  tegula_status status = side_file_read(work->dir_fd, work->dir, &content, error);
+  if (status == TEGULA_NOT_FOUND) {
+    snprintf(error->hint, sizeof error->hint, "only folders made by tegula write can be cleaned");
   }
   if (status == TEGULA_OK) {
-    status = clean_listed(&work, files);
+    status = check_list(work, content);
+  }
+  if (status == TEGULA_OK) {
+    status = clean_listed(work, content);
   }
   json_decref(content);
-  close(work.dir_fd);
-  *removed = work.removed;
+  close(work->dir_fd);
   return status;
+}
+
+tegula_status clean_folder(cli_job *job, const char *dir) {
+  clean_work work = {.job = job, .dir = dir};
+  return clean_work_run(&work);
 }
 
 static void print_left(const json_t *left) {
@@ -168,25 +224,37 @@ static void print_left(const json_t *left) {
   }
 }
 
+static void print_clean(const clean_work *work, tegula_status status) {
+  print_left(work->left);
+  if (status != TEGULA_OK || work->job->settings.quiet) {
+    return;
+  }
+  if (work->kept == NULL) {
+    printf("removed %zu files and the folder %s\n", work->removed_count, work->dir);
+  } else {
+    printf("removed %zu files; the folder %s stays, empty: %s\n", work->removed_count, work->dir, work->kept);
+  }
+}
+
 /* The report is made before anything is removed: what was done must not stay unsaid for lack of memory. */
 static tegula_status run_clean(cli_job *job) {
-  const char *dir = job->settings.paths[0];
-  int64_t removed = 0;
-  json_t *left = json_array(), *count = json_integer(0);
-  json_t *report = json_pack("{s:o, s:O, s:O}", "dir", report_text(dir), "removed", count, "left", left);
-  tegula_status status = report != NULL ? clean_folder(job, dir, &removed, left) : report_no_memory(&job->error);
-  json_integer_set(count, removed);
+  clean_work work = {.job = job, .dir = job->settings.paths[0], .left = json_array()};
+  json_t *count = json_integer(0);
+  json_t *report =
+    json_pack("{s:o, s:O, s:O, s:n}", "dir", report_text(work.dir), "removed", count, "left", work.left, "folder_kept");
+  tegula_status status = report != NULL ? clean_work_run(&work) : report_no_memory(&job->error);
+  json_integer_set(count, (json_int_t)work.removed_count);
+  if (work.kept != NULL && json_object_set_new(report, "folder_kept", json_string(work.kept)) != 0) {
+    status = report_no_memory(&job->error);
+  }
   if (job->settings.json) {
     job->report = json_incref(report);
   } else if (report != NULL) {
-    print_left(left);
-    if (status == TEGULA_OK && !job->settings.quiet) {
-      printf("removed %" PRId64 " files and the folder %s\n", removed, dir);
-    }
+    print_clean(&work, status);
   }
   json_decref(report);
   json_decref(count);
-  json_decref(left);
+  json_decref(work.left);
   return status;
 }
 
@@ -195,8 +263,11 @@ const cli_command clean_command = {
   .summary = "remove what tegula write made",
   .paths = "DIR",
   .description = "Removes the files that `tegula write` listed in DIR/" SIDE_FILE " and that still have their size, then the\n"
-                 "list, then DIR if it is empty. Anything else stays; what stays is named, and the exit status is then 1.\n\n"
-                 "With --json: dir, removed, left [{name, reason}].\n",
+                 "list, then DIR if it is empty. Anything else stays; what stays is named, and the exit status is then 1. While\n"
+                 "listed files stay, so does the list (of just these): clean can be run again. A list with any name that\n"
+                 "`tegula write` does not make is not followed at all. A DIR that was named as . or through a link, or that\n"
+                 "is a mount point, stays as an empty folder; that is said, and is no failure.\n\n"
+                 "With --json: dir, removed, left [{name, reason}], folder_kept (why, or null when DIR is gone or not empty).\n",
   .examples = "  tegula clean shards\n",
   .min_paths = 1,
   .max_paths = 1,

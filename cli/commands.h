@@ -69,16 +69,35 @@ typedef struct load_summary {
 
 tegula_status load_report(cli_job *job, const load_summary *summary);
 
-/* write.c: demonstration shards in `dir`; on failure what was made is removed again. */
+/* write.c: demonstration shards in `dir`, all of them or none. */
 tegula_status write_shards(cli_job *job, const char *dir);
 
-/* side_file.c: the list that `write` leaves and `clean` goes by. */
-tegula_status side_file_write(const char *dir, json_t *content, tegula_error *error);
-/* `dir_fd` is the open folder, `dir` its name for messages. */
+/* target.c: the folder that `write` makes. Between begin and publish its files go to `staging`; end removes what is not
+ * published. */
+typedef struct target_folder {
+  const char *dir;     /* as it was given */
+  char *real, *staging; /* the same without links; the folder beside it */
+  int fd;              /* `staging`, open; -1: there is none */
+  char *made;          /* the path whose prefixes below were made */
+  size_t *made_length; /* lengths of those prefixes, outermost first */
+  size_t made_count;
+} target_folder;
+
+tegula_status target_begin(target_folder *target, const char *dir, tegula_error *error);
+tegula_status target_publish(target_folder *target, tegula_error *error);
+void target_end(target_folder *target);
+/* Removes a folder with the files in it, whatever they are; it has no sub-folders. */
+void target_remove_folder(const char *dir);
+#define TEMPORARY_NAME 32
+void target_temporary_name(char out[TEMPORARY_NAME]);
+
+/* side_file.c: the list that `write` leaves and `clean` goes by. `dir_fd` is the open folder, `dir` its name for messages. A list
+ * that is there already is replaced at once. */
+tegula_status side_file_write(int dir_fd, const char *dir, const json_t *content, tegula_error *error);
 tegula_status side_file_read(int dir_fd, const char *dir, json_t **out, tegula_error *error);
 
-/* clean.c: `removed` and `left` may be NULL; else arrays that get names ({name, reason} for left). */
-tegula_status clean_folder(cli_job *job, const char *dir, int64_t *removed, json_t *left);
+/* clean.c: removes what write_shards made. */
+tegula_status clean_folder(cli_job *job, const char *dir);
 
 /* manifest.c: writes the dataset's manifest to `path`, whole or not at all. Only a manifest is replaced. */
 tegula_status manifest_save(cli_job *job, const tegula_dataset *dataset, const char *path);

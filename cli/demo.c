@@ -3,9 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * It runs the other commands' own steps with settings of its own. The folder is removed also after a failure. */
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,19 +15,6 @@
 
 #define DEMO_SEED 42
 #define DEMO_TILES 6
-
-/* Removes the folder with the files in it, whatever they are; sub-folders there are none. */
-static void remove_folder(const char *dir) {
-  DIR *stream = opendir(dir);
-  if (stream == NULL) {
-    return;
-  }
-  for (struct dirent *entry = readdir(stream); entry != NULL; entry = readdir(stream)) {
-    unlinkat(dirfd(stream), entry->d_name, 0);
-  }
-  closedir(stream);
-  rmdir(dir);
-}
 
 static char *make_temporary_folder(cli_job *job) {
   const char *parent = getenv("TMPDIR");
@@ -92,8 +77,7 @@ static tegula_status run_steps(cli_job *job, const char *dir, json_t *all) {
   }
   if (status == TEGULA_OK) {
     say(job, "$ tegula clean DIR");
-    int64_t removed;
-    status = clean_folder(job, dir, &removed, NULL);
+    status = clean_folder(job, dir);
   }
   return status;
 }
@@ -115,7 +99,7 @@ static tegula_status run_demo(cli_job *job) {
   job->settings.tiles = DEMO_TILES;
   tegula_status status = run_steps(job, dir, all);
   if (status != TEGULA_OK) {
-    remove_folder(dir);
+    target_remove_folder(dir);
   }
   job->settings.paths = given_paths;
   job->settings.path_count = given_count;

@@ -29,32 +29,39 @@ static int write_text(int fd, const char *text, size_t size) {
   return 0;
 }
 
-static tegula_status dump(int fd, const char *path, const char *text, tegula_error *error) {
+static tegula_status dump(int fd, const char *dir, const char *text, tegula_error *error) {
   int os_errno = write_text(fd, text, strlen(text)) != 0 ? errno : 0;
   if (close(fd) != 0 && os_errno == 0) {
     os_errno = errno;
   }
-  return os_errno == 0 ? TEGULA_OK : report_fail_os(error, path, os_errno, NULL, "could not write %s", path);
+  return os_errno == 0 ? TEGULA_OK : report_fail_os(error, dir, os_errno, NULL, "could not write %s in %s", SIDE_FILE, dir);
 }
 
-tegula_status side_file_write(const char *dir, json_t *content, tegula_error *error) {
-  char *path = NULL, *text = report_dump(content, JSON_INDENT(1));
-  if (text == NULL || asprintf(&path, "%s/%s", dir, SIDE_FILE) < 0) {
-    free(text);
-    return report_fail(error, TEGULA_OUT_OF_MEMORY, NULL, "could not list the files of %s: no memory", dir);
-  }
-  int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  tegula_status status;
+/* Under a temporary name first: a list that is there is replaced whole or not at all. */
+static tegula_status write_list(int dir_fd, const char *dir, const char *text, tegula_error *error) {
+  char name[TEMPORARY_NAME];
+  target_temporary_name(name);
+  int fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (fd < 0) {
-    status = report_fail_os(error, path, errno, NULL, "could not make %s", path);
-  } else {
-    status = dump(fd, path, text, error);
-    if (status != TEGULA_OK) {
-      unlink(path);
-    }
+    return report_fail_os(error, dir, errno, NULL, "could not make %s in %s", SIDE_FILE, dir);
+  }
+  tegula_status status = dump(fd, dir, text, error);
+  if (status == TEGULA_OK && renameat(dir_fd, name, dir_fd, SIDE_FILE) != 0) {
+    status = report_fail_os(error, dir, errno, NULL, "could not make %s in %s", SIDE_FILE, dir);
+  }
+  if (status != TEGULA_OK) {
+    unlinkat(dir_fd, name, 0);
+  }
+  return status;
+}
+
+tegula_status side_file_write(int dir_fd, const char *dir, const json_t *content, tegula_error *error) {
+  char *text = report_dump(content, JSON_INDENT(1));
+  tegula_status status = report_memory(error);
+  if (status == TEGULA_OK) {
+    status = text != NULL ? write_list(dir_fd, dir, text, error) : report_no_memory(error);
   }
   free(text);
-  free(path);
   return status;
 }
 
@@ -94,7 +101,7 @@ static tegula_status parse(const char *text, size_t size, const char *dir, json_
   if (*out != NULL) {
     return TEGULA_OK;
   }
-  if (json_error_code(&reason) == json_error_out_of_memory) {
+  if (report_memory(error) != TEGULA_OK) {
     return report_fail(error, TEGULA_OUT_OF_MEMORY, NULL, "could not read %s in %s: no memory", SIDE_FILE, dir);
   }
   return report_fail(error, TEGULA_CORRUPT, NULL, "%s in %s is no valid JSON: line %d: %s", SIDE_FILE, dir, reason.line, reason.text);
@@ -122,8 +129,7 @@ static tegula_status load_side_file(int fd, const char *dir, json_t **out, tegul
 tegula_status side_file_read(int dir_fd, const char *dir, json_t **out, tegula_error *error) {
   int fd = openat(dir_fd, SIDE_FILE, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (fd < 0) {
-    return report_fail_os(error, dir, errno, "only folders made by tegula write can be cleaned", "cannot open %s in %s",
-                          SIDE_FILE, dir);
+    return report_fail_os(error, dir, errno, NULL, "cannot open %s in %s", SIDE_FILE, dir);
   }
   tegula_status status = load_side_file(fd, dir, out, error);
   close(fd);

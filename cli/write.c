@@ -2,10 +2,10 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * The array depends on shape, dtype, values and seed only; the cuts on seed, rows and number of shards. A failure or an
- * interruption leaves nothing behind: files, folder and parent folders that were made are removed again. */
-#include <dirent.h>
+ * The array depends on shape, dtype, values and seed only; the cuts on seed, rows and number of shards. The folder gets its
+ * name when everything is in it (target.c); a failure or an interruption leaves nothing behind, parent folders included. */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,87 +17,37 @@
 #include "report.h"
 
 #define DEFAULT_DTYPE "f4"
-#define SHARD_NAME 64 /* bytes for "/shard_NUMBER.SUFFIX" */
 
 /* What is to be written, and what is there already. */
 typedef struct write_work {
   cli_job *job;
-  const char *dir;
+  target_folder target;
   const char *suffix;
   tegula_dtype dtype;
   shape_value shape;
   tegula_values values;
   int name_digits;
-  char *path;          /* of the shard at hand: the folder and SHARD_NAME bytes */
-  int64_t done;        /* shards that exist */
-  int64_t *cuts;       /* num_shards + 1 rows: shard i holds [cuts[i], cuts[i + 1]) */
-  char *made;          /* the path whose prefixes below were made */
-  size_t *made_length; /* lengths of those prefixes, outermost first */
-  size_t made_count;
+  int64_t done;  /* shards that exist */
+  int64_t *cuts; /* num_shards + 1 rows: shard i holds [cuts[i], cuts[i + 1]) */
 } write_work;
 
-/* ---- folders ------------------------------------------------------------------------------------------------------------- */
+#define SHARD_NAME 64
 
-/* Makes one folder unless it is there, and notes that it did. */
-static tegula_status make_folder(write_work *work, size_t length) {
-  char kept = work->made[length];
-  work->made[length] = '\0';
-  tegula_status status = TEGULA_OK;
-  if (mkdir(work->made, 0777) == 0) {
-    work->made_length[work->made_count++] = length;
-  } else if (errno != EEXIST) {
-    status = report_fail_os(&work->job->error, work->made, errno, NULL, "could not make folder %s", work->made);
-  }
-  work->made[length] = kept;
-  return status;
+static const char *shard_name(const write_work *work, int64_t index, char out[SHARD_NAME]) {
+  snprintf(out, SHARD_NAME, "shard_%0*" PRId64 ".%s", work->name_digits, index, work->suffix);
+  return out;
 }
 
-static tegula_status make_folders(write_work *work) {
-  work->made = strdup(work->dir);
-  work->made_length = calloc(strlen(work->dir) + 1, sizeof *work->made_length);
-  if (work->made == NULL || work->made_length == NULL) {
-    return report_fail(&work->job->error, TEGULA_OUT_OF_MEMORY, NULL, "could not make folder %s: no memory", work->dir);
-  }
-  tegula_status status = TEGULA_OK;
-  for (size_t at = 1; work->made[at - 1] != '\0' && status == TEGULA_OK; at++) {
-    if ((work->made[at] == '/' || work->made[at] == '\0') && work->made[at - 1] != '/') {
-      status = make_folder(work, at);
-    }
-  }
-  return status;
-}
-
-static tegula_status check_empty(write_work *work) {
-  DIR *stream = opendir(work->dir);
-  if (stream == NULL) {
-    return report_fail_os(&work->job->error, work->dir, errno, NULL, "could not open folder %s", work->dir);
-  }
-  tegula_status status = TEGULA_OK;
-  for (struct dirent *entry = readdir(stream); entry != NULL && status == TEGULA_OK; entry = readdir(stream)) {
-    if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
-      status = report_fail(&work->job->error, TEGULA_EXISTS, "choose a new folder, or run tegula clean on it first",
-                           "will not write to %s: expected an empty folder, found %s in it", work->dir, entry->d_name);
-      snprintf(work->job->error.path, sizeof work->job->error.path, "%s", work->dir);
-    }
-  }
-  closedir(stream);
-  return status;
-}
-
-/* In work->path. Needs no memory: also what is removed after memory ran out has a name. */
-static const char *shard_path(const write_work *work, int64_t index) {
-  snprintf(work->path, strlen(work->dir) + SHARD_NAME, "%s/shard_%0*" PRId64 ".%s", work->dir, work->name_digits, index, work->suffix);
-  return work->path;
-}
-
-static void remove_all(write_work *work) {
+static void remove_shards(const write_work *work) {
+  char name[SHARD_NAME];
   for (int64_t i = 0; i < work->done; i++) {
-    unlink(shard_path(work, i));
+    unlinkat(work->target.fd, shard_name(work, i, name), 0);
   }
-  for (size_t i = work->made_count; i > 0; i--) {
-    work->made[work->made_length[i - 1]] = '\0';
-    rmdir(work->made);
-  }
+}
+
+static char *shard_path(const write_work *work, int64_t index) {
+  char *path = NULL, name[SHARD_NAME];
+  return asprintf(&path, "%s/%s", work->target.staging, shard_name(work, index, name)) < 0 ? NULL : path;
 }
 
 /* ---- the cuts ------------------------------------------------------------------------------------------------------------ */
@@ -163,6 +113,10 @@ static tegula_status write_shard(write_work *work, int64_t index) {
   int64_t shape[TEGULA_MAX_DIMS];
   memcpy(shape, work->shape.length, sizeof shape);
   shape[0] = work->cuts[index + 1] - work->cuts[index];
+  char *path = shard_path(work, index);
+  if (path == NULL) {
+    return report_fail(&work->job->error, TEGULA_OUT_OF_MEMORY, NULL, "could not name shard %" PRId64 ": no memory", index);
+  }
   tegula_array *array = NULL;
   tegula_status status = make_array(work, shape, &array);
   if (status == TEGULA_OK) {
@@ -172,67 +126,42 @@ static tegula_status write_shard(write_work *work, int64_t index) {
     status = job_check(work->job);
   }
   if (status == TEGULA_OK) {
-    status = save_array(work, array, shard_path(work, index));
+    status = save_array(work, array, path);
     work->done += status == TEGULA_OK;
   }
   tegula_array_destroy(array);
+  free(path);
   return status;
 }
 
 /* ---- all of them --------------------------------------------------------------------------------------------------------- */
 
-/* {name, size} of each shard. NULL with the reason in job->error. */
-static json_t *list_files(const write_work *work) {
-  json_t *files = json_array();
+/* {name, size} of each shard, appended to `files`. */
+static tegula_status list_files(const write_work *work, json_t *files) {
   for (int64_t i = 0; i < work->done; i++) {
-    const char *path = shard_path(work, i);
+    char name[SHARD_NAME];
     struct stat info;
-    if (lstat(path, &info) != 0) {
-      report_fail_os(&work->job->error, path, errno, NULL, "could not look at %s after writing it", path);
-      json_decref(files);
-      return NULL;
+    if (fstatat(work->target.fd, shard_name(work, i, name), &info, AT_SYMLINK_NOFOLLOW) != 0) {
+      return report_fail_os(&work->job->error, work->target.dir, errno, NULL, "could not look at %s of %s after writing it", name,
+                            work->target.dir);
     }
-    int failed =
-      json_array_append_new(files, json_pack("{s:s, s:I}", "name", strrchr(path, '/') + 1, "size", (json_int_t)info.st_size));
-    if (failed) {
-      report_fail(&work->job->error, TEGULA_OUT_OF_MEMORY, NULL, "could not list the files of %s: no memory", work->dir);
-      json_decref(files);
-      return NULL;
-    }
+    json_array_append_new(files, json_pack("{s:s, s:I}", "name", name, "size", (json_int_t)info.st_size));
   }
-  return files;
+  return TEGULA_OK;
 }
 
 static tegula_status write_side_file(const write_work *work) {
-  json_t *files = list_files(work);
-  if (files == NULL) {
-    return work->job->error.status;
-  }
+  json_t *files = json_array();
+  tegula_status status = list_files(work, files);
   json_t *content =
     json_pack("{s:s, s:s, s:o, s:o, s:I, s:o}", "format", work->suffix, "values",
               work->values == TEGULA_VALUES_RAMP ? "ramp" : "random", "shape", report_shape(work->shape.length, work->shape.ndim),
               "dtype", report_dtype(work->dtype), "seed", (json_int_t)work->job->settings.seed, "files", files);
-  tegula_status status = side_file_write(work->dir, content, &work->job->error);
+  if (status == TEGULA_OK) {
+    status = side_file_write(work->target.fd, work->target.dir, content, &work->job->error);
+  }
   json_decref(content);
   return status;
-}
-
-/* Made before the side file: when there is no memory for it, nothing has been finished. */
-static tegula_status make_report(cli_job *job, const write_work *work) {
-  if (!job->settings.json) {
-    return TEGULA_OK;
-  }
-  job->report = json_pack("{s:o, s:I, s:o, s:o, s:I}", "dir", report_text(work->dir), "files", (json_int_t)work->done, "shape",
-                          report_shape(work->shape.length, work->shape.ndim), "dtype", report_dtype(work->dtype), "seed",
-                          (json_int_t)job->settings.seed);
-  return job->report != NULL ? TEGULA_OK : report_no_memory(&job->error);
-}
-
-static void print_report(const cli_job *job, const write_work *work) {
-  char shape[REPORT_TEXT], dtype[TEGULA_DTYPE_TEXT];
-  tegula_dtype_format(work->dtype, dtype);
-  printf("wrote   %" PRId64 " %s files: shape %s, dtype %s, seed %" PRId64 "\n", work->done, work->suffix,
-         report_shape_text(work->shape.length, work->shape.ndim, shape), dtype, job->settings.seed);
 }
 
 static tegula_status write_all(write_work *work) {
@@ -243,10 +172,7 @@ static tegula_status write_all(write_work *work) {
       return report_usage(&work->job->error, "write", "option --shape: the array would have more than 2^63 bytes");
     }
   }
-  tegula_status status = make_folders(work);
-  if (status == TEGULA_OK) {
-    status = check_empty(work);
-  }
+  tegula_status status = target_begin(&work->target, work->target.dir, &work->job->error);
   if (status != TEGULA_OK) {
     return status;
   }
@@ -257,9 +183,6 @@ static tegula_status write_all(write_work *work) {
     job_advance(work->job, rows > 0 ? bytes / rows * (work->cuts[i + 1] - work->cuts[i]) : 0);
   }
   job_phase_end(work->job);
-  if (status == TEGULA_OK) {
-    status = make_report(work->job, work);
-  }
   return status == TEGULA_OK ? write_side_file(work) : status;
 }
 
@@ -280,8 +203,7 @@ static tegula_status prepare(write_work *work) {
   int digits = snprintf(NULL, 0, "%" PRId64, values->num_shards - 1);
   work->name_digits = digits > 4 ? digits : 4;
   work->cuts = calloc((size_t)values->num_shards + 1, sizeof *work->cuts);
-  work->path = malloc(strlen(work->dir) + SHARD_NAME);
-  if (work->cuts == NULL || work->path == NULL) {
+  if (work->cuts == NULL) {
     return report_fail(&work->job->error, TEGULA_OUT_OF_MEMORY, NULL, "could not plan %" PRId64 " shards: no memory",
                        values->num_shards);
   }
@@ -289,23 +211,52 @@ static tegula_status prepare(write_work *work) {
   return TEGULA_OK;
 }
 
+static json_t *write_object(const write_work *work) {
+  return json_pack("{s:o, s:I, s:o, s:o, s:I}", "dir", report_text(work->target.dir), "files", (json_int_t)work->done, "shape",
+                   report_shape(work->shape.length, work->shape.ndim), "dtype", report_dtype(work->dtype), "seed",
+                   (json_int_t)work->job->settings.seed);
+}
+
+static void print_write(const write_work *work) {
+  char shape[REPORT_TEXT], dtype[TEGULA_DTYPE_TEXT];
+  tegula_dtype_format(work->dtype, dtype);
+  printf("wrote   %" PRId64 " %s files: shape %s, dtype %s, seed %" PRId64 "\n", work->done, work->suffix,
+         report_shape_text(work->shape.length, work->shape.ndim, shape), dtype, work->job->settings.seed);
+}
+
+/* The report is made before the folder gets its name: after that only printing can fail. */
+static tegula_status publish(write_work *work) {
+  cli_job *job = work->job;
+  json_t *object = job->settings.json ? write_object(work) : NULL;
+  tegula_status status = report_memory(&job->error);
+  if (status == TEGULA_OK) {
+    status = target_publish(&work->target, &job->error);
+  }
+  if (status != TEGULA_OK) {
+    json_decref(object);
+    return status;
+  }
+  job->report = object;
+  if (object == NULL && !job->settings.quiet) {
+    print_write(work);
+  }
+  return TEGULA_OK;
+}
+
 tegula_status write_shards(cli_job *job, const char *dir) {
-  write_work work = {.job = job, .dir = dir};
+  write_work work = {.job = job, .target = {.dir = dir, .fd = -1}};
   tegula_status status = prepare(&work);
   if (status == TEGULA_OK) {
     status = write_all(&work);
-    if (status != TEGULA_OK) {
-      remove_all(&work);
-      json_decref(job->report);
-      job->report = NULL;
-    } else if (!job->settings.json && !job->settings.quiet) {
-      print_report(job, &work);
-    }
   }
+  if (status == TEGULA_OK) {
+    status = publish(&work);
+  }
+  if (status != TEGULA_OK) {
+    remove_shards(&work);
+  }
+  target_end(&work.target);
   free(work.cuts);
-  free(work.path);
-  free(work.made);
-  free(work.made_length);
   return status;
 }
 
@@ -334,7 +285,9 @@ const cli_command write_command = {
   .description = "Makes the folder DIR with shard_0000.npy, shard_0001.npy, ... whose numbers of rows differ. The array that\n"
                  "they hold together depends on shape, dtype, values and seed only, so that `tegula load DIR --check-seed S`\n"
                  "can tell whether each value is right. The list of files is left in DIR/" SIDE_FILE " for `tegula clean`.\n"
-                 "A DIR that has anything in it is refused.\n\n"
+                 "A DIR that has anything in it is refused. The files are written to a folder .tegula-*.tmp beside DIR,\n"
+                 "which gets the name DIR when all are there: DIR is never a part of what it should be, even if tegula is\n"
+                 "killed. An empty DIR is replaced and keeps its mode; the working folder and a mount point cannot be.\n\n"
                  "With --json: dir, files, shape, dtype, seed.\n",
   .examples = "  tegula write shards\n"
               "  tegula write shards --num-shards 32 --shape 131072,1024 --dtype f4 --seed 7\n"

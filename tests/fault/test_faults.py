@@ -82,7 +82,7 @@ def test_command_that_reads(name, inputs, tmp_path):
     words = [str(inputs / word) if (inputs / word.split("/")[0]).exists() else word for word in words]
 
     def run(number, fault=None):
-        return Run([BIN, command, "--json", *words], tmp_path / ("report%s" % number), fault, spare=name == "load-check")
+        return Run([BIN, command, "--json", *words], tmp_path / ("report%s" % number), fault)
 
     clean = run("clean")
     expected = judge(clean, clean.answer())
@@ -142,7 +142,7 @@ def test_clean(tmp_path):
         return [BIN, "clean", folder, "--json"]
 
     folder = make(tmp_path / "good")
-    clean = Run(words(folder), tmp_path / "report", spare=True)
+    clean = Run(words(folder), tmp_path / "report")
     expected = judge(clean, clean.answer())
     assert expected["removed"] == 3 and not folder.exists()
     original = make(tmp_path / "original")
@@ -151,8 +151,8 @@ def test_clean(tmp_path):
         folder = tmp_path / ("copy%d" % number) / "shards"
         shutil.copytree(original, folder)
         (folder.parent / "neighbour.npy").write_bytes(b"not mine")
-        got = Run(words(folder), tmp_path / ("report%d" % number), fault, spare=True)
-        answer = judge(got, {**expected, "dir": str(folder)}, both=("dir", "removed", "left"))
+        got = Run(words(folder), tmp_path / ("report%d" % number), fault)
+        answer = judge(got, {**expected, "dir": str(folder)}, both=("dir", "removed", "left", "folder_kept"))
         got.expect(answer is None or not folder.exists(), "it says that the folder is gone")
         got.expect(answer is not None or folder.exists() or got.report_lost, "it does not say that the folder is gone")
         got.expect((folder.parent / "neighbour.npy").exists(), "a file outside is gone")

@@ -56,16 +56,16 @@ def preload():
 class Run:
     """One finished program: `code`, `out`, `err`, and what faults.c counted (None after a crash).
 
-    `spare`: libjansson always gets its memory. Its parser (2.14) writes behind its buffer, or calls the text wrong, when it does not."""
+    In the probe (`window`) libjansson always gets its memory: its parser (2.14) writes behind its buffer when it does not. The shell
+    command keeps it from going on after the first failure."""
 
-    def __init__(self, words, report, fault=None, text=None, window=False, spare=False):
+    def __init__(self, words, report, fault=None, text=None, window=False):
         kept = {key: value for key, value in os.environ.items() if not key.startswith("TEGULA_")}
         kept.update(LD_PRELOAD=preload(), TEGULA_FAULT_REPORT=str(report))
         if fault:
             kept["TEGULA_FAULT"] = fault
         if window:
             kept["TEGULA_FAULT_WINDOW"] = "1"
-        if spare or window:
             kept["TEGULA_FAULT_SPARE"] = "libjansson"
         self.fault = fault
         try:
