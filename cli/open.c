@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "commands.h"
 #include "report.h"
@@ -63,13 +64,23 @@ static void fill_options(const cli_settings *values, tegula_statistics *statisti
   options->statistics = statistics;
 }
 
+/* A folder, or a pattern that is the name of nothing. */
+static int stands_for_several(const char *path) {
+  struct stat info;
+  return stat(path, &info) == 0 ? S_ISDIR(info.st_mode) : strpbrk(path, "*?[") != NULL;
+}
+
 static tegula_status open_paths(const cli_job *job, const tegula_open_options *options, tegula_dataset **out,
                                 tegula_error *error) {
   const cli_settings *values = &job->settings;
   if (values->path_count == 1) {
     return tegula_dataset_open(job->context, values->paths[0], options, out, error);
   }
-  return tegula_dataset_open_list(job->context, values->paths, values->path_count, options, out, error);
+  tegula_status status = tegula_dataset_open_list(job->context, values->paths, values->path_count, options, out, error);
+  if (status != TEGULA_OK && error != NULL && error->hint[0] == '\0' && stands_for_several(error->path)) {
+    snprintf(error->hint, sizeof error->hint, "several paths must be files: give a folder or a quoted pattern alone");
+  }
+  return status;
 }
 
 /* A MISMATCH is a failed check (exit status 3) when only the expectations fail, else files that do not fit together (1). */

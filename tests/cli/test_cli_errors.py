@@ -142,6 +142,17 @@ def test_raw_size_is_no_multiple_of_the_row(tmp_path):
     refused(*load, "--shape", "2000", status="short_file", says=["a.bin", 8000, 4097])
 
 
+def test_several_paths_must_be_files(tmp_path):
+    save(tmp_path / "a", good())
+    save(tmp_path / "b", good())
+    file = tmp_path / "b" / "shard_0000.npy"
+    for other in (tmp_path / "a", tmp_path / "a" / "*.npy"):
+        for paths in ((other, file), (file, other)):
+            error = report("load", *paths, status=1)["error"]
+            assert error["path"] == str(other) and "alone" in error["hint"]
+    assert "alone" not in (report("load", file, tmp_path / "gone.npy", status=1)["error"]["hint"] or "")
+
+
 def test_raw_without_dtype_is_not_guessed(tmp_path):
     (tmp_path / "a.bin").write_bytes(bytes(64))
     error = refused("load", tmp_path / "a.bin", status="unsupported", says=["a.bin"])
