@@ -132,6 +132,15 @@ def test_options_that_exclude_each_other():
     usage_error("load", "x", "--format", "npy", "--row-gap", "2", says=["--row-gap", "npy"])
 
 
+def test_byte_order_said_twice_and_differently(tmp_path):
+    (tmp_path / "a.raw").write_bytes(bytes(8))
+    raw = ["load", tmp_path / "a.raw", "--format", "raw", "--row-shape", 2]
+    usage_error(*raw, "--dtype", ">f4", "--byte-order", "little")
+    usage_error(*raw, "--dtype", "<f4", "--byte-order", "big")
+    for options in (["--dtype", ">f4", "--byte-order", "big"], ["--dtype", ">f4"], ["--dtype", "f4", "--byte-order", "little"]):
+        report(*raw, *options)
+
+
 def test_usage_error_without_json_prints_no_object():
     run = tegula("load", "x", "--tiles", "0")
     assert run.returncode == 2 and run.stdout == ""
