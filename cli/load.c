@@ -140,32 +140,93 @@ void load_release(load_run *run) {
 
 /* ---- checks -------------------------------------------------------------------------------------------------------------- */
 
-/* `write` notes which values it made; without its note (or with one of somebody else) they are the random ones. A note that
- * cannot be read just now is an error: good data must not be said to differ. */
-static tegula_status values_of_folder(const char *path, tegula_values *values, tegula_error *error) {
-  json_t *content = NULL;
+/* What `write` noted of its array in the folder `path`; *out stays NULL where there is no note. */
+static tegula_status read_note(cli_job *job, const char *path, json_t **out) {
   int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) {
+  if (fd < 0) { /* a file or a pattern is no folder */
     return errno == ENOENT || errno == ENOTDIR
              ? TEGULA_OK
-             : report_fail_os(error, path, errno, NULL, "could not look for the note of tegula write in %s", path);
+             : report_fail_os(&job->error, path, errno, NULL, "could not look for the note of tegula write in %s", path);
   }
-  tegula_status status = side_file_read(fd, path, &content, error);
+  tegula_error error;
+  tegula_status status = side_file_read(fd, path, out, &error);
   close(fd);
-  if (status == TEGULA_OK) {
-    const char *name = json_string_value(json_object_get(content, "values"));
-    *values = name != NULL && strcmp(name, "ramp") == 0 ? TEGULA_VALUES_RAMP : *values;
-    json_decref(content);
+  if (status == TEGULA_NOT_FOUND) {
+    return TEGULA_OK;
   }
-  return status == TEGULA_NOT_FOUND || status == TEGULA_CORRUPT ? TEGULA_OK : status;
+  if (status != TEGULA_OK) {
+    job->error = error;
+  }
+  return status;
+}
+
+/* The note's values; CORRUPT when it does not say what every note says. */
+static tegula_status parse_note(cli_job *job, const json_t *note, shape_value *shape, tegula_dtype *dtype, json_int_t *seed) {
+  const json_t *lengths = json_object_get(note, "shape");
+  const char *dtype_text = json_string_value(json_object_get(note, "dtype"));
+  size_t ndim = json_array_size(lengths), axis;
+  json_t *length;
+  int valid = json_is_array(lengths) && ndim <= TEGULA_MAX_DIMS && dtype_text != NULL &&
+              json_is_integer(json_object_get(note, "seed")) && tegula_dtype_parse(dtype_text, dtype, NULL) == TEGULA_OK;
+  *seed = json_integer_value(json_object_get(note, "seed"));
+  shape->ndim = valid ? (int32_t)ndim : 0;
+  json_array_foreach(lengths, axis, length) {
+    valid = valid && json_is_integer(length);
+    if (valid) {
+      shape->length[axis] = json_integer_value(length);
+    }
+  }
+  return valid ? TEGULA_OK
+               : report_fail(&job->error, TEGULA_CORRUPT, "remove that file to compare the values alone",
+                             "%s in %s does not tell shape, dtype and seed", SIDE_FILE, job->settings.paths[0]);
+}
+
+/* MISMATCH when the folder is not what `write` left: a lost last shard cannot be seen in the values. */
+static tegula_status compare_note(cli_job *job, const load_run *run, const json_t *note) {
+  shape_value shape;
+  tegula_dtype dtype;
+  json_int_t seed = 0;
+  tegula_status status = parse_note(job, note, &shape, &dtype, &seed);
+  if (status != TEGULA_OK) {
+    return status;
+  }
+  const char *path = job->settings.paths[0];
+  char noted[REPORT_TEXT], found[REPORT_TEXT], noted_dtype[TEGULA_DTYPE_TEXT], found_dtype[TEGULA_DTYPE_TEXT];
+  if (shape.ndim != run->info.ndim || memcmp(shape.length, run->info.shape, (size_t)shape.ndim * sizeof *shape.length) != 0) {
+    return report_fail(&job->error, TEGULA_MISMATCH, "is a shard missing?",
+                       "%s: expected shape %s, as %s says, found %s", path, report_shape_text(shape.length, shape.ndim, noted),
+                       SIDE_FILE, report_shape_text(run->info.shape, run->info.ndim, found));
+  }
+  if (!tegula_dtype_same(dtype, run->info.dtype)) {
+    tegula_dtype_format(dtype, noted_dtype);
+    tegula_dtype_format(run->info.dtype, found_dtype);
+    return report_fail(&job->error, TEGULA_MISMATCH, NULL, "%s: expected dtype %s, as %s says, found %s", path, noted_dtype,
+                       SIDE_FILE, found_dtype);
+  }
+  if (seed != job->settings.check_seed) {
+    return report_fail(&job->error, TEGULA_MISMATCH, NULL, "%s: expected seed %lld, as %s says, found --check-seed %" PRId64,
+                       path, (long long)seed, SIDE_FILE, job->settings.check_seed);
+  }
+  return TEGULA_OK;
+}
+
+/* Compares with the note of `write`, and takes from it which values were made; without a note they are the random ones. */
+static tegula_status check_note(cli_job *job, const load_run *run, tegula_values *values) {
+  json_t *note = NULL;
+  *values = TEGULA_VALUES_RANDOM;
+  tegula_status status = job->settings.path_count == 1 ? read_note(job, job->settings.paths[0], &note) : TEGULA_OK;
+  if (note != NULL) {
+    const char *name = json_string_value(json_object_get(note, "values"));
+    *values = name != NULL && strcmp(name, "ramp") == 0 ? TEGULA_VALUES_RAMP : TEGULA_VALUES_RANDOM;
+    status = compare_note(job, run, note);
+  }
+  json_decref(note);
+  return status;
 }
 
 tegula_status load_check(cli_job *job, const load_run *run) {
-  tegula_values values = TEGULA_VALUES_RANDOM;
-  tegula_status status = TEGULA_OK;
-  if (job->settings.path_count == 1) {
-    status = values_of_folder(job->settings.paths[0], &values, &job->error);
-  }
+  tegula_values values;
+  tegula_status status = check_note(job, run, &values);
   for (int64_t tile = 0; tile < tegula_array_tiles(run->array) && status == TEGULA_OK; tile++) {
     tegula_view view;
     status = tegula_array_view(run->array, tile, &view, &job->error);
@@ -189,9 +250,9 @@ static int compare_doubles(const void *left, const void *right) {
 }
 
 double median(const double *values, int64_t count, size_t stride) {
-  double *sorted = malloc((size_t)count * sizeof *sorted);
+  double *sorted = report_allocate((size_t)count * sizeof *sorted);
   if (sorted == NULL) {
-    return values[0];
+    return values[0]; /* never shown: the report fails */
   }
   for (int64_t i = 0; i < count; i++) {
     memcpy(&sorted[i], (const char *)values + (size_t)i * stride, sizeof *sorted);
@@ -276,7 +337,9 @@ const cli_command load_command = {
   .description = "Finds out what the PATHs hold, loads it into memory on all granted threads and reports what was found\n"
                  "and how fast it was. A PATH is a file, a folder of shards, a quoted pattern, or a manifest (tegula info\n"
                  "--manifest). Shards are joined along axis 0 in numeric order; a hole, a short file or shapes that differ are an error\n"
-                 "before data is read. Raw files may be described by shard_meta.json beside them instead of by options.\n\n"
+                 "before data is read. Raw files may be described by shard_meta.json beside them instead of by options.\n"
+                 "With --check-seed, a folder that `tegula write` made must also have the shape, dtype and seed that are noted\n"
+                 "in it (" SIDE_FILE ").\n\n"
                  "With --json: format, shape, dtype, files, chunks, tiles, ranks, bytes, seconds (from the first open to the\n"
                  "last byte), seconds_describe, seconds_allocate, seconds_move, gb_per_s, opens, reads, bytes_read,\n"
                  "reader_bytes, missing, peak_rss_bytes, io_path, fallback_reason, hash; runs with --repeat; tile_list with -v\n"

@@ -293,7 +293,32 @@ def test_load_check_seed_of_a_ramp(tmp_path):
     report("write", tmp_path / "s", "--shape", "1000,3", "--values", "ramp")
     report("load", tmp_path / "s", "--check-seed", 0)
     (tmp_path / "s" / ".tegula-write.json").write_text("no JSON")
+    refused("load", tmp_path / "s", "--check-seed", 0, status="corrupt", says=[".tegula-write.json"])
+    (tmp_path / "s" / ".tegula-write.json").unlink()
     refused("load", tmp_path / "s", "--check-seed", 0, status="mismatch", exit_status=3)
+
+
+def test_load_check_seed_sees_a_lost_last_shard(tmp_path):
+    report("write", tmp_path / "s", "--num-shards", 3, "--shape", "100,3", "--uniform")
+    sorted((tmp_path / "s").glob("*.npy"))[-1].unlink()
+    error = refused("load", tmp_path / "s", "--check-seed", 0, status="mismatch", exit_status=3, says=["(100, 3)", "(66, 3)"])
+    assert str(tmp_path / "s") in error["message"]
+    assert report("load", tmp_path / "s")["shape"] == [66, 3]
+
+
+def test_load_check_seed_compares_the_note(tmp_path):
+    folder = tmp_path / "s"
+    report("write", folder, "--shape", "100,3", "--dtype", ">i4", "--seed", 7)
+    report("load", folder, "--check-seed", 7)
+    refused("load", folder, "--check-seed", 8, status="mismatch", exit_status=3, says=["seed 7", "8"])
+    note = json.loads((folder / ".tegula-write.json").read_text())
+    for key, value, says in (("dtype", "<f4", ["<f4", "i4"]), ("shape", [100, 3, 1], ["(100, 3, 1)", "(100, 3)"])):
+        (folder / ".tegula-write.json").write_text(json.dumps(dict(note, **{key: value})))
+        refused("load", folder, "--check-seed", 7, status="mismatch", exit_status=3, says=says)
+    shapes = [[100, "3"], [1] * 65, 3, None]
+    for key, value in [("dtype", "what"), ("dtype", None), ("seed", None)] + [("shape", shape) for shape in shapes]:
+        (folder / ".tegula-write.json").write_text(json.dumps(dict(note, **{key: value})))
+        refused("load", folder, "--check-seed", 7, status="corrupt", says=[".tegula-write.json"])
 
 
 def test_load_expectations(shards):
@@ -459,6 +484,46 @@ def test_a_signal_during_a_load(big_file, number):
     code, out, err = interrupted(number, "load", big_file, "--repeat", 100000, "--json")
     assert code == 130, (code, out, err)
     assert json.loads(out)["error"]["status"] == "cancelled" and err == "tegula: interrupted\n"
+
+
+def test_a_killed_write_leaves_no_part(tmp_path):
+    whole, endings = 20 + 1, set()
+    for number in range(24):
+        target = tmp_path / str(number) / "s"
+        if number % 2:
+            target.mkdir(parents=True)
+        process = start("write", target, "--num-shards", 20, "--shape", "20000,4", "--threads", 1)
+        time.sleep(0.001 * number)
+        process.kill()
+        process.communicate(timeout=TIME_LIMIT)
+        count = len(list(target.iterdir())) if target.exists() else 0
+        assert count in (0, whole), (number, count)
+        assert (process.returncode == 0) <= (count == whole)
+        if count == whole:
+            report("load", target, "--check-seed", 0)
+        endings.add(count)
+    assert 0 in endings, "no write was killed before it was done"
+
+
+def test_write_into_an_empty_folder_keeps_its_mode(tmp_path):
+    folder = tmp_path / "s"
+    folder.mkdir()
+    folder.chmod(0o2750)
+    mode = folder.stat().st_mode
+    (tmp_path / "link").symlink_to(folder)
+    for name in ("s/", "link", "s/."):
+        report("write", tmp_path / name if name != "s/" else str(folder) + "/", "--shape", "20,4")
+        assert folder.stat().st_mode == mode and len(list(folder.iterdir())) == 9
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "s"]
+        for path in folder.iterdir():
+            path.unlink()
+
+
+def test_write_does_not_replace_the_working_folder(tmp_path):
+    refused("write", ".", status="exists", says=["working folder"], cwd=tmp_path)
+    refused("write", tmp_path, status="exists", says=[tmp_path, "working folder"], cwd=tmp_path)
+    report("write", "new", "--shape", "20,4", cwd=tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["new"]
 
 
 def test_a_signal_during_a_write_removes_what_was_written(tmp_path):
