@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * One run is describe -> tile and allocate -> move; the clock covers all three and nothing else. A box is read as an array of its
- * own shape whose tiles are moved to where the box is. */
+ * own shape, with the place where it begins. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -83,32 +83,18 @@ static tegula_status allocate(cli_job *job, load_run *run) {
                              : tegula_array_create(job->context, run->info.dtype, run->tiling, NULL, &run->array, &job->error);
 }
 
-static tegula_status move_box(cli_job *job, load_run *run, const tegula_load_options *options) {
-  tegula_status status = TEGULA_OK;
-  for (int64_t tile = 0; tile < tegula_array_tiles(run->array) && status == TEGULA_OK; tile++) {
-    tegula_view view;
-    status = tegula_array_view(run->array, tile, &view, &job->error);
-    if (status == TEGULA_OK) {
-      move_view(&view, &run->box);
-      status = tegula_dataset_read(run->dataset, &view, options, &job->error);
-      job_advance(job, box_bytes(&view.box, run->info.dtype.item_size));
-    }
-    if (status == TEGULA_OK) {
-      status = job_check(job);
-    }
-  }
-  return status;
-}
-
 static tegula_status move_bytes(cli_job *job, load_run *run) {
   tegula_load_options options;
   tegula_load_options_init(&options);
   options.progress = job_progress;
   options.progress_state = job;
   options.statistics = &run->statistics;
-  int whole = job->settings.box.ndim < 0;
-  job_phase(job, whole ? 0 : run->bytes);
-  tegula_status status = whole ? tegula_load(run->dataset, run->array, &options, &job->error) : move_box(job, run, &options);
+  if (job->settings.box.ndim >= 0) {
+    options.origin = run->box.lo;
+    options.origin_ndim = run->box.ndim;
+  }
+  job_phase(job, 0);
+  tegula_status status = tegula_load(run->dataset, run->array, &options, &job->error);
   job_phase_end(job);
   return status != TEGULA_OK ? status : job_check(job);
 }

@@ -258,6 +258,15 @@ def test_load_box(shards, box, index, tiling):
     assert answer["hash"] == content_hash(part)
 
 
+def test_load_box_in_column_tiles_reads_no_byte_more(tmp_path):
+    report("write", tmp_path / "s", "--shape", "3000,64", "--num-shards", 3)
+    tiles = ["--tiles", 16, "--axis", 1]
+    whole = report("load", tmp_path / "s", "--hash", *tiles)
+    box = report("load", tmp_path / "s", "--hash", "--box", ":,:", *tiles)
+    assert whole["bytes_read"] < 3000 * 64 * 4 * 1.1
+    assert [box[key] for key in ("bytes_read", "hash", "tiles")] == [whole[key] for key in ("bytes_read", "hash", "tiles")]
+
+
 def test_load_box_reads_only_its_files(shards):
     answer = report("load", shards[0], "--box", "22:30", "-v")
     assert answer["tile_list"][0]["box"] == [[0, 8], [0, 5]]
