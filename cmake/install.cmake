@@ -18,6 +18,11 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/cmake/tegulaConfigVersion
 install(FILES ${PROJECT_BINARY_DIR}/cmake/tegulaConfig.cmake ${PROJECT_BINARY_DIR}/cmake/tegulaConfigVersion.cmake
         DESTINATION ${tegula_cmake_dir})
 
+set(tegula_pc_requires "libxxhash jansson")
+if(PkgConfig::URING IN_LIST tegula_libraries)
+  string(APPEND tegula_pc_requires " liburing")
+endif()
+
 # pkg-config: the prefix is the way up from the folder of tegula.pc
 set(tegula_pc_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")

@@ -33,6 +33,7 @@ OUTSIDE = ("cli", "examples", "bench", "tests/support")
 # library header -> where it may be included
 LIBRARIES = {
     "jansson.h": ("src/base/", "cli/", "tests/"),
+    "liburing.h": ("src/io/", "tests/unit/"),
     "xxhash.h": ("src/check/", "src/codec/", "tests/"),
     "cmocka.h": ("tests/unit/",),
     "fuse.h": ("tests/support/",),

@@ -38,6 +38,52 @@ tegula_status tegula__io_writev(int fd, const char *path, int64_t offset, struct
 tegula_status tegula__io_read_whole(const char *path, int64_t maximum, char **out, size_t *size, tegula__io_counts *counts,
                                     tegula_error *err);
 
+/* ---- many transfers of one file, by the fastest way there is ---- */
+
+/* What one request moves: the vectors, one after the other from `offset`. The vectors are changed. */
+typedef struct tegula__request {
+  int64_t offset;
+  struct iovec *vectors;
+  int count; /* at most TEGULA__IO_VECTORS */
+} tegula__request;
+
+typedef struct tegula__io_file {
+  int fd;
+  int64_t index;    /* tells the files of one job apart */
+  const char *path; /* for messages */
+  bool writing;
+  tegula__io_counts *counts;
+} tegula__io_file;
+
+/* Which way the bytes of a context go: "pread" is the reference and always there; "io_uring" keeps many requests of one thread on their
+ * way; "direct" goes past the page cache. The last two may decline, for good or for a file: the reference then does the work, and says
+ * why. "auto" starts with the reference and takes io_uring for what waits for storage, as long as that is measured to be faster. */
+typedef struct tegula__transport tegula__transport;
+/* `name` as above; NULL: auto. */
+tegula_status tegula__transport_create(const char *name, tegula__transport **out, tegula_error *err);
+/* All lanes are back. */
+void tegula__transport_destroy(tegula__transport *transport);
+
+/* What one worker of one job uses; not shared. Rings and aligned memory are made at the first use and stay with the transport. */
+typedef struct tegula__lane tegula__lane;
+/* NULL: no memory, or no transport; a NULL lane is the reference. */
+tegula__lane *tegula__transport_take(tegula__transport *transport);
+void tegula__transport_give(tegula__transport *transport, tegula__lane *lane);
+
+/* How many requests are worth collecting for one call of tegula__lane_move. */
+#define TEGULA__IO_DEPTH 64
+int tegula__lane_depth(const tegula__lane *lane);
+/* Moves all requests, which are in ascending order of offsets. A failure is that of the lowest offset. */
+tegula_status tegula__lane_move(tegula__lane *lane, const tegula__io_file *file, tegula__request *requests, int count, tegula_error *err);
+
+/* How the bytes of a job went. `declined`: why the way that was wanted was not taken, NULL where it was. Static texts. */
+typedef struct tegula__io_use {
+  const char *way; /* NULL: only the reference was ever wanted */
+  int64_t way_bytes, reference_bytes;
+  const char *declined;
+} tegula__io_use;
+tegula__io_use tegula__lane_use(const tegula__lane *lane);
+
 /* Makes a new file of `size` bytes (its space is reserved where the file system can) that starts with `header`. With `durable` and
  * nothing behind the header it is on the disk when this returns. `mode`: permissions, as open(2) takes them. */
 tegula_status tegula__io_create(const char *path, int64_t size, const void *header, size_t header_size, bool durable,

@@ -6,12 +6,12 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "io/io.h"
+#include "io/io_priv.h"
 
 /* One call never asks for more: Linux transfers at most 0x7ffff000 bytes at once (read(2)). */
 #define MOST_AT_ONCE ((size_t)1 << 30)
 
-static bool retry(int fd, int os_errno, short events) {
+bool tegula__io_retry(int fd, int os_errno, short events) {
   if (os_errno == EINTR) return true;
   if (os_errno != EAGAIN && os_errno != EWOULDBLOCK) return false;
   struct pollfd wait = {.fd = fd, .events = events};
@@ -19,23 +19,22 @@ static bool retry(int fd, int os_errno, short events) {
   return true;
 }
 
-static tegula_status read_failed(int os_errno, const char *path, int64_t offset, tegula_error *err) {
+tegula_status tegula__io_read_failed(int os_errno, const char *path, int64_t offset, tegula_error *err) {
   return tegula__fail_errno(err, os_errno, path, offset, "could not read \"%s\" at byte %lld", path, (long long)offset);
 }
 
-static tegula_status write_failed(int os_errno, const char *path, int64_t offset, tegula_error *err) {
+tegula_status tegula__io_write_failed(int os_errno, const char *path, int64_t offset, tegula_error *err) {
   return tegula__fail_errno(err, os_errno, path, offset, "could not write \"%s\" at byte %lld", path, (long long)offset);
 }
 
-static tegula_status ended(const char *path, int64_t offset, int64_t missing, tegula_error *err) {
+tegula_status tegula__io_ended(const char *path, int64_t offset, int64_t missing, tegula_error *err) {
   return tegula__hint(err,
                       tegula__fail(err, TEGULA_SHORT_FILE, path, offset, "\"%s\" ends at byte %lld: expected %lld bytes more", path,
                                    (long long)offset, (long long)missing),
                       "the file was cut while it was in use");
 }
 
-/* ENOSPC and the like deserve their own words. */
-static tegula_status no_progress(const char *path, int64_t offset, tegula_error *err) {
+tegula_status tegula__io_no_progress(const char *path, int64_t offset, tegula_error *err) {
   return tegula__fail(err, TEGULA_IO, path, offset, "could not write \"%s\" at byte %lld: the system took no bytes", path,
                       (long long)offset);
 }
@@ -47,8 +46,8 @@ tegula_status tegula__io_read_some(int fd, const char *path, int64_t offset, voi
     size_t most = size - done < MOST_AT_ONCE ? size - done : MOST_AT_ONCE;
     ssize_t n = pread(fd, (char *)data + done, most, offset + (int64_t)done);
     atomic_fetch_add_explicit(&counts->reads, 1, memory_order_relaxed);
-    if (n < 0 && retry(fd, errno, POLLIN)) continue;
-    if (n < 0) return read_failed(errno, path, offset + (int64_t)done, err);
+    if (n < 0 && tegula__io_retry(fd, errno, POLLIN)) continue;
+    if (n < 0) return tegula__io_read_failed(errno, path, offset + (int64_t)done, err);
     atomic_fetch_add_explicit(&counts->bytes_read, n, memory_order_relaxed);
     done += (size_t)n;
     if (n == 0) break;
@@ -61,7 +60,7 @@ tegula_status tegula__io_read(int fd, const char *path, int64_t offset, void *da
                               tegula_error *err) {
   size_t got;
   FORWARD(tegula__io_read_some(fd, path, offset, data, size, &got, counts, err));
-  return got == size ? TEGULA_OK : ended(path, offset + (int64_t)got, (int64_t)(size - got), err);
+  return got == size ? TEGULA_OK : tegula__io_ended(path, offset + (int64_t)got, (int64_t)(size - got), err);
 }
 
 tegula_status tegula__io_write(int fd, const char *path, int64_t offset, const void *data, size_t size, tegula__io_counts *counts,
@@ -70,17 +69,16 @@ tegula_status tegula__io_write(int fd, const char *path, int64_t offset, const v
     size_t most = size - done < MOST_AT_ONCE ? size - done : MOST_AT_ONCE;
     ssize_t n = pwrite(fd, (const char *)data + done, most, offset + (int64_t)done);
     atomic_fetch_add_explicit(&counts->writes, 1, memory_order_relaxed);
-    if (n < 0 && retry(fd, errno, POLLOUT)) continue;
-    if (n < 0) return write_failed(errno, path, offset + (int64_t)done, err);
-    if (n == 0) return no_progress(path, offset + (int64_t)done, err);
+    if (n < 0 && tegula__io_retry(fd, errno, POLLOUT)) continue;
+    if (n < 0) return tegula__io_write_failed(errno, path, offset + (int64_t)done, err);
+    if (n == 0) return tegula__io_no_progress(path, offset + (int64_t)done, err);
     atomic_fetch_add_explicit(&counts->bytes_written, n, memory_order_relaxed);
     done += (size_t)n;
   }
   return TEGULA_OK;
 }
 
-/* Drops `n` transferred bytes from the front; returns how many vectors are gone. */
-static int advance(struct iovec *vectors, int count, size_t n) {
+int tegula__io_advance(struct iovec *vectors, int count, size_t n) {
   int gone = 0;
   while (gone < count && n >= vectors[gone].iov_len) n -= vectors[gone++].iov_len;
   if (gone < count) {
@@ -90,7 +88,7 @@ static int advance(struct iovec *vectors, int count, size_t n) {
   return gone;
 }
 
-static int64_t total(const struct iovec *vectors, int count) {
+int64_t tegula__io_total(const struct iovec *vectors, int count) {
   int64_t sum = 0;
   for (int i = 0; i < count; i++) sum += (int64_t)vectors[i].iov_len;
   return sum;
@@ -101,12 +99,12 @@ tegula_status tegula__io_readv(int fd, const char *path, int64_t offset, struct 
   while (count > 0) {
     ssize_t n = preadv(fd, vectors, count, offset);
     atomic_fetch_add_explicit(&counts->reads, 1, memory_order_relaxed);
-    if (n < 0 && retry(fd, errno, POLLIN)) continue;
-    if (n < 0) return read_failed(errno, path, offset, err);
-    if (n == 0) return ended(path, offset, total(vectors, count), err);
+    if (n < 0 && tegula__io_retry(fd, errno, POLLIN)) continue;
+    if (n < 0) return tegula__io_read_failed(errno, path, offset, err);
+    if (n == 0) return tegula__io_ended(path, offset, tegula__io_total(vectors, count), err);
     atomic_fetch_add_explicit(&counts->bytes_read, n, memory_order_relaxed);
     offset += n;
-    int gone = advance(vectors, count, (size_t)n);
+    int gone = tegula__io_advance(vectors, count, (size_t)n);
     vectors += gone;
     count -= gone;
   }
@@ -118,12 +116,12 @@ tegula_status tegula__io_writev(int fd, const char *path, int64_t offset, struct
   while (count > 0) {
     ssize_t n = pwritev(fd, vectors, count, offset);
     atomic_fetch_add_explicit(&counts->writes, 1, memory_order_relaxed);
-    if (n < 0 && retry(fd, errno, POLLOUT)) continue;
-    if (n < 0) return write_failed(errno, path, offset, err);
-    if (n == 0) return no_progress(path, offset, err);
+    if (n < 0 && tegula__io_retry(fd, errno, POLLOUT)) continue;
+    if (n < 0) return tegula__io_write_failed(errno, path, offset, err);
+    if (n == 0) return tegula__io_no_progress(path, offset, err);
     atomic_fetch_add_explicit(&counts->bytes_written, n, memory_order_relaxed);
     offset += n;
-    int gone = advance(vectors, count, (size_t)n);
+    int gone = tegula__io_advance(vectors, count, (size_t)n);
     vectors += gone;
     count -= gone;
   }
