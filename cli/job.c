@@ -49,6 +49,7 @@ tegula_status job_start(cli_job *job) {
   tegula_context_options options;
   tegula_context_options_init(&options);
   options.threads = (int32_t)values->threads;
+  options.io = values->io;
   return tegula_context_create(&options, NULL, &job->context, &job->error);
 }
 

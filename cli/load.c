@@ -311,6 +311,7 @@ static const cli_option load_rows[] = {
    OPTION_CHOICE, 0},
   {"check-seed", "S", "compare with what tegula write --seed S makes", FIELD(check_seed), 0, INT64_MAX, OPTION_INTEGER, 0},
   {"hash", NULL, "report the content hash", FIELD(hash), 0, 0, OPTION_FLAG, 0},
+  {"io", "auto|pread|io_uring|direct", "how bytes are read (see above)", FIELD(io), 0, 0, OPTION_CHOICE, 0},
   {"repeat", "N", "load N times; times are medians", FIELD(repeat), 1, MAX_REPEAT, OPTION_INTEGER, 0},
 };
 
@@ -326,6 +327,9 @@ const cli_command load_command = {
                  "before data is read. Raw files may be described by shard_meta.json beside them instead of by options.\n"
                  "With --check-seed, a folder that `tegula write` made must also have the shape, dtype and seed that are noted\n"
                  "in it (" SIDE_FILE ").\n\n"
+                 "--io: pread; io_uring keeps many requests of each thread on their way; direct goes past the page cache;\n"
+                 "auto takes pread, and io_uring where separate requests wait for storage. A way that cannot be taken here\n"
+                 "falls back to pread, and the report says why.\n\n"
                  "With --json: format, shape, dtype, files, chunks, tiles, ranks, bytes, seconds (from the first open to the\n"
                  "last byte), seconds_describe, seconds_allocate, seconds_move, gb_per_s, opens, reads, bytes_read,\n"
                  "reader_bytes, missing, peak_rss_bytes, io_path, fallback_reason, hash; runs with --repeat; tile_list with -v\n"

@@ -206,6 +206,9 @@ static void print_text(const cli_job *job, const load_summary *summary, const js
   printf("time    %.4f s, %.2f GB/s (describe %.4f s, allocate %.4f s, move %.4f s)%s\n", seconds->total,
          gigabytes_per_second(run->bytes, seconds->total), seconds->describe, seconds->allocate, seconds->move,
          summary->runs != NULL ? ", medians" : "");
+  if (run->statistics.fallback_reason != NULL) {
+    printf("io      %s: %s\n", run->statistics.io_path, run->statistics.fallback_reason);
+  }
   if (job->settings.check_seed >= 0) {
     printf("check   all values are those of seed %" PRId64 "\n", job->settings.check_seed);
   }

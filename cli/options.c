@@ -54,6 +54,7 @@ const option_group options_files = {"Which files", files_rows, sizeof files_rows
 void options_init(cli_settings *values) {
   memset(values, 0, sizeof *values);
   values->progress = "auto";
+  values->io = "auto";
   values->shape.ndim = -1;
   values->row_shape.ndim = -1;
   values->tile_shape.ndim = -1;

@@ -53,6 +53,7 @@ typedef struct cli_settings {
   int64_t ranks; /* 0: not given */
   const char *level;
   int by_value;
+  const char *io;
   /* write */
   int64_t num_shards, seed;
   const char *values;

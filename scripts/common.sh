@@ -59,6 +59,7 @@ want() { (require "$@") || say "going on without it"; }
 require_build() {
   require command:gcc=gcc header:stdio.h=libc6-dev command:make=make command:cmake=cmake command:pkg-config=pkg-config \
           library:libxxhash=libxxhash-dev library:jansson=libjansson-dev
+  have library:liburing || (require library:liburing=liburing-dev) || say "building without io_uring (no liburing)"
 }
 
 # The file system of tests/support/slowfs.c: slow and faulty storage for tests and benchmarks

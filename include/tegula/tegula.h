@@ -182,8 +182,8 @@ typedef struct tegula_statistics {
   size_t struct_size;
   int64_t opens;        /* files opened */
   int64_t stats;        /* fstat and stat calls on data files */
-  int64_t reads;        /* read system calls on data files, headers included */
-  int64_t writes;       /* write system calls */
+  int64_t reads;        /* read calls (with io_uring: requests) on data files, headers included */
+  int64_t writes;       /* write calls or requests */
   int64_t bytes_read;   /* bytes those reads returned, headers included */
   int64_t bytes_written;
   int64_t direct_bytes; /* bytes that went between file and final place without staging */
@@ -194,7 +194,7 @@ typedef struct tegula_statistics {
   int64_t workers;      /* the most workers that moved bytes at once (not added: the largest number) */
   double seconds_describe;
   double seconds_move;
-  const char *io_path;         /* static text: how bytes travelled, for example "pread"; NULL before any did */
+  const char *io_path;         /* static text: how most bytes travelled: "pread", "pwrite", "io_uring", "direct", "reader"; NULL before any did */
   const char *fallback_reason; /* static text: why a faster way was not taken; NULL where none was tried */
 } tegula_statistics;
 
@@ -216,6 +216,9 @@ typedef struct tegula_context_options {
   int64_t staging_bytes;  /* memory for staged bytes; 0: 64 MiB */
   int32_t io_threads;     /* most workers while storage is slow (measured: most of the time nobody runs); 0: 128, or 1 when threads is 1 */
   uint32_t reserved;
+  const char *io;         /* "pread"; "io_uring": many requests of each thread on their way; "direct": past the page cache; "auto", NULL: pread,
+                             and io_uring for separate requests that wait for storage, where it is measured to be faster. A way that cannot
+                             be taken here falls back to pread, and statistics say why */
 } tegula_context_options;
 
 TEGULA_API void tegula_context_options_init(tegula_context_options *options);

@@ -58,7 +58,7 @@ tegula_status tegula__argument(tegula_error *err, const char *what);
 
 /* Size of a struct in version 1 of the header: up to and with the member that was its last then. Members that come later are behind it. */
 #define FIRST_SIZE(type, last) (offsetof(type, last) + sizeof(((type *)0)->last))
-#define FIRST_CONTEXT_OPTIONS FIRST_SIZE(tegula_context_options, reserved)
+#define FIRST_CONTEXT_OPTIONS FIRST_SIZE(tegula_context_options, io)
 #define FIRST_OPEN_OPTIONS FIRST_SIZE(tegula_open_options, statistics)
 #define FIRST_DATASET_INFO FIRST_SIZE(tegula_dataset_info_t, descr)
 #define FIRST_FILE_INFO FIRST_SIZE(tegula_file_info, data_offset)

@@ -20,6 +20,7 @@ void tegula__context_release(tegula_context *context) {
   tegula__queue_destroy(context->queue);
   tegula__pool_destroy(context->engine.pool);
   tegula__staging_destroy(context->engine.staging);
+  tegula__transport_destroy(context->engine.transport);
   tegula__handles_destroy(context->handles);
   free(context);
 }
@@ -43,6 +44,7 @@ tegula_status tegula_context_create(const tegula_context_options *options, tegul
   tegula_status status;
   FORWARD_WITH(status, tegula__pool_create(threads, most, &context->engine.pool, err));
   FORWARD_WITH(status, tegula__staging_create(local.staging_bytes, threads, &context->engine.staging, err));
+  FORWARD_WITH(status, tegula__transport_create(local.io, &context->engine.transport, err));
   FORWARD_WITH(status, tegula__handles_create(local.max_open_files, &context->handles, err));
   FORWARD_WITH(status, tegula__queue_create(threads, &context->queue, err));
 done:

@@ -53,10 +53,16 @@ static tegula_status move_step(running *r, tegula__worker *worker, const tegula_
                          .move = r->move,
                          .part = part,
                          .step = step,
-                         .path = part->file >= 0 ? manifest->files[part->file].path : NULL,
-                         .fd = fd,
                          .item_size = manifest->dtype.item_size,
                          .swap_size = tegula__dtype_swap_size(manifest->dtype)};
+  if (part->file >= 0) {
+    doing.file = (tegula__io_file){.fd = fd,
+                                   .index = part->file,
+                                   .path = manifest->files[part->file].path,
+                                   .writing = r->move->writing,
+                                   .counts = r->move->counts};
+    if (worker->lane == NULL) worker->lane = tegula__transport_take(r->engine->transport);
+  }
   FORWARD(find_pieces(r, worker, step, err));
   if (part->file < 0) return tegula__reader_step(worker, &doing, err);
   return step->direct ? tegula__direct_step(worker, &doing, err) : tegula__staged_step(worker, &doing, err);
@@ -122,6 +128,21 @@ static tegula_status start(running *r, tegula_error *err) {
   return TEGULA_OK;
 }
 
+/* The way that moved most of the bytes, and the first reason why it was not the one that was wanted. */
+static void add_way(const running *r, tegula_statistics *statistics) {
+  tegula__io_use sum = {0};
+  for (int32_t i = 0; i < tegula__pool_most(r->engine->pool); i++) {
+    tegula__io_use use = tegula__lane_use(r->workers[i].lane);
+    sum.way_bytes += use.way_bytes;
+    sum.reference_bytes += use.reference_bytes;
+    if (use.way != NULL) sum.way = use.way;
+    if (sum.declined == NULL) sum.declined = use.declined;
+  }
+  const char *reference = r->move->writing ? "pwrite" : "pread";
+  statistics->io_path = r->move->manifest->reader != NULL ? "reader" : sum.way_bytes > sum.reference_bytes ? sum.way : reference;
+  if (sum.declined != NULL) statistics->fallback_reason = sum.declined;
+}
+
 static void add_statistics(const running *r) {
   tegula_statistics *statistics = r->move->statistics;
   if (statistics == NULL) return;
@@ -132,11 +153,12 @@ static void add_statistics(const running *r) {
     statistics->steps += r->workers[i].steps;
   }
   statistics->workers = tegula__max(statistics->workers, r->widest);
-  if (r->plan.step_count > 0) statistics->io_path = r->move->manifest->reader != NULL ? "reader" : r->move->writing ? "pwrite" : "pread";
+  if (r->plan.step_count > 0) add_way(r, statistics);
 }
 
 static void stop(running *r) {
   for (int32_t i = 0; r->workers != NULL && i < tegula__pool_most(r->engine->pool); i++) {
+    tegula__transport_give(r->engine->transport, r->workers[i].lane);
     free(r->workers[i].pieces);
     free(r->workers[i].vectors);
     free(r->workers[i].walks);

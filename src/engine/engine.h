@@ -21,6 +21,7 @@ typedef struct tegula__engine {
   tegula__pool *pool;
   tegula__staging *staging;
   const tegula__kernels *kernels;
+  tegula__transport *transport; /* NULL: pread and pwrite */
 } tegula__engine;
 
 typedef struct tegula__move {

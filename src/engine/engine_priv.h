@@ -16,7 +16,9 @@ typedef struct tegula__worker {
   int64_t walk_capacity;
   int64_t *heap;
   int64_t heap_capacity;
-  struct iovec *iov; /* TEGULA__IO_VECTORS */
+  struct iovec *iov; /* 2 * TEGULA__IO_VECTORS, shared by requests that are moved together */
+  tegula__request requests[TEGULA__IO_DEPTH];
+  tegula__lane *lane;
   char *waste;       /* TEGULA__GAP bytes: where unwanted gaps are read to */
   int64_t direct_bytes, staged_bytes, reader_bytes, steps;
 } tegula__worker;
@@ -27,8 +29,7 @@ typedef struct tegula__doing {
   const tegula__move *move;
   const tegula__part *part;
   const tegula__step *step;
-  const char *path;
-  int fd;
+  tegula__io_file file;
   uint32_t item_size;
   uint32_t swap_size; /* of the dtype */
 } tegula__doing;

@@ -34,26 +34,36 @@ static void lay_out(const tegula__doing *doing, const int64_t *lo, const int64_t
   }
 }
 
-/* Reads or writes all requests of a box, in the file's order. */
-static tegula_status transfer(const tegula__doing *doing, const int64_t *lo, const int64_t *hi, const staging_layout *layout, char *slot,
-                              tegula_error *err) {
-  const tegula__part *part = doing->part;
-  int64_t offset = tegula__part_offset(part, doing->move->manifest->ndim, lo), index[TEGULA_MAX_DIMS] = {0};
-  for (;;) {
-    FORWARD(doing->move->writing
-                ? tegula__io_write(doing->fd, doing->path, offset, slot, (size_t)layout->span, doing->move->counts, err)
-                : tegula__io_read(doing->fd, doing->path, offset, slot, (size_t)layout->span, doing->move->counts, err));
-    slot += layout->span;
-    int32_t i = layout->outer - 1;
-    for (; i >= 0; i--) {
-      int32_t k = layout->order.axes[i];
-      offset += part->strides[k];
-      if (++index[i] < hi[k] - lo[k]) break;
-      offset -= index[i] * part->strides[k];
-      index[i] = 0;
-    }
-    if (i < 0) return TEGULA_OK;
+/* To the next request of a box, in the file's order; false after the last. */
+static bool advance(const tegula__part *part, const int64_t *lo, const int64_t *hi, const staging_layout *layout, int64_t *index,
+                    int64_t *offset) {
+  for (int32_t i = layout->outer - 1; i >= 0; i--) {
+    int32_t k = layout->order.axes[i];
+    *offset += part->strides[k];
+    if (++index[i] < hi[k] - lo[k]) return true;
+    *offset -= index[i] * part->strides[k];
+    index[i] = 0;
   }
+  return false;
+}
+
+/* Reads or writes all requests of a box, as many at once as the lane likes. */
+static tegula_status transfer(tegula__worker *worker, const tegula__doing *doing, const int64_t *lo, const int64_t *hi,
+                              const staging_layout *layout, char *slot, tegula_error *err) {
+  struct iovec vectors[TEGULA__IO_DEPTH];
+  int64_t offset = tegula__part_offset(doing->part, doing->move->manifest->ndim, lo), index[TEGULA_MAX_DIMS] = {0};
+  int count = 0, depth = tegula__lane_depth(worker->lane);
+  for (bool more = true; more;) {
+    vectors[count] = (struct iovec){.iov_base = slot, .iov_len = (size_t)layout->span};
+    worker->requests[count] = (tegula__request){.offset = offset, .vectors = &vectors[count], .count = 1};
+    count++;
+    slot += layout->span;
+    more = advance(doing->part, lo, hi, layout, index, &offset);
+    if (more && count < depth) continue;
+    FORWARD(tegula__lane_move(worker->lane, &doing->file, worker->requests, count, err));
+    count = 0;
+  }
+  return TEGULA_OK;
 }
 
 void tegula__copy_piece(const tegula__doing *doing, const int64_t *lo, const int64_t *slot_strides, char *slot, const tegula__piece *piece) {
@@ -74,7 +84,7 @@ void tegula__copy_piece(const tegula__doing *doing, const int64_t *lo, const int
 static tegula_status read_box(tegula__worker *worker, const tegula__doing *doing, char *slot, tegula_error *err) {
   staging_layout layout;
   lay_out(doing, doing->step->lo, doing->step->hi, &layout);
-  FORWARD(transfer(doing, doing->step->lo, doing->step->hi, &layout, slot, err));
+  FORWARD(transfer(worker, doing, doing->step->lo, doing->step->hi, &layout, slot, err));
   for (int64_t i = 0; i < worker->piece_count; i++) tegula__copy_piece(doing, doing->step->lo, layout.strides, slot, &worker->pieces[i]);
   return TEGULA_OK;
 }
@@ -86,13 +96,13 @@ static tegula_status write_box(tegula__worker *worker, const tegula__doing *doin
   if (tegula__box_count(ndim, doing->step->lo, doing->step->hi) * doing->item_size == doing->step->bytes) {
     lay_out(doing, doing->step->lo, doing->step->hi, &layout);
     for (int64_t i = 0; i < worker->piece_count; i++) tegula__copy_piece(doing, doing->step->lo, layout.strides, slot, &worker->pieces[i]);
-    return transfer(doing, doing->step->lo, doing->step->hi, &layout, slot, err);
+    return transfer(worker, doing, doing->step->lo, doing->step->hi, &layout, slot, err);
   }
   for (int64_t i = 0; i < worker->piece_count; i++) {
     const tegula__piece *piece = &worker->pieces[i];
     lay_out(doing, piece->lo, piece->hi, &layout);
     tegula__copy_piece(doing, piece->lo, layout.strides, slot, piece);
-    FORWARD(transfer(doing, piece->lo, piece->hi, &layout, slot, err));
+    FORWARD(transfer(worker, doing, piece->lo, piece->hi, &layout, slot, err));
   }
   return TEGULA_OK;
 }

@@ -171,6 +171,14 @@ def test_load_hash_is_that_of_the_joined_array(shards):
     assert report("load", shards[0], "--hash", "--tiles", 3)["hash"] == content_hash(shards[1])
 
 
+@pytest.mark.parametrize("way", ["auto", "pread", "io_uring", "direct"])
+def test_load_by_each_way(shards, way):
+    answer = report("load", shards[0], "--io", way, "--hash")
+    assert answer["hash"] == content_hash(shards[1])
+    wanted = "pread" if way == "auto" else way
+    assert answer["io_path"] == wanted or (answer["io_path"] == "pread" and answer["fallback_reason"])
+
+
 def test_load_of_a_pattern_a_list_and_one_file(shards):
     folder, array = shards
     assert report("load", str(folder) + "/part_*.npy", "--hash")["hash"] == content_hash(array)

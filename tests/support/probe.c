@@ -65,6 +65,7 @@ static json_t *do_close(probe_state *state, const json_t *command) {
 static json_t *do_context(probe_state *state, const json_t *command) {
   tegula_context_options options;
   tegula_context_options_init(&options);
+  options.io = getenv("TEGULA_IO"); /* the same cases, by every way of moving bytes */
   options.threads = (int32_t)number(command, "threads", 0);
   options.max_open_files = (int32_t)number(command, "max_open_files", 0);
   options.staging_bytes = number(command, "staging_bytes", 0);
