@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/pace.h"
 #include "io/io_priv.h"
@@ -123,6 +124,14 @@ static tegula_status move_backend(tegula__lane *lane, const tegula__io_file *fil
   return lane->backend->move(lane->state, file, requests, count, &lane->use, err);
 }
 
+/* The thread's clock, not its rusage: that lags by up to a tick of the scheduler, longer than the two requests of a sample. */
+static void note(tegula__lap *lap) {
+  struct timespec now;
+  tegula__pace_start(lap);
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  lap->processor_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
 static bool slept(const tegula__lap *from, const tegula__lap *to) {
   int64_t total = to->total_ns - from->total_ns;
   return to->sleeps > from->sleeps && 2 * (to->processor_ns - from->processor_ns) < total;
@@ -134,12 +143,12 @@ static tegula_status move_measured(tegula__lane *lane, const tegula__io_file *fi
     return move_backend(lane, file, requests, count, err);
   }
   tegula__lap before, between, after;
-  tegula__pace_start(&before);
+  note(&before);
   FORWARD(move_plain(lane, file, requests, SAMPLE, err));
-  tegula__pace_start(&between);
+  note(&between);
   if (!slept(&before, &between)) return move_plain(lane, file, requests + SAMPLE, count - SAMPLE, err);
   FORWARD(move_backend(lane, file, requests + SAMPLE, count - SAMPLE, err));
-  tegula__pace_start(&after);
+  note(&after);
   bool slower = (after.total_ns - between.total_ns) / (count - SAMPLE) > (between.total_ns - before.total_ns) / SAMPLE;
   lane->doubts = slower ? lane->doubts + 1 : 0;
   lane->trust = slower ? 0 : TRUST;
