@@ -70,5 +70,6 @@ void tegula__tally_end(tegula__tally *tally, tegula_statistics *wanted, size_t s
   sum.steps += did->steps;
   sum.workers = tegula__max(sum.workers, did->workers);
   if (did->io_path != NULL) sum.io_path = did->io_path;
+  if (did->fallback_reason != NULL) sum.fallback_reason = did->fallback_reason;
   memcpy(wanted, &sum, size);
 }
