@@ -449,7 +449,8 @@ typedef struct tegula_save_options {
 TEGULA_API void tegula_save_options_init(tegula_save_options *options);
 
 /* Writes the array to `path`: under a temporary name in the same folder first, then renamed. On failure the old target is untouched
- * and nothing is left behind. Missing parent folders are made. An existing target is EXISTS unless overwrite. [C] */
+ * and nothing is left behind (one exception: with durable, when all is in place and only the names cannot be brought to the disk, the new
+ * target stays and the error says so). Missing parent folders are made. An existing target is EXISTS unless overwrite. [C] */
 TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_save(const tegula_array *array, const char *path, const tegula_save_options *options,
                                                        tegula_error *err);
 
