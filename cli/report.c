@@ -211,6 +211,9 @@ tegula_status report_json(json_t *report, tegula_error *error) {
 
 tegula_status report_close(tegula_error *error) {
   int failed = ferror(stdout);
+  if (failed) {
+    fputc('\n', stdout); /* the output is lost; one more try tells the reason, which is not kept */
+  }
   errno = 0;
   if (fflush(stdout) != 0 || fclose(stdout) != 0) {
     failed = 1;
