@@ -1,6 +1,7 @@
 /* Side files of raw files: every spelling gives the same fields, what contradicts is refused by name, and nothing is believed.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+/* link-options: -Wl,--wrap=calloc */
 #include "support.h"
 
 #include "format/raw/side_file.h"
@@ -16,6 +17,11 @@ static tegula_status parse_sized(const char *text, size_t size, tegula__side_fil
   free(copy);
   return status;
 }
+
+static bool no_memory; /* for the library's own calloc */
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size) { return no_memory ? NULL : __real_calloc(count, size); }
 
 static tegula__side_file parse_good(const char *text) {
   tegula__side_file side;
@@ -36,6 +42,20 @@ static tegula__describe_options described(const char *text, const char *path, in
   tegula__describe_options said = nothing(), out;
   assert_ok(tegula__side_file_options(&last, &said, path, place, alone, lengths, &out, &error));
   return out;
+}
+
+static void rows_without_memory_are_one_error(void **state) {
+  (void)state;
+  static const char *const texts[] = {"{\"rows\": [1, 2, 3]}", "{\"rows_per_shard\": {\"a\": 1, \"b\": 2}}"};
+  for (size_t i = 0; i < 2; i++) {
+    tegula__side_file side;
+    no_memory = true;
+    tegula_status status = parse_sized(texts[i], strlen(texts[i]), &side);
+    no_memory = false;
+    assert_int_equal(status, TEGULA_OUT_OF_MEMORY);
+    assert_int_equal(error.status, TEGULA_OUT_OF_MEMORY);
+    tegula__side_file_free(&side);
+  }
 }
 
 static void spellings_of_a_field_mean_the_same(void **state) {
@@ -314,6 +334,7 @@ static void random_changes_do_not_crash(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(spellings_of_a_field_mean_the_same),
+      cmocka_unit_test(rows_without_memory_are_one_error),
       cmocka_unit_test(every_field_reaches_the_options),
       cmocka_unit_test(what_contradicts_itself_is_refused),
       cmocka_unit_test(too_many_axes_are_refused),

@@ -132,7 +132,7 @@ typedef struct rows_text {
 } rows_text;
 
 static void free_rows(rows_text *rows) {
-  for (int64_t i = 0; rows->kind >= TEGULA__SIDE_ROWS_LIST && i < rows->count; i++) free(rows->items[i].name);
+  for (int64_t i = 0; rows->items != NULL && i < rows->count; i++) free(rows->items[i].name); /* EACH has a count and no items */
   free(rows->items);
   *rows = (rows_text){0};
 }
