@@ -315,7 +315,7 @@ def test_command_says_which_file_and_prints_no_result(mount, tmp_path):
 # ---- how the requests look to the storage ----
 
 @pytest.mark.parametrize("kind", ["npy", "raw"])
-def test_few_large_reads_several_in_flight(no_hang, mount, tmp_path, kind):
+def test_case_57_few_large_reads_several_in_flight(no_hang, mount, tmp_path, kind):
     """safetensors#562: through a network disk, small reads one after the other (page faults of a memory map) take many times as
     long. Here: requests as large as the kernel passes on (1 MiB), no byte asked for twice, more than one at a time."""
     (tmp_path / "s").mkdir()
