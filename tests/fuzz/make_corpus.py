@@ -5,6 +5,7 @@ SPDX-License-Identifier: Apache-2.0
 
 usage: make_corpus.py. Names are numbers with what the input is for; files that it did not make stay. Needs nothing but Python.
 """
+import json
 import pathlib
 import struct
 
@@ -96,8 +97,87 @@ def raw():
     row("row-axes", 4, 0, 0, 1, 0, 0, row_shape=[1] * 63)
 
 
+def side_file():
+    def side(name, text, dtype=0, orders=0, offset=0, gap=0, axes=0, length=0, file=0x80, size=60):
+        text = text if isinstance(text, bytes) else (text if isinstance(text, str) else json.dumps(text)).encode()
+        put("side_file", name, bytes([dtype, orders, offset, gap, axes, length, file, size]) + text)
+
+    side("plain", {"dtype": "<i4", "row_shape": [4]})
+    side("shape", {"dtype": "<i4", "shape": [15, 4]})
+    side("other-names", {"dtype": "float64", "endianness": "big", "trailing_shape": 3, "header_bytes": 24, "rows_per_shard": 9})
+    side("both-names", {"dtype": ">i4", "byte_order": ">", "endianness": "big", "offset": 4, "header_bytes": 4, "row_shape": [2],
+                        "trailing_shape": [2], "shape": [4, 2], "rows": [4], "rows_per_shard": [4]}, size=9)
+    side("rows-list", {"dtype": "f4", "row_shape": [4], "rows": [4, 0, 5, 6]}, file=3, size=24)
+    side("rows-by-name", {"dtype": "<f4", "rows": {"b.bin": 3, "a.bin": 60, "c.bin": 2**63 - 1}}, file=1)
+    side("rows-too-few", {"dtype": "<f4", "rows": [60]}, file=2)
+    side("rows-empty", {"dtype": "<f4", "rows": {}, "rows_per_shard": {}}, file=0)
+    side("name-empty", {"rows": {"": 1, "..": 3}})
+    side("name-of-another-folder", {"rows": {"a/b": 2}})
+    side("scalar", {"dtype": "f8", "shape": []}, size=2)
+    side("scalar-and-row", {"dtype": "f8", "shape": [], "row_shape": []}, size=2)
+    side("axes", {"dtype": "b1", "shape": [1] * 64}, size=0)
+    side("too-many-axes", {"dtype": "b1", "row_shape": [1] * 64})
+    side("gap", {"dtype": "b1", "row_shape": [10], "row_gap": 2, "order": "C"}, size=15)
+    side("fortran", {"dtype": "<f8", "shape": [3, 4], "order": "F", "byte_order": "native"}, size=24)
+    side("huge", {"dtype": "V2147483647", "shape": [2**62, 2**62], "offset": 2**63 - 1, "row_gap": 2**63 - 1})
+    side("too-large", '{"offset": 9223372036854775808, "shape": [1e3, -1, 1.5]}')
+    side("said-the-same", {"dtype": "<f4", "row_shape": [2], "offset": 8, "row_gap": 4}, dtype=1, offset=8, gap=4, axes=0x10, length=2)
+    side("said-other", {"dtype": "<f4", "row_shape": [2], "offset": 8}, dtype=2, orders=10, offset=16, axes=0x11, length=0x31)
+    side("only-said", {"_note": None}, dtype=2, orders=6, axes=3, length=0x35)
+    side("unknown-key", {"dtype": "f4", "of\nset": 4, "x-lab": {"a": [1]}})
+    side("twice", '{"dtype": "f4", "dtype": "f4"}')
+    side("zero-in-text", '{"dtype": "f4\\u0000"}')
+    side("deep", '{"x-a": ' + "[" * 20 + "]" * 20 + "}")
+    side("cut", '{"dtype": "f')
+    side("not-utf8", b'{"rows": {"a\xff.bin": 1}}')
+    side("list", "[]")
+    side("nothing", "")
+
+
+def manifest():
+    file = {"path": "a.npy", "size": 100, "mtime_ns": 7}
+    part = {"file": 0, "offset": 10, "lo": [0, 0], "hi": [3, 4], "strides": [8, 2], "order": ">"}
+    good = {"tegula_manifest": 1, "format": "npy", "name": "data", "dtype": "<i2", "shape": [5, 4],
+            "files": [file, {"path": "/abs/b.npy", "size": 32, "mtime_ns": -8}],
+            "parts": [part, {"file": 1, "offset": 16, "lo": [3, 0], "hi": [5, 4], "strides": [2, 4], "order": "<"}]}
+    whole = {**part, "hi": [5, 4]}
+
+    def text(name, **changes):
+        put("manifest", name, json.dumps({**good, **changes}).encode())
+
+    text("good")
+    text("version-2", tegula_manifest=2)
+    text("hex", files=[{"path_hex": "61ff62", "size": 100, "mtime_ns": 7}], parts=[whole])
+    text("hex-zero", files=[{"path_hex": "6100", "size": 100, "mtime_ns": 7}], parts=[whole])
+    text("both-paths", files=[{**file, "path_hex": "61"}])
+    text("records", dtype="|V12", descr="[('a', '<f4'), ('b', '<f8')]", shape=[3], files=[{**file, "size": 36}],
+         parts=[{**part, "offset": 0, "lo": [0], "hi": [3], "strides": [12], "order": "|"}])
+    text("descr-of-numbers", descr="[('a', '<i2')]")
+    text("scalar", shape=[], parts=[{**part, "lo": [], "hi": [], "strides": []}])
+    text("scalar-twice", shape=[], parts=[{**part, "lo": [], "hi": [], "strides": []}] * 2)
+    text("gap", parts=[{**whole, "strides": [20, 2]}])
+    text("overlap", parts=[{**whole, "strides": [4, 2]}])
+    text("hole", parts=[part, {**part, "lo": [4, 0], "hi": [5, 4]}])
+    text("not-all-rows", parts=[part])
+    text("short", files=[{**file, "size": 49}], parts=[whole])
+    text("no-rows", shape=[0, 4], parts=[])
+    text("no-rows-one-part", shape=[0, 4], parts=[{**part, "hi": [0, 4]}])
+    text("no-columns", shape=[5, 0], parts=[{**part, "hi": [5, 0], "strides": [2, 2]}])
+    text("zero-and-huge", shape=[0, 2**62, 2**62], parts=[{**part, "lo": [0] * 3, "hi": [0, 2**62, 2**62], "strides": [1, 1, 1]}])
+    text("overflow", shape=[2**62, 4])
+    text("overflow-stride", shape=[2, 1], parts=[{**part, "hi": [2, 1], "strides": [2**63 - 1, 2]}])
+    text("overflow-offset", parts=[{**whole, "offset": 2**63 - 1}])
+    text("axes", dtype="b1", shape=[1] * 64, parts=[{**part, "lo": [0] * 64, "hi": [1] * 64, "strides": [1] * 64, "order": "|"}])
+    text("file-beyond", parts=[{**whole, "file": 2}])
+    text("no-files", files=[])
+    text("unknown-key", more=1)
+    text("remark", **{"_more": [[1]], "x-lab": {}})
+    put("manifest", "cut", json.dumps(good).encode()[:150])
+    put("manifest", "nothing", b"")
+
+
 if __name__ == "__main__":
-    for make in (dtypes, names, npy, raw):
+    for make in (dtypes, names, npy, raw, side_file, manifest):
         make()
     files = [path for path in CORPUS.rglob("*") if path.is_file()]
     print(f"{len(files)} files, {sum(path.stat().st_size for path in files)} bytes")
