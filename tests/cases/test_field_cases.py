@@ -200,3 +200,39 @@ def test_case_19_strace_counts_the_opens(new_probe, tmp_path):
     check_equal(got, full)
     own.close()
     assert len(re.findall(r"shard_\d+\.npy", log.read_text())) == 64
+
+
+def write_header_of(path, array, remainder):
+    """A version 1.0 file without the usual padding, whose data starts `remainder` bytes behind a multiple of 4."""
+    text = repr({"descr": array.dtype.str, "fortran_order": False, "shape": array.shape}).encode()
+    text += b" " * ((remainder - (10 + len(text) + 1)) % 4) + b"\n"
+    path.write_bytes(b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + array.tobytes())
+    return 10 + len(text)
+
+
+UNALIGNED = {"shift": 3, "axes": [0, 1]}
+
+
+@pytest.mark.parametrize("memory", [{}, {"wrap": True, "layouts": [UNALIGNED]},
+                                    {"wrap": True, "layouts": [{**UNALIGNED, "axes": [1, 0], "pad": [1, 0]}]}],
+                         ids=["own memory", "unaligned memory", "unaligned memory of columns"])
+@pytest.mark.parametrize("format", ["npy", "raw"])
+@pytest.mark.parametrize("dtype", ["<f4", "<f8", ">f4", ">f8"])
+def test_case_54_data_at_an_address_that_is_not_aligned(probe, tmp_path, dtype, format, memory):
+    """Little-endian rows (long enough) go straight into their place, big-endian ones and columns through staging."""
+    full = (numpy.arange(31 * 300).reshape(31, 300) / 7).astype(dtype)
+    path = tmp_path / ("a." + format)
+    if format == "npy":
+        start = write_header_of(path, full, 3)
+        assert start % 4 == 3
+        expected, options = numpy.load(path), {}
+    else:
+        path.write_bytes(b"abc" + full.tobytes())
+        expected = numpy.frombuffer(path.read_bytes(), dtype, offset=3).reshape(31, 300)
+        options = {"format": "raw", "dtype": dtype, "row_shape": [300], "offset": 3}
+    got, _, statistics = load_all(probe, tmp_path, path, tiles=3, memory=memory, **options)
+    check_equal(got, expected)
+    staged = dtype[0] == ">" or memory.get("layouts", [UNALIGNED])[0]["axes"] == [1, 0]
+    assert statistics["staged_bytes"] == (full.nbytes if staged else 0), statistics
+    got, _, _ = load_all(probe, tmp_path, path, tiles=2, axis=1, memory=memory, **options)
+    check_equal(got, expected)

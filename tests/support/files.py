@@ -16,14 +16,15 @@ def save_shards(folder, pieces, name="shard_%04d.npy"):
     return paths
 
 
-def load_all(probe, tmp_path, path, tiles=1, axis=0, separate=False, **options):
-    """Opens and loads everything; gives the array in native order, the answer of open and that of load."""
+def load_all(probe, tmp_path, path, tiles=1, axis=0, separate=False, memory=None, **options):
+    """Opens and loads everything; gives the array in native order, the answer of open and that of load. `memory`: what the probe's
+    command `array` is told besides (wrapped memory and its layouts)."""
     where = {"paths": [str(p) for p in path]} if isinstance(path, list) else {"path": str(path)}
     info = probe.call("open", **where, **options)
     dump = tmp_path / "dump"
     commands = [
         {"do": "tiling", "kind": "even", "shape": info["shape"], "axis": axis, "tiles": tiles},
-        {"do": "array", "dtype": info["dtype"], "separate": separate},
+        {"do": "array", "dtype": info["dtype"], "separate": separate, **(memory or {})},
         {"do": "load"},
         {"do": "dump", "path": str(dump)},
     ]
