@@ -68,7 +68,7 @@ def random_shards(rng, folder):
     folder.mkdir()
     gap = int(rng.integers(1, 9)) if order == "C" and rng.integers(2) else 0
     for number, piece in enumerate(pieces):
-        rows = [r.tobytes() for r in piece] if gap else [piece.tobytes(order)]
+        rows = [piece[i : i + 1].tobytes() for i in range(len(piece))] if gap else [piece.tobytes(order)]  # an element alone loses its dtype
         (folder / ("p%d" % number)).write_bytes(b"head" + (b"\xee" * gap).join(rows))
     return full, {"format": "raw", "dtype": dtype.str, "row_shape": list(row), "offset": 4, "row_gap": gap, "order": order}
 
