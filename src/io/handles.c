@@ -13,11 +13,14 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "io/io.h"
 
 enum { CLOSED = -1, OPENING = -2 };
+
+#define PATIENCE 20 /* tries, a millisecond apart, for a descriptor when none of ours can be closed */
 
 typedef struct handle {
   int fd; /* CLOSED, OPENING or a descriptor */
@@ -212,14 +215,19 @@ static bool make_room(tegula__handles *handles) {
   return surplus >= 0;
 }
 
+/* Opens, and makes room where the system has no descriptors left. That none of ours is open just now does not mean that they are all
+ * taken by others: one may have been closed since. So a few tries fail in a row before it is an error. */
 static int open_with_room(const tegula__file_set *set, const char *path, tegula__io_counts *counts) {
-  for (;;) {
+  for (int failures = 0;;) {
     int fd = open_file(path, set->writing, counts);
     if (fd >= 0 || (errno != EMFILE && errno != ENFILE)) return fd;
     int failed = errno;
-    if (make_room(set->handles)) continue;
-    errno = failed;
-    return -1;
+    failures = make_room(set->handles) ? 0 : failures + 1;
+    if (failures == PATIENCE) {
+      errno = failed;
+      return -1;
+    }
+    if (failures > 0) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
   }
 }
 

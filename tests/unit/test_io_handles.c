@@ -250,12 +250,15 @@ static void a_file_that_cannot_be_opened_is_told(void **state) {
   touch(&c, 0);
   touch(&c, 0);
   assert_int_equal(c.counts.opens, 3 + 1);
-  faults.fail_opens = 1;
+  faults.fail_opens = 1000; /* for good: it is told in the end */
   faults.fail_errno = EMFILE;
   file_write(c.files[1].path, (int64_t[]){1}, 8);
-  assert_int_not_equal(tegula__file_set_acquire(c.set, 1, &c.counts, &fd, &error), TEGULA_OK);
+  assert_refused(tegula__file_set_acquire(c.set, 1, &c.counts, &fd, &error), TEGULA_LIMIT_EXCEEDED);
   assert_int_equal(error.os_errno, EMFILE);
+  assert_contains(error.hint, "ulimit");
+  faults.fail_opens = 3; /* for a moment: nobody learns of it */
   touch(&c, 1);
+  assert_int_equal(faults.fail_opens, 0);
   cache_free(&c);
 }
 
