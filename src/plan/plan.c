@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 #define DIRECT_RUN ((int64_t)1 << 10)      /* shorter runs are staged: a copy costs less than a vector of a system call */
-#define LARGEST_STEP ((int64_t)4 << 20)
+#define LARGEST_STEP ((int64_t)8 << 20)
 #define SMALLEST_STEP ((int64_t)256 << 10)
 #define STAGED_STEP ((int64_t)1 << 20)   /* stays in the second-level cache between read and copy */
 #define PATCH ((int64_t)256)

@@ -6,7 +6,7 @@
  * data. */
 #include "test_engine_support.h"
 
-static const int64_t LARGEST = (int64_t)4 << 20, SMALLEST = (int64_t)256 << 10; /* bytes of a direct step, docs/design.md */
+static const int64_t LARGEST = (int64_t)8 << 20, SMALLEST = (int64_t)256 << 10; /* bytes of a direct step, docs/design.md */
 
 /* Bytes that a step reads or writes, by the plan's own rule of requests (tested by itself against hand-made values). */
 static int64_t bytes_of_requests(const move_case *c, const tegula__step *step) {
