@@ -71,9 +71,12 @@ static tegula_status write_manifest(cli_job *job, const tegula_dataset *dataset)
     return TEGULA_OK;
   }
   tegula_status status = manifest_save(job, dataset, path);
-  if (status == TEGULA_OK && job->report != NULL) {
-    json_object_set_new(job->report, "manifest", report_text(path));
-  } else if (status == TEGULA_OK && !job->settings.quiet) {
+  if (status != TEGULA_OK) {
+    json_decref(job->report);
+    job->report = NULL;
+  } else if (job->report != NULL) {
+    return json_object_set_new(job->report, "manifest", report_text(path)) == 0 ? status : report_no_memory(&job->error);
+  } else if (!job->settings.quiet) {
     printf("wrote   %s\n", path);
   }
   return status;

@@ -16,6 +16,22 @@
 
 static const char beginning[] = "{\"tegula_manifest\":";
 
+/* The first bytes of a file, up to `most`; -1 when it cannot be read. */
+static ssize_t read_beginning(int fd, char *out, size_t most) {
+  size_t used = 0;
+  while (used < most) {
+    ssize_t got = read(fd, out + used, most - used);
+    if (got == 0) {
+      break;
+    }
+    if (got < 0 && errno != EINTR) {
+      return -1;
+    }
+    used += got > 0 ? (size_t)got : 0;
+  }
+  return (ssize_t)used;
+}
+
 /* May `path` be written? Nothing is there, or an older manifest. */
 static tegula_status check_target(const char *path, tegula_error *error) {
   char found[sizeof beginning] = "";
@@ -23,8 +39,12 @@ static tegula_status check_target(const char *path, tegula_error *error) {
   if (fd < 0) {
     return errno == ENOENT ? TEGULA_OK : report_fail_os(error, path, errno, NULL, "could not look at %s", path);
   }
-  ssize_t got = read(fd, found, sizeof beginning - 1);
+  ssize_t got = read_beginning(fd, found, sizeof beginning - 1);
+  int failed = got < 0 ? errno : 0;
   close(fd);
+  if (failed != 0 && failed != EISDIR && failed != EAGAIN) { /* a folder, a pipe that nobody writes to: there, and no manifest */
+    return report_fail_os(error, path, failed, NULL, "could not look at %s", path);
+  }
   if (got == (ssize_t)sizeof beginning - 1 && memcmp(found, beginning, sizeof beginning - 1) == 0) {
     return TEGULA_OK;
   }

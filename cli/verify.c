@@ -5,6 +5,7 @@
  * When the files cannot be opened as one array, that is a problem too, and each file is then verified by itself, so that one bad header
  * does not hide the other damage. */
 #include <dirent.h>
+#include <errno.h>
 #include <glob.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,6 +21,7 @@ typedef struct verify_work {
   tegula_verify_level level;
   tegula_verify_report sum;
   json_t *problems;
+  int lost; /* for lack of memory: `problems` is not all of them */
   tegula_error first; /* problem */
 } verify_work;
 
@@ -43,7 +45,9 @@ static void add_problem(void *state, const tegula_error *problem) {
   if (json_array_size(work->problems) == 0) {
     work->first = *problem;
   }
-  json_array_append_new(work->problems, problem_object(problem));
+  if (json_array_append_new(work->problems, problem_object(problem)) != 0) {
+    work->lost = 1;
+  }
 }
 
 /* Does the status say that something is wrong with what is stored? Otherwise the command itself failed. */
@@ -114,10 +118,22 @@ static int is_visible(const struct dirent *entry) {
   return entry->d_name[0] != '.' && entry->d_name[0] != '_';
 }
 
+/* What could not be looked through is a problem too: damage in it is not named. */
+static tegula_status not_looked_through(verify_work *work, const char *path, int os_errno) {
+  tegula_error problem;
+  tegula_status status = report_fail_os(&problem, path, os_errno, NULL, "could not look at \"%s\"", path);
+  if (is_problem(status)) {
+    add_problem(work, &problem);
+    return TEGULA_OK;
+  }
+  work->job->error = problem;
+  return status;
+}
+
 static tegula_status verify_folder(verify_work *work, const char *folder) {
   struct dirent **names = NULL;
   int count = scandir(folder, &names, is_visible, versionsort);
-  tegula_status status = TEGULA_OK;
+  tegula_status status = count < 0 ? not_looked_through(work, folder, errno) : TEGULA_OK;
   for (int i = 0; i < count; i++) {
     char *path = NULL;
     struct stat info;
@@ -138,8 +154,10 @@ static tegula_status verify_folder(verify_work *work, const char *folder) {
 static tegula_status verify_pattern(verify_work *work, const char *pattern) {
   glob_t found;
   tegula_status status = TEGULA_OK;
-  if (glob(pattern, GLOB_NOSORT, NULL, &found) != 0) {
-    return status;
+  int result = glob(pattern, GLOB_NOSORT, NULL, &found);
+  if (result != 0) {
+    globfree(&found);
+    return result == GLOB_NOMATCH ? status : not_looked_through(work, pattern, result == GLOB_NOSPACE ? ENOMEM : EIO);
   }
   for (size_t i = 0; i < found.gl_pathc && status == TEGULA_OK; i++) {
     status = verify_file(work, found.gl_pathv[i]);
@@ -152,11 +170,13 @@ static tegula_status verify_each(verify_work *work) {
   const cli_settings *values = &work->job->settings;
   struct stat info;
   tegula_status status = TEGULA_OK;
-  if (values->path_count == 1 && stat(values->paths[0], &info) == 0 && S_ISDIR(info.st_mode)) {
-    return verify_folder(work, values->paths[0]);
-  }
   if (values->path_count == 1) {
-    return stat(values->paths[0], &info) == 0 ? TEGULA_OK : verify_pattern(work, values->paths[0]);
+    const char *path = values->paths[0];
+    if (stat(path, &info) == 0) {
+      return S_ISDIR(info.st_mode) ? verify_folder(work, path) : status;
+    }
+    int no_such_name = errno == ENOENT || errno == ENOTDIR || errno == ENAMETOOLONG;
+    return no_such_name ? verify_pattern(work, path) : not_looked_through(work, path, errno);
   }
   for (size_t i = 0; i < values->path_count && status == TEGULA_OK; i++) {
     status = verify_file(work, values->paths[i]);
@@ -173,7 +193,7 @@ static tegula_status verify_what_does_not_open(verify_work *work) {
   }
   if (!is_known(work, &whole)) {
     work->first = whole;
-    json_array_insert_new(work->problems, 0, problem_object(&whole));
+    work->lost |= json_array_insert_new(work->problems, 0, problem_object(&whole)) != 0;
   }
   return TEGULA_OK;
 }
@@ -194,6 +214,9 @@ static void print_text(const verify_work *work) {
 
 static tegula_status conclude(verify_work *work) {
   cli_job *job = work->job;
+  if (work->lost) {
+    return report_fail(&job->error, TEGULA_OUT_OF_MEMORY, NULL, "could not note all problems: no memory");
+  }
   if (job->settings.json) {
     job->report = json_pack("{s:s, s:I, s:I, s:I, s:O}", "level", level_name(job), "files", (json_int_t)work->sum.files, "chunks",
                             (json_int_t)work->sum.chunks, "bytes", (json_int_t)work->sum.bytes, "problems", work->problems);

@@ -211,10 +211,25 @@ tegula_status tegula__json_only(const tegula__json *object, const char *const *k
 
 /* ---- writing ---- */
 
+/* Bytes of the UTF-8 character at `at`, which ends with a zero byte; 0 when it is none. */
+static size_t character_bytes(const unsigned char *at) {
+  if (at[0] < 0x80) return 1;
+  size_t bytes = at[0] < 0xC2 ? 0 : at[0] < 0xE0 ? 2 : at[0] < 0xF0 ? 3 : at[0] < 0xF5 ? 4 : 0;
+  for (size_t i = 1; i < bytes; i++)
+    if ((at[i] & 0xC0) != 0x80) return 0;
+  bool overlong = (at[0] == 0xE0 && at[1] < 0xA0) || (at[0] == 0xF0 && at[1] < 0x90);
+  bool no_character = (at[0] == 0xED && at[1] >= 0xA0) || (at[0] == 0xF4 && at[1] >= 0x90); /* surrogates; above U+10FFFF */
+  return overlong || no_character ? 0 : bytes;
+}
+
+/* Without memory of its own: the lack of it must not look like a name that is no text. */
 bool tegula__json_is_text(const char *text) {
-  json_t *json = json_string(text); /* checks UTF-8 */
-  json_decref(json);
-  return json != NULL;
+  const unsigned char *at = (const unsigned char *)text;
+  for (size_t bytes; *at != '\0'; at += bytes) {
+    bytes = character_bytes(at);
+    if (bytes == 0) return false;
+  }
+  return true;
 }
 
 bool tegula__json_write_numbers(tegula__buffer *buffer, const int64_t *numbers, int32_t count) {

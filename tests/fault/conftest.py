@@ -1,11 +1,15 @@
-# Slow file systems for the tests of this folder, and a limit on how long a request to the library may take.
+# What the tests of this folder share: slow file systems, a limit on how long a request to the library may take, inputs.
 #
 # SPDX-License-Identifier: Apache-2.0
 import contextlib
+import json
+import subprocess
 import threading
 
+import numpy
 import pytest
 
+from faulty import BIN, ROWS, VALUES
 from slowfs import SlowFolder, Unavailable
 
 
@@ -32,3 +36,52 @@ def no_hang(mount, probe):
     timer.start()
     yield probe
     timer.cancel()
+
+
+def write_manifest(root, name):
+    """By hand, as docs/manifest.md says: the shards of root/NAME, in root/NAME.json."""
+    files, parts, start = [], [], 0
+    for number, path in enumerate(sorted((root / name).glob("*.npy"))):
+        status, piece = path.stat(), numpy.load(path)
+        files.append({"path": "%s/%s" % (name, path.name), "size": status.st_size, "mtime_ns": status.st_mtime_ns})
+        parts.append({"file": number, "offset": status.st_size - piece.nbytes, "lo": [start, 0], "hi": [start + len(piece), 6],
+                      "strides": list(piece.strides), "order": "<" if piece.dtype == "<f4" else ">"})
+        start += len(piece)
+    whole = {"tegula_manifest": 1, "format": "npy", "name": "data", "dtype": "<f4", "shape": [start, 6], "files": files, "parts": parts}
+    (root / (name + ".json")).write_text(json.dumps(whole))
+
+
+def write_raw(folder):
+    """Big-endian raw files behind 8 bytes each, described by a side file."""
+    folder.mkdir()
+    pieces = numpy.split(VALUES.astype(">f4"), numpy.cumsum(ROWS)[:-1])
+    for number, piece in enumerate(pieces):
+        (folder / ("part_%d.bin" % number)).write_bytes(b"header!!" + piece.tobytes())
+    rows = {"part_%d.bin" % number: len(piece) for number, piece in enumerate(pieces)}
+    (folder / "shard_meta.json").write_text(json.dumps({"dtype": ">f4", "row_shape": [6], "offset": 8, "rows": rows}))
+
+
+def write_shards(folder, values):
+    folder.mkdir()
+    for number, piece in enumerate(numpy.split(values, numpy.cumsum(ROWS)[:-1])):
+        numpy.save(folder / ("shard_%02d.npy" % number), piece)
+
+
+@pytest.fixture(scope="session")
+def inputs(tmp_path_factory):
+    """Shards in C order and in the other byte order, manifests of both, raw files with a side file, one Fortran file, one raw file: all
+    hold VALUES. `other` differs in its element [6, 3]; of `damaged` the second file is cut and the last is no array."""
+    root = tmp_path_factory.mktemp("inputs")
+    other = VALUES.copy()
+    other[6, 3] += 1
+    for name, values in (("plain", VALUES), ("swapped", VALUES.astype(">f4")), ("other", other), ("damaged", VALUES)):
+        write_shards(root / name, values)
+    (root / "damaged" / "shard_01.npy").write_bytes((root / "damaged" / "shard_01.npy").read_bytes()[:-4])
+    (root / "damaged" / "shard_03.npy").write_bytes(b"no array")
+    write_manifest(root, "plain")
+    write_manifest(root, "swapped")
+    write_raw(root / "sided")
+    subprocess.run([BIN, "write", root / "ramp", "--quiet", "--values", "ramp", "--shape", "9,3", "--num-shards", "3"], check=True)
+    numpy.save(root / "fortran.npy", numpy.asfortranarray(VALUES))
+    (root / "raw.bin").write_bytes(b"header!!" + VALUES.astype(">f4").tobytes())
+    return root

@@ -4,7 +4,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # A clean run counts the calls of each family; then the Nth of them fails, for every N (a stated stride where there are many).
-import json
 import shutil
 import subprocess
 
@@ -12,53 +11,10 @@ import numpy
 import pytest
 
 import faulty
-from faulty import BIN, HARMLESS, PROBE, Run, each, plan
+from faulty import BIN, CONTEXT, HARMLESS, VALUES, Run, contents, each, first_error, harmless, judge, plan, probe_run, words_of
 from reference_hash import content_hash
 
-ROWS = [5, 7, 1, 4]
-VALUES = numpy.arange(17 * 6, dtype="f4").reshape(17, 6) * 1.5
-
-
-@pytest.fixture(scope="module")
-def inputs(tmp_path_factory):
-    """Shards in C order and in the other byte order, one Fortran file, one raw file: all hold VALUES."""
-    root = tmp_path_factory.mktemp("inputs")
-    for name, dtype in (("plain", "<f4"), ("swapped", ">f4")):
-        (root / name).mkdir()
-        start = 0
-        for number, rows in enumerate(ROWS):
-            numpy.save(root / name / ("shard_%02d.npy" % number), VALUES[start : start + rows].astype(dtype))
-            start += rows
-    subprocess.run([BIN, "write", root / "ramp", "--quiet", "--values", "ramp", "--shape", "9,3", "--num-shards", "3"], check=True)
-    numpy.save(root / "fortran.npy", numpy.asfortranarray(VALUES))
-    (root / "raw.bin").write_bytes(b"header!!" + VALUES.astype(">f4").tobytes())
-    return root
-
-
 # ---- commands --------------------------------------------------------------------------------------------------------------
-
-VARIABLE = {"seconds", "seconds_describe", "seconds_allocate", "seconds_move", "gb_per_s", "peak_rss_bytes", "opens", "reads", "runs"}
-
-
-def steady(answer):
-    return {key: value for key, value in answer.items() if key not in VARIABLE}
-
-
-def judge(run, expected, both=()):
-    """The answer when it worked, None after a clean error; `both`: keys that this command reports beside an error."""
-    run.check_end()
-    answer = run.answer()
-    if run.code == 0:
-        run.expect(run.err == "" and "error" not in answer, "an error beside a success")
-        run.expect(steady(answer) == steady(expected), "another answer than without the fault")
-        return answer
-    run.expect(run.code == 1, "an error that is not the user's has exit status 1")
-    run.expect(set(answer) - set(both) == {"error"}, "data beside an error")
-    run.check_error(answer["error"])
-    run.expect(run.err.startswith("tegula: %s\n" % answer["error"]["message"]), "standard error says something else")
-    run.report_lost = answer["error"]["message"] == "could not make the report: no memory"
-    return None
-
 
 COMMANDS = {
     "load": ["load", "plain", "--threads", "1"],
@@ -72,14 +28,23 @@ COMMANDS = {
     "load-list": ["load", "plain/shard_00.npy", "plain/shard_01.npy", "--threads", "1", "--repeat", "2"],
     "load-raw": ["load", "raw.bin", "--format", "raw", "--dtype", ">f4", "--shape", "17,6", "--offset", "8", "--threads", "1", "--hash"],
     "load-check": ["load", "ramp", "--threads", "1", "--check-seed", "0"],
+    "load-side-file": ["load", "sided", "--threads", "1", "--hash"],
+    "load-manifest": ["load", "plain.json", "--threads", "1", "--hash"],
+    "load-two-manifests": ["load", "plain.json", "swapped.json", "--threads", "1"],
+    "load-direct": ["load", "plain", "--io", "direct", "--threads", "1", "--hash"],
+    "load-ring": ["load", "plain", "--io", "io_uring", "--threads", "1", "--hash"],
     "info": ["info", "plain", "--threads", "1"],
+    "info-side-file": ["info", "sided", "-v", "--threads", "1"],
+    "info-manifest": ["info", "plain.json", "-v", "--threads", "1"],
+    "plan": ["plan", "plain", "--tiles", "3", "--threads", "1"],
+    "plan-ranks": ["plan", "fortran.npy", "--ranks", "4", "--axis", "1", "--threads", "1"],
+    "plan-side-file": ["plan", "sided", "--tile-shape", "4,2", "--threads", "1"],
 }
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_command_that_reads(name, inputs, tmp_path):
-    command, *words = COMMANDS[name]
-    words = [str(inputs / word) if (inputs / word.split("/")[0]).exists() else word for word in words]
+    command, *words = words_of(COMMANDS[name], inputs)
 
     def run(number, fault=None):
         return Run([BIN, command, "--json", *words], tmp_path / ("report%s" % number), fault)
@@ -102,10 +67,6 @@ def test_command_that_reads(name, inputs, tmp_path):
 
 def write_words(folder):
     return [BIN, "write", folder, "--json", "--threads", "1", "--num-shards", "3", "--shape", "40,3", "--seed", "5"]
-
-
-def contents(folder):
-    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def test_write(tmp_path):
@@ -164,7 +125,6 @@ def test_clean(tmp_path):
 
 # ---- calls of the interface -----------------------------------------------------------------------------------------------
 
-CONTEXT = {"do": "context", "threads": 2}
 LOAD = [
     {"do": "tiling", "kind": "even", "shape": [17, 6], "axis": 0, "tiles": 3},
     {"do": "array", "dtype": "<f4"},
@@ -180,34 +140,6 @@ SAVES = {
     "durable": {"do": "save", "durable": True},
     "durable-shards": {**SHARDS, "durable": True},
 }
-
-
-def probe_run(report, watched, then=(), before=(), fault=None):
-    """Gives the run and the answers to `watched` and `then`; only `watched` and the clean-up may meet the fault."""
-    on, off = {"do": "faults", "on": True}, {"do": "faults", "on": False}
-    lines = [list(before), [on, *watched, off, *then], [on, {"do": "close"}, off]]
-    text = "".join(json.dumps(line) + "\n" for line in lines).encode()
-    run = Run([PROBE], report, fault, text=text, window=True)
-    run.check_end()
-    run.expect(run.code == 0, "the probe failed")
-    answers = [json.loads(line) for line in run.out.splitlines()]
-    run.expect(len(answers) == len(lines), "an answer is missing")
-    assert first_error(run, answers[0]) is None
-    return run, answers[1]
-
-
-def harmless(family, kind, background):
-    """What the library must get over. What is queued needs a thread, or is refused."""
-    return (family, kind) in HARMLESS and not (background and family == "thread")
-
-
-def first_error(run, answers):
-    """The error that ended a list of commands; None when all worked."""
-    errors = [answer["error"] for answer in answers if "error" in answer]
-    for error in errors:
-        run.expect(error.pop("reported") == error["status"] and error.pop("value") > 0, "status and error disagree")
-        run.check_error(error)
-    return errors[0] if errors else None
 
 
 @pytest.mark.parametrize("background", [False, True], ids=["waiting", "background"])

@@ -11,6 +11,8 @@ import os
 import pathlib
 import subprocess
 
+import numpy
+
 BIN = pathlib.Path(os.environ.get("TEGULA_BIN", "build/bin/tegula")).resolve()
 PROBE = pathlib.Path(os.environ.get("TEGULA_PROBE", BIN.parent / "tegula_probe")).resolve()
 LIBRARY = BIN.parent.parent / "tests" / "faults.so"
@@ -38,6 +40,11 @@ KINDS = {
 # what the library must get over by itself
 HARMLESS = {("read", "short"), ("read", "short+"), ("read", "EINTR"), ("read", "EAGAIN"), ("write", "short"), ("write", "short+"),
             ("write", "EINTR"), ("write", "EAGAIN"), ("thread", "EAGAIN"), ("thread", "EAGAIN+")}
+
+
+# what the shards hold together, and how many rows each of them has
+ROWS = [5, 7, 1, 4]
+VALUES = numpy.arange(17 * 6, dtype="f4").reshape(17, 6) * 1.5
 
 
 def families():
@@ -136,3 +143,72 @@ def each(injections, check):
         raise AssertionError("%d of %d injections ended badly: %s" % (
             len(bad), len(jobs), "; ".join(str(error).split("\n")[0] for error in bad[:200]) + "\n\n" + "\n\n".join(map(str, bad[:4]))))
     return len(jobs)
+
+
+# ---- commands ---------------------------------------------------------------------------------------------------------------
+
+VARIABLE = {"seconds", "seconds_describe", "seconds_allocate", "seconds_move", "gb_per_s", "peak_rss_bytes", "opens", "reads", "runs",
+            "io_path", "fallback_reason"}
+
+
+def steady(answer):
+    """What does not depend on how it was done."""
+    return {key: value for key, value in answer.items() if key not in VARIABLE}
+
+
+def words_of(row, inputs):
+    """The words of a command, those that name one of the inputs as its path."""
+    return [str(inputs / word) if (inputs / word.split("/")[0]).exists() else word for word in row]
+
+
+def judge(run, expected, both=()):
+    """The answer when it worked, None after a clean error; `both`: keys that this command reports beside an error."""
+    run.check_end()
+    answer = run.answer()
+    if run.code == 0:
+        run.expect(run.err == "" and "error" not in answer, "an error beside a success")
+        run.expect(steady(answer) == steady(expected), "another answer than without the fault")
+        return answer
+    run.expect(run.code == 1, "an error that is not the user's has exit status 1")
+    run.expect(set(answer) - set(both) == {"error"}, "data beside an error")
+    run.check_error(answer["error"])
+    run.expect(run.err.startswith("tegula: %s\n" % answer["error"]["message"]), "standard error says something else")
+    run.report_lost = answer["error"]["message"] == "could not make the report: no memory"
+    return None
+
+
+def contents(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+# ---- calls of the interface -------------------------------------------------------------------------------------------------
+
+CONTEXT = {"do": "context", "threads": 2}
+
+
+def probe_run(report, watched, then=(), before=(), fault=None, after=None):
+    """Gives the run and the answers to `watched` and `then`; only `watched` and the clean-up may meet the fault. With `after`, also the answers to that, which is done without faults whatever came before."""
+    on, off = {"do": "faults", "on": True}, {"do": "faults", "on": False}
+    lines = [list(before), [on, *watched, off, *then], [off, *(after or ())], [on, {"do": "close"}, off]]
+    text = "".join(json.dumps(line) + "\n" for line in lines).encode()
+    run = Run([PROBE], report, fault, text=text, window=True)
+    run.check_end()
+    run.expect(run.code == 0, "the probe failed")
+    answers = [json.loads(line) for line in run.out.splitlines()]
+    run.expect(len(answers) == len(lines), "an answer is missing")
+    assert first_error(run, answers[0]) is None
+    return (run, answers[1]) if after is None else (run, answers[1], answers[2])
+
+
+def harmless(family, kind, background):
+    """What the library must get over. What is queued needs a thread, or is refused."""
+    return (family, kind) in HARMLESS and not (background and family == "thread")
+
+
+def first_error(run, answers):
+    """The error that ended a list of commands; None when all worked."""
+    errors = [answer["error"] for answer in answers if "error" in answer]
+    for error in errors:
+        run.expect(error.pop("reported") == error["status"] and error.pop("value") > 0, "status and error disagree")
+        run.check_error(error)
+    return errors[0] if errors else None

@@ -181,6 +181,12 @@ static void texts_are_written_so_that_they_read_back(void **state) {
   assert_true(tegula__json_is_text(text));
   assert_false(tegula__json_is_text("\xff"));
   assert_false(tegula__json_is_text("\xc3"));
+  static const char *const good[] = {"", "\x7f", "\xc2\x80", "\xdf\xbf", "\xe0\xa0\x80", "\xed\x9f\xbf", "\xee\x80\x80", "\xef\xbf\xbf",
+                                     "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf"};
+  static const char *const bad[] = {"\x80", "\xc0\x80", "\xc1\xbf", "\xc2", "\xc2z", "\xe0\x9f\xbf", "\xe1\x80", "\xe1\x80z",
+                                    "\xed\xa0\x80", "\xf0\x8f\xbf\xbf", "\xf1\x80\x80", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80"};
+  for (size_t i = 0; i < sizeof good / sizeof *good; i++) assert_true(tegula__json_is_text(good[i]));
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) assert_false(tegula__json_is_text(bad[i]));
   int64_t numbers[] = {1, -2, INT64_MAX};
   assert_true(tegula__json_write_numbers(&buffer, numbers, 3) && tegula__buffer_append(&buffer, "", 1));
   assert_string_equal(buffer.data, "[1, -2, 9223372036854775807]");
