@@ -137,6 +137,8 @@ SAVES = {
     "shards": SHARDS,
     "background": {"do": "save", "async": True},
     "background-shards": {**SHARDS, "async": True},
+    "fenced": {"do": "save", "detached": True},
+    "fenced-shards": {**SHARDS, "detached": True},
     "durable": {"do": "save", "durable": True},
     "durable-shards": {**SHARDS, "durable": True},
 }
@@ -197,13 +199,15 @@ def test_save(name, old, inputs, tmp_path):
             make_target(target)
         was = contents(folder)
         watched = [{**SAVES[name], "path": str(target), "overwrite": old}]
+        if "fenced" in name:
+            watched.append({"do": "fence"})
         got, answers = probe_run(report, watched, before=before, fault=fault)
         return got, first_error(got, answers), target, was
 
     clean, error, target, _ = run(tmp_path / "clean", tmp_path / "report")
     assert error is None and numpy.array_equal(whole(target), VALUES)
     assert faulty.SANITIZER or clean.counted["calls"]["write"] > 0
-    durable, background = SAVES[name].get("durable", False), SAVES[name].get("async", False)
+    durable, background = SAVES[name].get("durable", False), "background" in name or "fenced" in name
 
     def check(number, family, kind, fault):
         folder = tmp_path / ("folder%d" % number)

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # A run ends in one of two ways: the right answer, or one clean error; a test tells several of its bad injections at once.
-# TEGULA_FAULT_ALL=1 strikes at every call instead of about 48 of each kind. Under AddressSanitizer allocations are not made to
-# fail, and it is the one that finds leaks.
+# TEGULA_FAULT_ALL=1 strikes at every call instead of about 48 of each kind (7 under a sanitizer). Under AddressSanitizer allocations are
+# not made to fail, and it is the one that finds leaks.
 import concurrent.futures
 import json
 import os
@@ -110,21 +110,24 @@ class Run:
         self.expect(message and "\n" not in message and not message.endswith("."), "not one line")
 
 
-def places(total, most):
-    """Every N from 1 to total, or about `most` of them: the first and last ones and an even stride between."""
+def places(total, most, turn=0.0):
+    """Every N from 1 to total, or about `most` of them: the first and last ones and an even stride between, which begins later by the
+    part `turn` of a stride."""
     if EVERY or total <= most:
         return list(range(1, total + 1))
     edge = most // 6
-    middle = range(edge + 1, total - edge, max(1, (total - 2 * edge) // (most - 2 * edge)))
+    stride = -(-(total - 2 * edge) // (most - 2 * edge))
+    middle = range(edge + 1 + int(turn * stride), total - edge, stride)
     return sorted({*range(1, edge + 1), *middle, *range(total - edge + 1, total + 1)})
 
 
-def plan(calls, most=48 if SANITIZER == "" else 12):
-    """All (family, kind, fault text) for a program that makes these calls. Lasting faults get a quarter of the places."""
+def plan(calls, most=48 if SANITIZER == "" else 7):
+    """All (family, kind, fault text) for a program that makes these calls. Lasting faults get a quarter of the places. The kinds of a
+    family take different places."""
     for family in families():
-        for kind in KINDS[family]:
+        for turn, kind in enumerate(KINDS[family]):
             lasting = kind.endswith("+")
-            for n in places(calls[family], most // 4 if lasting else most):
+            for n in places(calls[family], max(3, most // 4) if lasting else most, turn / len(KINDS[family])):
                 yield family, kind, "%s:%d%s:%s" % (family, n, "+" if lasting else "", kind.rstrip("+"))
 
 

@@ -11,6 +11,7 @@
 
 #include "probe_check.h"
 #include "probe_json.h"
+#include "probe_pieces.h"
 #include "probe_sizes.h"
 #include "probe_view.h"
 
@@ -43,6 +44,9 @@ static void array_drop(probe_state *state) {
 static json_t *do_close(probe_state *state, const json_t *command) {
   const char *what = text(command, "what");
   int all = !what;
+  if (all || !strcmp(what, "pieces")) {
+    pieces_drop(state);
+  }
   if (all || !strcmp(what, "context")) {
     tegula_context_destroy(state->context);
     state->context = NULL;
@@ -538,6 +542,11 @@ static json_t *do_save(probe_state *state, const json_t *command) {
   tegula_error error;
   tegula_error *where = flag(command, "null_error") ? NULL : &error;
   tegula_save_options *chosen = flag(command, "defaults") ? NULL : &options;
+  if (flag(command, "detached")) { /* the fence tells how it ended */
+    options.statistics = NULL;
+    tegula_status queued = tegula_save_async(state->array, text(command, "path"), chosen, NULL, where);
+    return queued == TEGULA_OK ? json_object() : error_answer(state, queued, where);
+  }
   tegula_op *op = NULL;
   tegula_status status = flag(command, "async")
                              ? op_end(tegula_save_async(state->array, text(command, "path"), chosen, &op, where), &op, where)
@@ -671,7 +680,8 @@ static const struct {
                 {"array", do_array}, {"dump", do_dump},       {"fill", do_fill}, {"load", do_load},   {"read", do_read},
                 {"save", do_save},   {"hash", do_hash},       {"demo", do_demo}, {"dtype", do_dtype}, {"statuses", do_statuses},
                 {"build", do_build}, {"sizes", do_sizes},    {"explain", do_explain}, {"verify", do_verify}, {"compare", do_compare},
-                {"faults", do_faults}, {"to_json", do_to_json}};
+                {"faults", do_faults}, {"to_json", do_to_json}, {"batches", do_batches},
+                {"pieces", do_pieces}, {"reader", do_reader}, {"readers", do_readers}, {"fence", do_fence}};
 
 static json_t *command_run(probe_state *state, const json_t *command) {
   const char *name = text(command, "do");
@@ -697,8 +707,8 @@ static json_t *line_run(probe_state *state, const json_t *line) {
 
 int main(void) {
   probe_state state = {0};
-  char *line = NULL;
-  size_t room = 0;
+  size_t room = 1 << 16;
+  char *line = malloc(room); /* enough for lines that are read while allocations fail */
   while (getline(&line, &room, stdin) > 0) {
     json_t *request = json_loads(line, 0, NULL);
     json_t *answer = line_run(&state, request);

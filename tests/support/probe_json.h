@@ -7,6 +7,7 @@
 #define TEGULA_TESTS_PROBE_JSON_H
 
 #include <jansson.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,12 +23,32 @@ typedef struct probe_blocks {
   int64_t *released; /* counts the calls of the release function */
 } probe_blocks;
 
+typedef struct probe_piece {
+  tegula_array *array;
+  tegula_box box;
+} probe_piece;
+
+#define PROBE_PIECES 64
+
+/* What the function behind a dataset knows. */
+typedef struct probe_reader_state {
+  int64_t shape[TEGULA_MAX_DIMS];
+  _Atomic int64_t calls;
+  int64_t fail_at;
+  int made;
+  int released;
+} probe_reader_state;
+
 typedef struct probe_state {
   tegula_context *context;
   tegula_dataset *dataset;
   tegula_dataset *other; /* opened with "other": true, for compare */
   tegula_tiling *tiling;
   tegula_array *array;
+  tegula_batches *batches;
+  probe_piece pieces[PROBE_PIECES];
+  int piece_count;
+  probe_reader_state reader;
   probe_blocks *blocks; /* memory of a wrapped array; NULL for one that the library made */
   int64_t released;
   int failed;
