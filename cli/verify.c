@@ -6,6 +6,7 @@
  * does not hide the other damage. */
 #include <dirent.h>
 #include <errno.h>
+#include <fnmatch.h>
 #include <glob.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -130,18 +131,21 @@ static tegula_status not_looked_through(verify_work *work, const char *path, int
   return status;
 }
 
-static tegula_status verify_folder(verify_work *work, const char *folder) {
+/* The files whose names follow `prefix`, which ends with a slash or is empty, and match; `whole` is what the user named. */
+static tegula_status verify_matches(verify_work *work, const char *prefix, const char *match, const char *whole) {
   struct dirent **names = NULL;
-  int count = scandir(folder, &names, is_visible, versionsort);
-  tegula_status status = count < 0 ? not_looked_through(work, folder, errno) : TEGULA_OK;
+  int count = scandir(prefix[0] != '\0' ? prefix : ".", &names, is_visible, versionsort);
+  int unseen = count < 0 && errno != ENOENT && errno != ENOTDIR;
+  tegula_status status = unseen ? not_looked_through(work, whole, errno) : TEGULA_OK;
   for (int i = 0; i < count; i++) {
     char *path = NULL;
     struct stat info;
-    if (status == TEGULA_OK && asprintf(&path, "%s/%s", folder, names[i]->d_name) < 0) {
+    int matches = status == TEGULA_OK && fnmatch(match, names[i]->d_name, 0) == 0;
+    if (matches && asprintf(&path, "%s%s", prefix, names[i]->d_name) < 0) {
       path = NULL;
-      status = report_fail(&work->job->error, TEGULA_OUT_OF_MEMORY, NULL, "could not list \"%s\": no memory", folder);
+      status = report_no_memory(&work->job->error);
     }
-    if (status == TEGULA_OK && (stat(path, &info) != 0 || S_ISREG(info.st_mode))) {
+    if (path != NULL && (stat(path, &info) != 0 || S_ISREG(info.st_mode))) {
       status = verify_file(work, path);
     }
     free(path);
@@ -151,18 +155,46 @@ static tegula_status verify_folder(verify_work *work, const char *folder) {
   return status;
 }
 
-static tegula_status verify_pattern(verify_work *work, const char *pattern) {
+static tegula_status verify_folder(verify_work *work, const char *folder) {
+  char *prefix;
+  if (asprintf(&prefix, "%s/", folder) < 0) {
+    return report_no_memory(&work->job->error);
+  }
+  tegula_status status = verify_matches(work, prefix, "*", folder);
+  free(prefix);
+  return status;
+}
+
+/* Ends glob(3) at a folder that is there and cannot be listed. */
+static int stop_at(const char *folder, int os_errno) {
+  (void)folder;
+  return os_errno != ENOENT;
+}
+
+static tegula_status verify_glob(verify_work *work, const char *pattern) {
   glob_t found;
   tegula_status status = TEGULA_OK;
-  int result = glob(pattern, GLOB_NOSORT, NULL, &found);
-  if (result != 0) {
-    globfree(&found);
-    return result == GLOB_NOMATCH ? status : not_looked_through(work, pattern, result == GLOB_NOSPACE ? ENOMEM : EIO);
+  int result = glob(pattern, GLOB_NOSORT, stop_at, &found);
+  if (result != 0) { /* `found` holds nothing then */
+    return result == GLOB_NOMATCH ? status : not_looked_through(work, pattern, result == GLOB_NOSPACE ? ENOMEM : errno);
   }
   for (size_t i = 0; i < found.gl_pathc && status == TEGULA_OK; i++) {
     status = verify_file(work, found.gl_pathv[i]);
   }
   globfree(&found);
+  return status;
+}
+
+/* Without glob(3) where there are no patterns among the folders: glibc 2.36 crashes in it when there is no memory. */
+static tegula_status verify_pattern(verify_work *work, const char *pattern) {
+  const char *slash = strrchr(pattern, '/'), *last = slash != NULL ? slash + 1 : pattern;
+  char *prefix = strndup(pattern, (size_t)(last - pattern));
+  if (prefix == NULL) {
+    return report_no_memory(&work->job->error);
+  }
+  tegula_status status =
+    strpbrk(prefix, "*?[\\") != NULL ? verify_glob(work, pattern) : verify_matches(work, prefix, last, pattern);
+  free(prefix);
   return status;
 }
 

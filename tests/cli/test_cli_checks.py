@@ -159,6 +159,25 @@ def test_verify_of_a_list_and_a_pattern(tmp_path):
     assert [problem["status"] for problem in missing["problems"]] == ["not_found"]
 
 
+@pytest.mark.parametrize("pattern", ["shard_*.npy", "*/shard_000[0-4].npy", "*"])
+def test_verify_of_a_pattern_names_everything_in_it(tmp_path, pattern):
+    """With and without a pattern among the folders; what does not match is not looked at."""
+    folder = save(tmp_path / "s", array())
+    cut(folder / "shard_0001.npy", 1)
+    cut(folder / "shard_0004.npy", 1)
+    (folder / "other.txt").write_text("not asked for")
+    where = tmp_path / pattern if "/" in pattern else folder / pattern
+    names = [os.path.basename(problem["path"] or "") for problem in problems(where)]
+    assert set(names) - {"other.txt"} >= {"shard_0001.npy", "shard_0004.npy"}
+    assert ("other.txt" in names) == (pattern == "*")
+
+
+@pytest.mark.parametrize("name", ["gone.npy", "gone/shard_*.npy", "gone/gone.npy", "a.npy/b*"])
+def test_verify_of_what_is_not_there_is_one_problem(tmp_path, name):
+    numpy.save(tmp_path / "a.npy", numpy.zeros(3))
+    assert [problem["status"] for problem in problems(tmp_path / name)] == ["not_found"]
+
+
 def test_verify_of_a_lost_last_file(tmp_path):
     folder = save(tmp_path / "s", array())
     (folder / "shard_0004.npy").unlink()
