@@ -115,7 +115,7 @@ static ssize_t read_front(const direct *d, const rest_of_request *rest) {
   bool agrees = ((uintptr_t)rest->vectors[0].iov_base + to_block) % UNIT == 0 && rest->vectors[0].iov_len >= to_block + UNIT;
   if (before > 0 && agrees) window = UNIT; /* the next block can go straight */
   ssize_t n = pread(d->fd, d->bounce, window, rest->offset - (int64_t)before);
-  if (n <= (ssize_t)before) return n < 0 ? n : 0;
+  if (n <= (ssize_t)before) return n < 0 ? n : 0; /* no wanted byte among them */
   size_t got = smaller((size_t)n - before, rest->size);
   copy_vectors(rest->vectors, d->bounce + before, got, true);
   return (ssize_t)got;
@@ -151,9 +151,8 @@ static tegula_status move_request(direct *d, const tegula__io_file *file, rest_o
     if (n < 0)
       return file->writing ? tegula__io_write_failed(os_errno, file->path, rest->offset, err)
                            : tegula__io_read_failed(os_errno, file->path, rest->offset, err);
-    if (n == 0)
-      return file->writing ? tegula__io_no_progress(file->path, rest->offset, err)
-                           : tegula__io_ended(file->path, rest->offset, (int64_t)rest->size, err);
+    if (n == 0 && file->writing) return tegula__io_no_progress(file->path, rest->offset, err);
+    if (n == 0) break; /* the end of the file, or an answer too short to reach a wanted byte: the reference tells which */
     int gone = tegula__io_advance(rest->vectors, rest->count, (size_t)n);
     *rest = (rest_of_request){rest->offset + n, rest->size - (size_t)n, rest->vectors + gone, rest->count - gone};
     use->way_bytes += n;

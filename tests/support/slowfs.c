@@ -43,6 +43,7 @@ typedef struct settings {
   int64_t short_read;                 /* most bytes in one answer; 0: all */
   int64_t vanish_after, resize_after; /* opens; -1: never */
   int64_t resize_by;
+  int64_t change_after; /* reads; -1: never. Of one request: whether it finds the file changed */
   int64_t direct_io, attr_cache, max_read; /* of the mount */
   char name[256];                          /* faults meet the paths that contain it */
 } settings;
@@ -89,6 +90,7 @@ static const setting table[] = {
     {"vanish_after", FIELD(vanish_after), -1, INT64_MAX, 0},
     {"resize_after", FIELD(resize_after), -1, INT64_MAX, 0},
     {"resize_by", FIELD(resize_by), -INT64_MAX / 2, INT64_MAX / 2, 0},
+    {"change_after", FIELD(change_after), -1, INT64_MAX / 2, 0},
     {"direct_io", FIELD(direct_io), 0, 1, 1},
     {"attr_cache", FIELD(attr_cache), 0, 1000000, 1},
     {"max_read", FIELD(max_read), 4096, 1 << 20, 1},
@@ -159,6 +161,7 @@ static int begin(slow_fs *fs, enum kind kind, const char *path, settings *set) {
   if (++fs->in_flight > fs->most_in_flight) fs->most_in_flight = fs->in_flight;
   if (kind != READ && changed(fs, path, set->vanish_after)) error = ENOENT;
   if (!changed(fs, path, set->resize_after)) set->resize_by = 0;
+  set->change_after = set->change_after >= 0 && meets(fs, path) && fs->matched[READ] >= set->change_after;
   if (meets(fs, path)) {
     int64_t number = ++fs->matched[kind], first = set->fail[kind];
     if (first > 0 && number >= first && number - first < set->fail_times) error = (int)set->error;
@@ -210,6 +213,7 @@ static int slow_getattr(const char *path, struct stat *out, struct fuse_file_inf
     out->st_size = out->st_size + set.resize_by > 0 ? out->st_size + set.resize_by : 0;
     out->st_mtim.tv_sec++;
   }
+  if (error == 0 && set.change_after && S_ISREG(out->st_mode)) out->st_mtim.tv_sec += 2;
   return end(fs, -error, 0);
 }
 
@@ -254,6 +258,22 @@ static size_t answered(const settings *set, const open_file *file, size_t size, 
   return left <= 0 ? 0 : left < (int64_t)size ? (size_t)left : size;
 }
 
+/* Other bytes in place of those that lie there: each one inverted. Gives an errno or 0. */
+static int invert(struct fuse_bufvec *buffer, const open_file *file, off_t offset) {
+  struct fuse_buf *answer = &buffer->buf[0];
+  unsigned char *bytes = malloc(answer->size + 1); /* freed by libfuse */
+  if (bytes == NULL) return ENOMEM;
+  ssize_t got = pread(file->fd, bytes, answer->size, offset);
+  if (got < 0) {
+    int error = errno;
+    free(bytes);
+    return error;
+  }
+  for (ssize_t i = 0; i < got; i++) bytes[i] ^= 0xFF;
+  *answer = (struct fuse_buf){.size = (size_t)got, .mem = bytes};
+  return 0;
+}
+
 /* The bytes stay in the kernel where it can splice them. */
 static int slow_read(const char *path, struct fuse_bufvec **out, size_t size, off_t offset, struct fuse_file_info *info) {
   (void)path;
@@ -268,8 +288,13 @@ static int slow_read(const char *path, struct fuse_bufvec **out, size_t size, of
   buffer->buf[0].flags = FUSE_BUF_IS_FD | FUSE_BUF_FD_SEEK;
   buffer->buf[0].fd = file->fd;
   buffer->buf[0].pos = offset;
-  *out = buffer;
-  return end(fs, 0, (int64_t)buffer->buf[0].size);
+  int64_t asked = (int64_t)buffer->buf[0].size;
+  if (set.change_after) error = invert(buffer, file, offset);
+  if (error != 0)
+    free(buffer);
+  else
+    *out = buffer;
+  return end(fs, -error, asked);
 }
 
 static int list_into(const open_file *file, void *buffer, fuse_fill_dir_t fill) {
@@ -421,7 +446,7 @@ static int serve(struct fuse *fuse, slow_fs *fs) {
 
 int main(int argc, char **argv) {
   slow_fs fs = {.lock = PTHREAD_MUTEX_INITIALIZER,
-                .now = {.fail_times = 1, .error = EIO, .vanish_after = -1, .resize_after = -1, .max_read = 1 << 20}};
+                .now = {.fail_times = 1, .error = EIO, .vanish_after = -1, .resize_after = -1, .change_after = -1, .max_read = 1 << 20}};
   if (argc < 3) return fail("usage", "tegula_slowfs SOURCE MOUNT [name=value]...");
   for (int i = 3; i < argc; i++) {
     const char *problem = set_one(&fs.now, argv[i], 0);

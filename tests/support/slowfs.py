@@ -10,7 +10,8 @@
 #   fail_times, error                               how many fail from there on (1), with which errno (EIO)
 #   vanish_after                                    opens after which the name is gone; what is open can still be read
 #   resize_after, resize_by                         opens after which the file has so many bytes more or fewer
-#   name                                            text: only files with it in their path are met by fail_, vanish_ and resize_
+#   change_after                                    reads after which the file has other bytes (each one inverted) and a later time
+#   name                                            text: only files with it in their path are met by fail_, vanish_, resize_ and change_
 #   direct_io *                                     1: no page cache, every read is a request
 #   attr_cache *                                    seconds for which the kernel keeps names and attributes (0)
 #   max_read *                                      most bytes of one request (1 MiB)
