@@ -134,6 +134,10 @@ def test_path_of_4000_bytes(tmp_path):
     os.makedirs(folder)
     report("write", folder + "/s", "--shape", "30,2", "--num-shards", 2)
     assert report("load", folder + "/s", "--check-seed", 0)["shape"] == [30, 2]
+    assert report("info", folder + "/s", "--manifest", folder + "/m")["manifest"] == folder + "/m"
+    assert report("compare", folder + "/s", folder + "/m")["equal"] and report("verify", folder + "/m")["problems"] == []
+    assert len(report("plan", folder + "/s", "--tiles", 3)["tiles"]) == 3
+    os.unlink(folder + "/m")
     assert report("clean", folder + "/s")["removed"] == 2
     run = start(["load", "--json", folder + "/" + "f" * 255])
     error = json.loads(run.stdout)["error"]
@@ -159,6 +163,11 @@ def test_strange_names(name, tmp_path):
         os.rename(folder + b"/shard_%04d.npy" % number, folder + b"/" + os.fsencode(name) + b"_%d.npy" % number)
     answer = report("load", folder, "--check-seed", "0", "-v")
     assert len(answer["tile_list"][0]["sources"]) == 3
+    manifest = root + b"/m" + os.fsencode(name)
+    assert report("info", folder, "--manifest", manifest)["datasets"][0]["files"] == 3
+    assert report("load", manifest, "--hash")["hash"] == report("load", folder, "--hash")["hash"]
+    assert report("compare", folder, manifest)["equal"] and report("verify", folder)["files"] == 3
+    assert len(report("plan", folder, "--tiles", "2")["tiles"]) == 2
     os.unlink(folder + b"/" + os.fsencode(name) + b"_1.npy")
     run = start(["load", "--json", folder])
     error = json.loads(run.stdout)["error"]
@@ -168,17 +177,18 @@ def test_strange_names(name, tmp_path):
 
 # ---- many threads, large arrays --------------------------------------------------------------------------------------------
 
-def test_64_threads_over_many_small_and_few_large_files(tmp_path):
+@pytest.mark.parametrize("io", ["pread", "io_uring", "direct"])
+def test_64_threads_over_many_small_and_few_large_files(tmp_path, io):
     small = save(tmp_path / "small", [numpy.full((1 + n % 3, 5), n, "f4") for n in range(400)])
     large = save(tmp_path / "large", [numpy.arange(n << 18, (n + 3) << 18, dtype=">i4").reshape(-1, 64) for n in range(3)])
     fortran = tmp_path / "fortran.npy"
     numpy.save(fortran, numpy.asfortranarray(numpy.arange(300000, dtype="f8").reshape(1000, 300)))
     for path, tiles in ((small, ["--tiles", 7]), (large, ["--tile-shape", "1000,17"]), (fortran, ["--axis", 1, "--tiles", 13])):
         one = report("load", path, "--hash", "--threads", 1)
-        many = report("load", path, "--hash", "--threads", 64, *tiles)
+        many = report("load", path, "--hash", "--threads", 64, "--io", io, *tiles)
         assert many["hash"] == one["hash"] and many["tiles"] > 1
     report("write", tmp_path / "s", "--threads", 64, "--shape", "20000,16", "--num-shards", 50)
-    report("load", tmp_path / "s", "--threads", 64, "--check-seed", 0)
+    report("load", tmp_path / "s", "--threads", 64, "--io", io, "--check-seed", 0)
 
 
 @pytest.mark.skipif(SANITIZER != "", reason="the same code, and a sanitizer counts memory of its own")

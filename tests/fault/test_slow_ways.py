@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import subprocess
+import threading
 
 import numpy
 import pytest
@@ -24,7 +25,10 @@ def way(request, mount, new_probe):
     probe = new_probe(environment={"TEGULA_IO": request.param}, timeout=60)
     probe.call("context", threads=2)
     probe.way = request.param
-    return probe
+    timer = threading.Timer(60, probe.process.kill)  # no answer for a minute: the test fails
+    timer.start()
+    yield probe
+    timer.cancel()
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ static struct plan {
   int open_errno;          /* of the second descriptor */
   int fail_at, fail_errno; /* this direct call (from 1) fails */
   bool cut;                /* direct calls move whole blocks, but fewer */
+  size_t most;             /* direct calls answer with at most so many bytes; 0: no limit */
   int direct_fd, direct_calls, opens;
   uint64_t seed;
 } plan;
@@ -41,6 +42,7 @@ static bool direct_call(const void *data, size_t *size, off_t offset) {
   plan.direct_calls++;
   if ((uintptr_t)data % 4096 != 0 || *size % 4096 != 0 || offset % 4096 != 0) fail_msg("a direct call is not aligned");
   errno = plan.fail_errno;
+  if (plan.most > 0 && *size > plan.most) *size = plan.most;
   if (plan.cut && *size > 4096) *size = (size_t)random_between(&plan.seed, 1, (int64_t)*size / 4096) * 4096;
   return plan.direct_calls != plan.fail_at;
 }
@@ -194,6 +196,27 @@ static void test_refusal_and_failure_on_the_way(void **state) {
   bed_free(&bed);
 }
 
+/* An answer that ends in front of the first wanted byte is not the end of the file. */
+static void test_answers_of_less_than_a_block(void **state) {
+  (void)state;
+  static const size_t most[] = {1, 127, 4095, 5000};
+  uint64_t seed = 6;
+  lane_bed bed;
+  bed_make(&bed, 300000, 7, &seed);
+  for (size_t i = 0; i < sizeof most / sizeof most[0]; i++) {
+    way by = way_make();
+    plan.most = most[i];
+    memset(bed.memory, 0xA5, (size_t)(bed.size + bed.slip));
+    bed_rows(&bed, 10, 30000, &seed);
+    assert_int_equal(move(&bed, &by, false), TEGULA_OK);
+    bed_check_read(&bed, 0xA5);
+    tegula__io_use use = tegula__lane_use(by.lane);
+    assert_int_equal(use.way_bytes + use.reference_bytes, bed.bytes);
+    way_free(&by);
+  }
+  bed_free(&bed);
+}
+
 static void test_end_of_file(void **state) {
   (void)state;
   uint64_t seed = 4;
@@ -229,6 +252,7 @@ int main(void) {
     cmocka_unit_test(test_aligned_requests_go_straight),
     cmocka_unit_test(test_file_systems_without_it_are_read_through_the_cache),
     cmocka_unit_test(test_refusal_and_failure_on_the_way),
+    cmocka_unit_test(test_answers_of_less_than_a_block),
     cmocka_unit_test(test_end_of_file),
     cmocka_unit_test(test_names_of_ways),
   };
