@@ -11,8 +11,6 @@ typedef struct piece {
   tegula_dataset *dataset;
   tegula_array *array; /* of the piece's own shape */
   tegula_load_options options;
-  tegula_progress_fn progress;
-  void *progress_state;
   tegula_box box;
 } piece;
 
@@ -24,12 +22,6 @@ struct tegula_batches {
   int64_t count;
   piece *ahead;   /* that piece, on its way; NULL: not started */
 };
-
-static int watch(void *state, int64_t done, int64_t total) {
-  piece *p = state;
-  int stop = p->progress != NULL ? p->progress(p->progress_state, done, total) : 0;
-  return stop != 0 || atomic_load(&p->op.cancelled);
-}
 
 static tegula_status run_piece(tegula_op *op, tegula_error *err) {
   piece *p = (piece *)op;
@@ -73,10 +65,7 @@ static tegula_status start_ahead(tegula_batches *batches, tegula_error *err) {
   p->op.release = release_piece;
   p->op.touch.places = &p->dataset->places;
   p->options = batches->options;
-  p->progress = batches->options.progress;
-  p->progress_state = batches->options.progress_state;
-  p->options.progress = watch;
-  p->options.progress_state = p;
+  tegula__queue_watch(&p->op, &p->options.progress, &p->options.progress_state);
   p->box.ndim = batches->grid->ndim;
   tegula__tiling_box(batches->grid, batches->next, p->box.lo, p->box.hi);
   tegula_status status = make_array(batches, &p->box, &p->array, err);

@@ -16,15 +16,7 @@ typedef struct operation {
   char *path, *format, *descr;
   int64_t origin[TEGULA_MAX_DIMS];
   tegula__places places;
-  tegula_progress_fn progress; /* the caller's */
-  void *progress_state;
 } operation;
-
-static int watch(void *state, int64_t done, int64_t total) {
-  operation *o = state;
-  int stop = o->progress != NULL ? o->progress(o->progress_state, done, total) : 0;
-  return stop != 0 || atomic_load(&o->op.cancelled);
-}
 
 static tegula_status run_load(tegula_op *op, tegula_error *err) {
   const operation *o = (const operation *)op;
@@ -88,10 +80,7 @@ tegula_status tegula_load_async(tegula_dataset *dataset, tegula_array *array, co
     if (local.origin_ndim > 0) memcpy(o->origin, local.origin, (size_t)local.origin_ndim * sizeof *o->origin);
     o->load.origin = o->origin;
   }
-  o->progress = local.progress;
-  o->progress_state = local.progress_state;
-  o->load.progress = watch;
-  o->load.progress_state = o;
+  tegula__queue_watch(&o->op, &o->load.progress, &o->load.progress_state);
   return submit(dataset->context, o, out, err);
 }
 
@@ -109,10 +98,7 @@ tegula_status tegula_save_async(const tegula_array *array, const char *path, con
   o->save = local;
   o->save.format = o->format;
   o->save.descr = o->descr;
-  o->progress = local.progress;
-  o->progress_state = local.progress_state;
-  o->save.progress = watch;
-  o->save.progress_state = o;
+  tegula__queue_watch(&o->op, &o->save.progress, &o->save.progress_state);
   o->op.touch.places = &o->places;
   o->op.touch.places_change = true;
   bool copied = o->path != NULL && (local.format == NULL || o->format != NULL) && (local.descr == NULL || o->descr != NULL);

@@ -192,6 +192,19 @@ void tegula__queue_cancel(tegula_op *op) {
   pthread_mutex_unlock(&op->queue->lock);
 }
 
+static int watch(void *state, int64_t done, int64_t total) {
+  const tegula_op *op = state;
+  int stop = op->progress != NULL ? op->progress(op->progress_state, done, total) : 0;
+  return stop != 0 || atomic_load(&op->cancelled);
+}
+
+void tegula__queue_watch(tegula_op *op, tegula_progress_fn *progress, void **progress_state) {
+  op->progress = *progress;
+  op->progress_state = *progress_state;
+  *progress = watch;
+  *progress_state = op;
+}
+
 /* Takes a failure out of the list of those to report. Lock held. */
 static void report(tegula__queue *queue, tegula_op *op) {
   if (op->reported || op->status == TEGULA_OK) return;

@@ -47,6 +47,8 @@ struct tegula_op {
   tegula_status (*run)(tegula_op *op, tegula_error *err);
   void (*release)(tegula_op *op);
   _Atomic bool cancelled;
+  tegula_progress_fn progress; /* the caller's; NULL: none */
+  void *progress_state;
   /* under the queue's lock */
   tegula_op *next, *previous; /* in the list of those that have not ended */
   tegula_op *next_ended;
@@ -68,6 +70,8 @@ tegula_status tegula__queue_submit(tegula__queue *queue, tegula_op *op, tegula_e
 void tegula__queue_forget(tegula_op *op);
 tegula_status tegula__queue_wait(tegula_op *op, int64_t timeout_ns, tegula_error *err);
 void tegula__queue_cancel(tegula_op *op);
+/* Keeps the caller's progress function and puts one in its place that also ends the operation when it is cancelled. */
+void tegula__queue_watch(tegula_op *op, tegula_progress_fn *progress, void **progress_state);
 tegula_status tegula__queue_fence(tegula__queue *queue, tegula_error *err);
 
 /* A call in the foreground: waits for its turn; `op` is the caller's memory, `touch` filled in. Leave in any case. */
