@@ -238,6 +238,16 @@ typedef struct tegula_dataset tegula_dataset;
 /* tegula_dataset_open_list: refuse names that form one numbered sequence but are not in numeric order, and numbered names in any list that
  * are in text order (a shell expands part_* to part_1, part_10, part_2). Without it the caller's order stands. */
 #define TEGULA_OPEN_CHECK_ORDER 1u
+/* Flag of tegula_open_options: for sets of many files that will be loaded whole. Of all npy files but the first only the size is looked at:
+ * what they hold is foretold from it and the first header. Their own headers are read together with their data, and compared: each file is
+ * opened once and a small one is read by one request. A file whose size does not fit is opened at once; when opening fails for what files
+ * hold, all headers are read as usual.
+ * - The shape in tegula_dataset_info (and bytes, chunks) is the foretold one until a call that reads the files has succeeded.
+ * - Nothing else follows from what was foretold: tegula_load, tegula_dataset_read and all others that take the dataset compare the headers
+ *   of all files before they return OK, those of files that they do not read, too. Where one is not as foretold they fail with MISMATCH and
+ *   the path of that file: open again without the flag and load into an array of the shape that is there then (tegula load does).
+ * - Files that were told to be raw are not opened before their data is read. */
+#define TEGULA_OPEN_DEFER_HEADERS 2u
 
 typedef struct tegula_open_options {
   size_t struct_size;

@@ -12,6 +12,7 @@
 #include "base/base.h"
 #include "base/pool.h"
 #include "comm/comm.h"
+#include "discover/discover.h"
 #include "engine/engine.h"
 #include "io/io.h"
 #include "manifest/manifest.h"
@@ -31,6 +32,7 @@ struct tegula_dataset {
   tegula__places places; /* what it was opened from */
   tegula__manifest manifest;
   tegula__file_set *files;
+  tegula__unread *unread; /* headers that are to be compared before anything else is said of the files; NULL: none */
 };
 
 struct tegula_array {
@@ -84,7 +86,11 @@ void tegula__tally_end(tegula__tally *tally, tegula_statistics *wanted, size_t s
 tegula_status tegula__load(const tegula_dataset *dataset, const tegula_array *array, const tegula_load_options *options, tegula_error *err);
 tegula_status tegula__save(const tegula_array *array, const char *path, const tegula_save_options *options, tegula_error *err);
 
-/* Moves tiles between a dataset's files and memory. */
+/* Reads and compares the headers that were deferred, where that has not been done: what the manifest says of the files is certain then.
+ * Everything that shows more of it than the whole shape calls this first. `counts` may be NULL. */
+tegula_status tegula__dataset_confirm(const tegula_dataset *dataset, tegula__io_counts *counts, tegula_error *err);
+
+/* Moves tiles between a dataset's files and memory, and confirms the dataset. */
 tegula_status tegula__dataset_move(const tegula_dataset *dataset, const tegula__tile *tiles, int64_t count, const tegula_load_options *options,
                                    tegula__tally *tally, tegula_error *err);
 

@@ -96,6 +96,7 @@ tegula_status tegula_batches_open(tegula_dataset *dataset, const int64_t *chunk,
   tegula_load_options_init(&local);
   FORWARD(tegula__options_copy(&local, sizeof local, FIRST_LOAD_OPTIONS, options, "tegula_load_options", err));
   FORWARD(check_chunk(dataset, chunk, ndim, err));
+  FORWARD(tegula__dataset_confirm(dataset, NULL, err));
   tegula_batches *batches = calloc(1, sizeof *batches);
   if (batches == NULL) return tegula__out_of_memory(err, sizeof *batches);
   batches->dataset = tegula__dataset_retain(dataset);

@@ -112,8 +112,9 @@ tegula_status tegula_compare(tegula_dataset *a, tegula_dataset *b, uint32_t flag
   FORWARD(tegula__tally_start(&tally, local.statistics, err));
   FORWARD(join_places(a, b, &places, err));
   tegula__queue_enter(a->context->queue, &turn, &(tegula__touch){.places = &places});
-  tegula_status status = TEGULA_OK;
-  if (!heads_differ(&a->manifest, &b->manifest, &found))
+  tegula_status status = tegula__dataset_confirm(a, &tally.counts, err);
+  if (status == TEGULA_OK) status = tegula__dataset_confirm(b, &tally.counts, err);
+  if (status == TEGULA_OK && !heads_differ(&a->manifest, &b->manifest, &found))
     status = compare_elements(a, b, (flags & TEGULA_COMPARE_VALUES) != 0, &local, &tally, &found, err);
   tegula__queue_leave(&turn);
   free(places.items);

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "api/api.h"
-#include "discover/discover.h"
 
 void tegula_open_options_init(tegula_open_options *options) {
   *options = (tegula_open_options){
@@ -22,7 +21,7 @@ static tegula_status check_options(const tegula_open_options *options, tegula_er
   CHECK_ARGUMENT(options->byte_order == 0 || options->byte_order == '<' || options->byte_order == '>', "byte_order must be '<' or '>'");
   CHECK_ARGUMENT(options->offset >= 0, "offset must not be negative");
   CHECK_ARGUMENT(options->row_gap >= 0, "row_gap must not be negative");
-  CHECK_ARGUMENT((options->flags & ~TEGULA_OPEN_CHECK_ORDER) == 0 && options->reserved == 0, "unknown flags are set");
+  CHECK_ARGUMENT((options->flags & ~(TEGULA_OPEN_CHECK_ORDER | TEGULA_OPEN_DEFER_HEADERS)) == 0 && options->reserved == 0, "unknown flags are set");
   CHECK_ARGUMENT(options->expect_files >= -1 && options->expect_rows >= -1, "expected numbers must be -1 or more");
   return TEGULA_OK;
 }
@@ -40,7 +39,8 @@ static tegula_status discover_options(const tegula_open_options *options, tegula
                                                  .byte_order = options->byte_order,
                                                  .dataset = options->dataset},
                                     .expect_files = options->expect_files,
-                                    .expect_rows = options->expect_rows};
+                                    .expect_rows = options->expect_rows,
+                                    .defer_headers = (options->flags & TEGULA_OPEN_DEFER_HEADERS) != 0};
   if (options->dtype == NULL) return TEGULA_OK;
   out->describe.has_dtype = true;
   char said = options->dtype[0]; /* an order in the text and another one beside it contradict each other */
@@ -74,10 +74,12 @@ static tegula_status open_paths(tegula_context *context, tegula__paths *paths, c
                               err);
   }
   tegula__paths_free(paths);
+  if (status == TEGULA_OK) status = tegula__unread_create(&dataset->manifest, &dataset->unread, err);
   if (status == TEGULA_OK) status = choose_places(dataset, places, err);
   status = context->comm->agree(context->comm, status, err);
   if (status != TEGULA_OK) {
     if (dataset != NULL) tegula__file_set_destroy(dataset->files);
+    if (dataset != NULL) tegula__unread_destroy(dataset->unread);
     if (dataset != NULL) tegula__manifest_free(&dataset->manifest);
     free(dataset);
     return status;
@@ -99,7 +101,7 @@ static tegula_status copy_paths(const char *const *paths, size_t count, tegula__
   return status;
 }
 
-/* Listing and describing, in the order of operations: a save to the place is waited for. */
+/* Listing and describing. */
 static tegula_status find_and_open(tegula_context *context, const char *const *paths, size_t count, bool check_order,
                                    const tegula__places *places, const tegula__discover_options *options, tegula__tally *tally,
                                    tegula_dataset **out, tegula_error *err) {
@@ -123,6 +125,11 @@ static tegula_status places_of_paths(const char *const *paths, size_t count, teg
   return status;
 }
 
+/* Can a failure come from what was foretold, or hide one that is the first when all headers are read? Not if the system is why. */
+static bool may_be_foretold(tegula_status status, const tegula_error *err) {
+  return status != TEGULA_OK && status != TEGULA_OUT_OF_MEMORY && err->os_errno == 0;
+}
+
 /* What both ways to open share. */
 static tegula_status open_any(tegula_context *context, const char *const *paths, size_t count, const tegula_open_options *options,
                               tegula_dataset **out, tegula_error *err) {
@@ -133,15 +140,21 @@ static tegula_status open_any(tegula_context *context, const char *const *paths,
   tegula__tally tally;
   tegula__places places;
   tegula_op turn;
+  tegula_error unwanted;
+  if (err == NULL) err = &unwanted;
   tegula_open_options_init(&local);
   FORWARD(tegula__options_copy(&local, sizeof local, FIRST_OPEN_OPTIONS, options, "tegula_open_options", err));
   FORWARD(discover_options(&local, &discover, err));
   FORWARD(tegula__tally_start(&tally, local.statistics, err));
   for (size_t i = 0; i < count; i++) CHECK_ARGUMENT(paths[i] != NULL && paths[i][0] != '\0', "one of the paths is empty");
   FORWARD(places_of_paths(paths, count, &places, err));
-  tegula__queue_enter(context->queue, &turn, &(tegula__touch){.places = &places});
-  tegula_status status = find_and_open(context, paths, count, count > 1 && (local.flags & TEGULA_OPEN_CHECK_ORDER) != 0, &places, &discover,
-                                       &tally, out, err);
+  tegula__queue_enter(context->queue, &turn, &(tegula__touch){.places = &places}); /* a save to the place is waited for */
+  bool check_order = count > 1 && (local.flags & TEGULA_OPEN_CHECK_ORDER) != 0;
+  tegula_status status = find_and_open(context, paths, count, check_order, &places, &discover, &tally, out, err);
+  if (discover.defer_headers && may_be_foretold(status, err)) {
+    discover.defer_headers = false;
+    status = find_and_open(context, paths, count, check_order, &places, &discover, &tally, out, err);
+  }
   tegula__queue_leave(&turn); /* which looked at the places until now */
   if (status != TEGULA_OK || (*out)->places.items != places.items) tegula__places_free(&places);
   if (status != TEGULA_OK) return status;
@@ -169,9 +182,16 @@ void tegula_dataset_close(tegula_dataset *dataset) {
   if (dataset == NULL || atomic_fetch_sub(&dataset->references, 1) != 1) return;
   tegula__places_free(&dataset->places);
   tegula__file_set_destroy(dataset->files);
+  tegula__unread_destroy(dataset->unread);
   tegula__manifest_free(&dataset->manifest);
   tegula__context_release(dataset->context);
   free(dataset);
+}
+
+tegula_status tegula__dataset_confirm(const tegula_dataset *dataset, tegula__io_counts *counts, tegula_error *err) {
+  tegula__io_counts uncounted = {0};
+  return tegula__unread_check_all(dataset->unread, dataset->context->engine.pool, dataset->files, counts != NULL ? counts : &uncounted,
+                                  err);
 }
 
 void tegula_dataset_info_init(tegula_dataset_info_t *info) { *info = (tegula_dataset_info_t){.struct_size = sizeof *info}; }
@@ -216,6 +236,7 @@ tegula_status tegula_dataset_file(const tegula_dataset *dataset, int64_t index, 
   if (index < 0 || index >= manifest->file_count)
     return tegula__fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1, "file %lld was asked for, the dataset has %lld", (long long)index,
                         (long long)manifest->file_count);
+  FORWARD(tegula__dataset_confirm(dataset, NULL, err));
   tegula_file_info info = {.path = manifest->files[index].path, .size = manifest->files[index].stamp.size};
   find_rows(manifest, index, &info);
   return tegula__info_copy(out, sizeof info, FIRST_FILE_INFO, &info, "tegula_file_info", err);
@@ -223,5 +244,6 @@ tegula_status tegula_dataset_file(const tegula_dataset *dataset, int64_t index, 
 
 tegula_status tegula_dataset_to_json(const tegula_dataset *dataset, const char *folder, char **out, tegula_error *err) {
   CHECK_ARGUMENT(dataset != NULL && out != NULL, "the dataset or the place for its text is NULL");
+  FORWARD(tegula__dataset_confirm(dataset, NULL, err));
   return tegula__manifest_write(&dataset->manifest, folder, out, err);
 }

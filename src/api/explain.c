@@ -72,6 +72,7 @@ static bool write_text(const tegula__manifest *manifest, const tegula_tiling *ti
 tegula_status tegula_explain(const tegula_dataset *dataset, const tegula_tiling *tiling, char **out, tegula_error *err) {
   CHECK_ARGUMENT(dataset != NULL && tiling != NULL && out != NULL, "the dataset, the tiling or the place for the text is NULL");
   FORWARD(check_tiling(&dataset->manifest, tiling, err));
+  FORWARD(tegula__dataset_confirm(dataset, NULL, err));
   int64_t total = 0, *reads = tegula__realloc_array(NULL, tiling->count, sizeof *reads);
   if (reads == NULL) return tegula__out_of_memory(err, tiling->count * (int64_t)sizeof *reads);
   tegula_status status = TEGULA_OK;

@@ -9,15 +9,18 @@ void tegula_load_options_init(tegula_load_options *options) { *options = (tegula
 
 tegula_status tegula__dataset_move(const tegula_dataset *dataset, const tegula__tile *tiles, int64_t count, const tegula_load_options *options,
                                    tegula__tally *tally, tegula_error *err) {
+  tegula__heads heads = {.size = tegula__unread_size, .check = tegula__unread_check, .state = dataset->unread};
   tegula__move move = {.manifest = &dataset->manifest,
                        .files = dataset->files,
                        .tiles = tiles,
                        .tile_count = count,
+                       .heads = tegula__unread_left(dataset->unread) > 0 ? &heads : NULL,
                        .progress = options->progress,
                        .progress_state = options->progress_state,
                        .statistics = &tally->statistics,
                        .counts = &tally->counts};
-  return tegula__engine_run(&dataset->context->engine, &move, err);
+  FORWARD(tegula__engine_run(&dataset->context->engine, &move, err));
+  return tegula__dataset_confirm(dataset, &tally->counts, err); /* files that no tile wants anything of */
 }
 
 static tegula_status mismatch(const tegula_dataset *dataset, const tegula__array *array, tegula_error *err) {

@@ -34,6 +34,7 @@ tegula_status tegula_tiling_custom(const int64_t *shape, int32_t ndim, const teg
 tegula_status tegula_tiling_from_dataset(const tegula_dataset *dataset, int64_t tiles, int32_t ranks, tegula_tiling **out,
                                          tegula_error *err) {
   CHECK_ARGUMENT(dataset != NULL && out != NULL, "the dataset or the place for the tiling is NULL");
+  FORWARD(tegula__dataset_confirm(dataset, NULL, err));
   const tegula__manifest *manifest = &dataset->manifest;
   int64_t *rows = tegula__realloc_array(NULL, manifest->part_count + 1, sizeof *rows);
   if (rows == NULL) return tegula__out_of_memory(err, manifest->part_count * (int64_t)sizeof *rows);

@@ -317,7 +317,8 @@ tegula_status tegula_dataset_verify(tegula_dataset *dataset, tegula_verify_level
     tegula__shape_bytes(v.manifest->shape, v.manifest->ndim, v.manifest->dtype.item_size, &v.call.total); /* finish has checked it */
   pthread_mutex_init(&v.lock, NULL);
   tegula__queue_enter(dataset->context->queue, &turn, &(tegula__touch){.places = &dataset->places});
-  tegula_status status = verify_all(&v, level, err);
+  tegula_status status = tegula__dataset_confirm(dataset, &tally.counts, err);
+  if (status == TEGULA_OK) status = verify_all(&v, level, err);
   tegula__queue_leave(&turn);
   release(&v);
   status = dataset->context->comm->agree(dataset->context->comm, status, err);

@@ -143,6 +143,7 @@ typedef struct tegula__file {
   char *path;
   tegula__stamp stamp;
   bool recorded; /* size and mtime_ns of the stamp were written down earlier: the file must still have them when it is first opened */
+  bool predicted; /* never opened: what is said of it follows from its size, and its header is still to be compared */
 } tegula__file;
 
 /* ---- what this process is granted ---- */

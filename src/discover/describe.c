@@ -3,14 +3,12 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Each file costs one open, one fstat and one read unless its header is longer than HEAD_BYTES. All of it runs on the pool; the
- * error that is reported is that of the first file in order, whatever thread met which first. */
+ * error that is reported is that of the first file in order, whatever thread met which first. Where headers are deferred, all files but
+ * the first cost a look at their size. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "discover/discover.h"
-
-/* Read from each file at once; nearly all headers fit. */
-enum { HEAD_BYTES = 4096 };
 
 typedef struct describe_job {
   const tegula__discover_options *options;
@@ -24,6 +22,7 @@ typedef struct describe_job {
   tegula__io_counts *counts;
   tegula__handles *handles;
   bool whole; /* the files are all of a folder */
+  bool alike; /* what the other files hold can be foretold from the first */
 } describe_job;
 
 /* ---- one file ---- */
@@ -80,12 +79,12 @@ static tegula_status describe_raw(const describe_job *job, const tegula__source 
 
 static tegula_status describe_open(const describe_job *job, int64_t index, int fd, tegula_error *err) {
   const tegula__file *file = &job->files[index];
-  unsigned char head[HEAD_BYTES];
+  unsigned char head[TEGULA__HEAD_BYTES];
   open_file state = {fd, job->counts};
   tegula__source source = {.path = file->path, .size = file->stamp.size, .read = read_file, .state = &state, .head = head};
   const tegula__format *format = job->format;
   if (format == NULL || format != &tegula__format_raw) {
-    source.head_size = (size_t)tegula__min(HEAD_BYTES, source.size);
+    source.head_size = (size_t)tegula__min(TEGULA__HEAD_BYTES, source.size);
     FORWARD(tegula__io_read(fd, file->path, 0, head, source.head_size, job->counts, err));
   }
   if (format == NULL) FORWARD(choose_format(job, &source, &format, err));
@@ -95,21 +94,57 @@ static tegula_status describe_open(const describe_job *job, int64_t index, int f
   return format->describe(&source, &job->options->describe, shard, err);
 }
 
+static tegula_status describe_file(describe_job *job, int64_t index, tegula_error *err) {
+  int fd;
+  FORWARD(tegula__file_set_acquire(job->set, index, job->counts, &fd, err));
+  tegula_status status = describe_open(job, index, fd, err);
+  tegula__file_set_release(job->set, index);
+  return status;
+}
+
+/* Of raw files only the size counts. */
+static tegula_status describe_unopened(describe_job *job, int64_t index, tegula_error *err) {
+  FORWARD(tegula__file_set_stat(job->set, index, job->counts, err));
+  return describe_open(job, index, -1, err);
+}
+
 static void describe_one(void *state, int32_t worker, int64_t index) {
   (void)worker;
   describe_job *job = state;
   if (!tegula__first_error_wanted(job->first_error, index)) return;
   tegula_error error;
-  int fd;
-  tegula_status status = tegula__file_set_acquire(job->set, index, job->counts, &fd, &error);
-  if (status == TEGULA_OK) {
-    status = describe_open(job, index, fd, &error);
-    tegula__file_set_release(job->set, index);
-  }
+  tegula_status status = job->options->defer_headers && job->format == &tegula__format_raw ? describe_unopened(job, index, &error)
+                                                                                           : describe_file(job, index, &error);
   if (status != TEGULA_OK) tegula__first_error_set(job->first_error, index, status, &error);
 }
 
+/* A file like the first one, by its size; any other is described. */
+static void predict_one(void *state, int32_t worker, int64_t item) {
+  describe_job *job = state;
+  int64_t index = item + 1;
+  if (!tegula__first_error_wanted(job->first_error, index)) return;
+  tegula_error error;
+  tegula_status status = TEGULA_OK;
+  if (job->alike) status = tegula__file_set_stat(job->set, index, job->counts, &error);
+  if (job->alike && status == TEGULA_OK)
+    status = tegula__predict(&job->shards[0], job->files[index].stamp.size, &job->shards[index], &job->files[index].predicted, &error);
+  if (status != TEGULA_OK)
+    tegula__first_error_set(job->first_error, index, status, &error);
+  else if (!job->files[index].predicted)
+    describe_one(job, worker, index);
+}
+
 /* ---- all files ---- */
+
+static void describe_all(describe_job *job, tegula__pool *pool) {
+  if (!job->options->defer_headers || job->format == &tegula__format_raw) {
+    tegula__pool_run_waiting(pool, job->count, describe_one, job);
+    return;
+  }
+  describe_one(job, 0, 0);
+  job->alike = tegula__predict_from(&job->shards[0]);
+  tegula__pool_run_waiting(pool, job->count - 1, predict_one, job);
+}
 
 static tegula_status check_formats(const describe_job *job, tegula_error *err) {
   for (int64_t i = 1; i < job->count; i++) {
@@ -257,7 +292,7 @@ tegula_status tegula__discover(tegula__pool *pool, tegula__handles *handles, teg
   FORWARD_WITH(status, check_request(paths, options, &job.format, err));
   FORWARD_WITH(status, tegula__side_find(paths, &job.side, err));
   FORWARD_WITH(status, start_job(&job, handles, paths, err));
-  tegula__pool_run_waiting(pool, job.count, describe_one, &job);
+  describe_all(&job, pool);
   FORWARD_WITH(status, tegula__first_error_get(job.first_error, err));
   FORWARD_WITH(status, join_all(&job, out, err));
   *files = job.set;

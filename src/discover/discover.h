@@ -3,7 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * names.c decides about order from names alone (no file is touched), listing.c turns a folder or glob into names, describe.c opens the
- * files and lets their format describe them, side.c finds the file that describes raw ones. */
+ * files and lets their format describe them, predict.c says what files hold whose headers are read later, side.c finds the file that
+ * describes raw ones. */
 #ifndef TEGULA_DISCOVER_DISCOVER_H
 #define TEGULA_DISCOVER_DISCOVER_H
 
@@ -52,6 +53,28 @@ typedef struct tegula__side {
 tegula_status tegula__side_find(const tegula__paths *paths, tegula__side *out, tegula_error *err);
 void tegula__side_free(tegula__side *side);
 
+/* ---- headers that are read later ---- */
+
+/* Can what other files hold be foretold from `first`, a described file? Rows of one size, in C order, behind a short header. */
+bool tegula__predict_from(const tegula__manifest *first);
+/* Fills `out` with what a file of `size` bytes holds if its header is like that of `first`; *fits is false where it cannot be. */
+tegula_status tegula__predict(const tegula__manifest *first, int64_t size, tegula__manifest *out, bool *fits, tegula_error *err);
+
+/* The files of a finished manifest whose headers are still to be compared with what was foretold. Any threads may use it. */
+typedef struct tegula__unread tegula__unread;
+/* *out is NULL when there are none. The manifest is borrowed. */
+tegula_status tegula__unread_create(const tegula__manifest *manifest, tegula__unread **out, tegula_error *err);
+void tegula__unread_destroy(tegula__unread *unread);
+/* Files that are left; 0 for NULL. */
+int64_t tegula__unread_left(const tegula__unread *unread);
+/* Bytes from the start of the file that are to be compared, at most TEGULA__HEAD_BYTES; 0: none any more. `state` is the tegula__unread. */
+size_t tegula__unread_size(void *state, int64_t file);
+/* Compares them. MISMATCH: the file is not what was foretold, so the rows of all files behind it are somewhere else. */
+tegula_status tegula__unread_check(void *state, int64_t file, const void *head, size_t size, tegula_error *err);
+/* Reads and compares the headers that are left, in parallel. The error is that of the first file in order. */
+tegula_status tegula__unread_check_all(tegula__unread *unread, tegula__pool *pool, tegula__file_set *files, tegula__io_counts *counts,
+                                       tegula_error *err);
+
 /* ---- describe ---- */
 
 typedef struct tegula__discover_options {
@@ -59,6 +82,7 @@ typedef struct tegula__discover_options {
   tegula__describe_options describe;
   int64_t expect_files; /* -1: any */
   int64_t expect_rows;  /* -1: any */
+  bool defer_headers;   /* open no more files than needed: see tegula__unread; an error may then not be the first one, or none at all */
 } tegula__discover_options;
 
 /* Opens each file once through the handle cache (handles stay open while there is room), describes all in parallel, joins, finishes.

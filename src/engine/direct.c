@@ -76,6 +76,10 @@ tegula_status tegula__direct_step(tegula__worker *worker, const tegula__doing *d
   }
   tegula__run_order(worker->walks, worker->heap, count);
   group g = {.depth = tegula__lane_depth(worker->lane)};
+  if (doing->head_size > 0) { /* in one request with what lies near */
+    FORWARD(start_request(&g, worker, doing, 0, err));
+    append(&g, worker, doing->head, (int64_t)doing->head_size);
+  }
   while (count > 0) {
     FORWARD(add_run(&g, worker, doing, &worker->walks[worker->heap[0]], err));
     count = tegula__run_next(worker->walks, worker->heap, count);

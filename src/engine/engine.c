@@ -46,7 +46,21 @@ static tegula_status find_pieces(const running *r, tegula__worker *worker, const
   return TEGULA_OK;
 }
 
+/* The first step of a file brings the file's head along. */
+static size_t head_of(const running *r, const tegula__step *step, int64_t file) {
+  const tegula__heads *heads = r->move->heads;
+  bool first = step == r->plan.steps || step[-1].group != step->group;
+  return heads != NULL && first ? heads->size(heads->state, file) : 0;
+}
+
+static tegula_status move_bytes(tegula__worker *worker, const tegula__doing *doing, tegula_error *err) {
+  const tegula__heads *heads = doing->move->heads;
+  FORWARD(doing->step->direct ? tegula__direct_step(worker, doing, err) : tegula__staged_step(worker, doing, err));
+  return doing->head_size > 0 ? heads->check(heads->state, doing->part->file, doing->head, doing->head_size, err) : TEGULA_OK;
+}
+
 static tegula_status move_step(running *r, tegula__worker *worker, const tegula__step *step, int fd, tegula_error *err) {
+  char head[TEGULA__HEAD_BYTES];
   const tegula__manifest *manifest = r->move->manifest;
   const tegula__part *part = &manifest->parts[step->part];
   tegula__doing doing = {.engine = r->engine,
@@ -61,11 +75,13 @@ static tegula_status move_step(running *r, tegula__worker *worker, const tegula_
                                    .path = manifest->files[part->file].path,
                                    .writing = r->move->writing,
                                    .counts = r->move->counts};
+    doing.head = head;
+    doing.head_size = head_of(r, step, part->file);
     if (worker->lane == NULL) worker->lane = tegula__transport_take(r->engine->transport);
   }
   FORWARD(find_pieces(r, worker, step, err));
   if (part->file < 0) return tegula__reader_step(worker, &doing, err);
-  return step->direct ? tegula__direct_step(worker, &doing, err) : tegula__staged_step(worker, &doing, err);
+  return move_bytes(worker, &doing, err);
 }
 
 /* Tells the caller, at most every PROGRESS_SECONDS and never from two threads at once; the end is always told. */

@@ -24,11 +24,19 @@ typedef struct tegula__engine {
   tegula__transport *transport; /* NULL: pread and pwrite */
 } tegula__engine;
 
+/* What the files begin with, where that is still to be looked at: read together with the first data of each file. */
+typedef struct tegula__heads {
+  size_t (*size)(void *state, int64_t file); /* bytes that are wanted, at most TEGULA__HEAD_BYTES; 0: none */
+  tegula_status (*check)(void *state, int64_t file, const void *head, size_t size, tegula_error *err);
+  void *state;
+} tegula__heads;
+
 typedef struct tegula__move {
   const tegula__manifest *manifest;
   tegula__file_set *files; /* of the manifest's files */
   const tegula__tile *tiles;
   int64_t tile_count;
+  const tegula__heads *heads; /* reading; may be NULL. Files without a step are not looked at */
   bool writing; /* from tiles to files */
   bool durable; /* writing: each file is on the disk when its last byte is written */
   tegula_progress_fn progress; /* may be NULL */

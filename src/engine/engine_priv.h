@@ -30,6 +30,8 @@ typedef struct tegula__doing {
   const tegula__part *part;
   const tegula__step *step;
   tegula__io_file file;
+  char *head;       /* where the first bytes of the file go */
+  size_t head_size; /* 0: this step does not read them */
   uint32_t item_size;
   uint32_t swap_size; /* of the dtype */
 } tegula__doing;

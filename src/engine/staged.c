@@ -47,21 +47,32 @@ static bool advance(const tegula__part *part, const int64_t *lo, const int64_t *
   return false;
 }
 
-/* Reads or writes all requests of a box, as many at once as the lane likes. */
+/* A request for the file's head, if this step brings it. */
+static int start_with_head(tegula__worker *worker, const tegula__doing *doing, struct iovec *vector) {
+  if (doing->head_size == 0) return 0;
+  *vector = (struct iovec){.iov_base = doing->head, .iov_len = doing->head_size};
+  worker->requests[0] = (tegula__request){.offset = 0, .vectors = vector, .count = 1};
+  return 1;
+}
+
+/* Reads or writes all requests of a box, as many at once as the lane likes; the head lies in one with what follows it. */
 static tegula_status transfer(tegula__worker *worker, const tegula__doing *doing, const int64_t *lo, const int64_t *hi,
                               const staging_layout *layout, char *slot, tegula_error *err) {
-  struct iovec vectors[TEGULA__IO_DEPTH];
+  struct iovec vectors[TEGULA__IO_DEPTH + 1];
   int64_t offset = tegula__part_offset(doing->part, doing->move->manifest->ndim, lo), index[TEGULA_MAX_DIMS] = {0};
-  int count = 0, depth = tegula__lane_depth(worker->lane);
+  int depth = tegula__lane_depth(worker->lane), count = start_with_head(worker, doing, vectors), used = count;
   for (bool more = true; more;) {
-    vectors[count] = (struct iovec){.iov_base = slot, .iov_len = (size_t)layout->span};
-    worker->requests[count] = (tegula__request){.offset = offset, .vectors = &vectors[count], .count = 1};
-    count++;
+    vectors[used] = (struct iovec){.iov_base = slot, .iov_len = (size_t)layout->span};
+    if (used == 1 && offset == (int64_t)doing->head_size)
+      worker->requests[0].count = 2;
+    else
+      worker->requests[count++] = (tegula__request){.offset = offset, .vectors = &vectors[used], .count = 1};
+    used++;
     slot += layout->span;
     more = advance(doing->part, lo, hi, layout, index, &offset);
     if (more && count < depth) continue;
     FORWARD(tegula__lane_move(worker->lane, &doing->file, worker->requests, count, err));
-    count = 0;
+    count = used = 0;
   }
   return TEGULA_OK;
 }

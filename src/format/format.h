@@ -55,6 +55,7 @@ typedef struct tegula__format {
   const void *magic;  /* NULL: not recognised by its first bytes */
   size_t magic_size;
   bool (*recognise)(const void *head, size_t size); /* or NULL: where fixed bytes do not tell */
+  bool alike; /* the files of one set mostly have headers of one length and size, and say nothing but their number of rows */
   /* Fills dtype, ndim, shape, descr, name and the parts (file index 0) of an initialised manifest. Never reads array data; every size
    * from the file is compared with source->size. A description of other files brings their table along, and their format's name. */
   tegula_status (*describe)(const tegula__source *source, const tegula__describe_options *options, tegula__manifest *out,

@@ -133,10 +133,12 @@ void tegula__file_set_destroy(tegula__file_set *set) {
 
 static int64_t nanoseconds(struct timespec time) { return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec; }
 
+/* `fd`: CLOSED for what the name leads to. */
 static tegula_status read_stamp(int fd, const char *path, tegula__io_counts *counts, tegula__stamp *out, tegula_error *err) {
   struct stat info;
   atomic_fetch_add_explicit(&counts->stats, 1, memory_order_relaxed);
-  if (fstat(fd, &info) != 0) return tegula__fail_errno(err, errno, path, -1, "could not examine \"%s\"", path);
+  if ((fd == CLOSED ? stat(path, &info) : fstat(fd, &info)) != 0)
+    return tegula__fail_errno(err, errno, path, -1, "could not examine \"%s\"", path);
   if (!S_ISREG(info.st_mode))
     return tegula__hint(err, tegula__fail(err, TEGULA_UNSUPPORTED, path, -1, "\"%s\" is not a regular file", path),
                         "a list holds files; a folder or a quoted pattern is given alone");
@@ -257,6 +259,12 @@ static tegula_status open_and_check(const tegula__file_set *set, int64_t index, 
   }
   if (!stamped && !file->recorded) file->stamp = stamp; /* later opens found it equal */
   *out = fd;
+  return TEGULA_OK;
+}
+
+tegula_status tegula__file_set_stat(tegula__file_set *set, int64_t index, tegula__io_counts *counts, tegula_error *err) {
+  FORWARD(read_stamp(CLOSED, set->files[index].path, counts, &set->files[index].stamp, err));
+  set->items[index].stamped = true;
   return TEGULA_OK;
 }
 

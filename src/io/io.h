@@ -105,6 +105,8 @@ void tegula__file_set_destroy(tegula__file_set *set);
 /* Points the set at another table with the same files (after a join has moved it). */
 void tegula__file_set_move(tegula__file_set *set, tegula__file *files);
 
+/* Notes the stamp of file `index` by its name, without opening it; the first open compares it. Before the set is shared. */
+tegula_status tegula__file_set_stat(tegula__file_set *set, int64_t index, tegula__io_counts *counts, tegula_error *err);
 /* Opens file `index` if it is not open, and pins it until release; several threads may hold pins. Of a file that is read, the first open
  * notes the stamp (and compares what was recorded of it before) and each later one compares it: TEGULA_CHANGED. */
 tegula_status tegula__file_set_acquire(tegula__file_set *set, int64_t index, tegula__io_counts *counts, int *fd, tegula_error *err);

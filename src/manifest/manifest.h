@@ -32,6 +32,9 @@ typedef struct tegula__part {
 
 #define TEGULA__NO_FILE ((int64_t)-1)
 
+/* Of each file so much is read at once to learn what it holds; nearly all headers fit. */
+#define TEGULA__HEAD_BYTES 4096
+
 typedef struct tegula__manifest {
   tegula_dtype dtype; /* native byte order */
   int32_t ndim;

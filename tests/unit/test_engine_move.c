@@ -87,7 +87,48 @@ static void images_free(images *made, const move_case *c) {
   }
 }
 
-static void run_case(bench *b, move_case *c, bool writing, tegula_statistics *statistics, tegula__io_counts *counts) {
+/* ---- the heads of the files, which come with the first data that is read of each ---- */
+
+typedef struct heads_state {
+  const move_case *c;
+  const images *made;
+  size_t sizes[MOST_PARTS];
+  _Atomic int checks[MOST_PARTS];
+} heads_state;
+
+static size_t head_size(void *state, int64_t file) { return ((heads_state *)state)->sizes[file]; }
+
+static tegula_status head_check(void *state, int64_t file, const void *head, size_t size, tegula_error *err) {
+  heads_state *heads = state;
+  heads->checks[file]++;
+  if (size == heads->sizes[file] && memcmp(head, heads->made->files[file], size) == 0) return TEGULA_OK;
+  return tegula__fail(err, TEGULA_INTERNAL, NULL, -1, "the head of file %d is wrong", (int)file);
+}
+
+/* None, all in front of the data, or any number of bytes. */
+static void choose_heads(uint64_t *seed, const move_case *c, const images *made, heads_state *out) {
+  *out = (heads_state){.c = c, .made = made};
+  for (int64_t i = c->manifest.part_count - 1; i >= 0; i--) {
+    const tegula__part *part = &c->manifest.parts[i];
+    int64_t kind = random_between(seed, 0, 3), most = tegula__min(TEGULA__HEAD_BYTES, c->manifest.files[part->file].stamp.size);
+    out->sizes[part->file] = (size_t)(kind == 0 ? 0 : kind == 1 ? random_between(seed, 0, most) : tegula__min(part->offset, most));
+  }
+}
+
+/* Each file of which anything was read brought its head once, the others never. */
+static void check_heads(const move_case *c, const heads_state *heads) {
+  int64_t index[MOST_AXES] = {0}, zero[MOST_AXES] = {0};
+  bool wanted[MOST_PARTS] = {0};
+  if (!box_is_empty(c->manifest.ndim, zero, c->manifest.shape)) {
+    do {
+      if (tile_of(c, index) >= 0) wanted[c->manifest.parts[part_of(c, index)].file] = true;
+    } while (next_index(c->manifest.ndim, zero, c->manifest.shape, index));
+  }
+  for (int64_t i = 0; i < c->manifest.file_count; i++) assert_int_equal(heads->checks[i], wanted[i] && heads->sizes[i] > 0);
+}
+
+static void run_case(bench *b, move_case *c, bool writing, heads_state *state, tegula_statistics *statistics, tegula__io_counts *counts) {
+  tegula__heads heads = {.size = head_size, .check = head_check, .state = state};
   tegula_error error;
   tegula__file_set *set;
   assert_ok(tegula__file_set_create(b->handles, c->manifest.files, c->manifest.file_count, writing, &set, &error));
@@ -96,6 +137,7 @@ static void run_case(bench *b, move_case *c, bool writing, tegula_statistics *st
                        .tiles = c->tiles,
                        .tile_count = c->tile_count,
                        .writing = writing,
+                       .heads = state != NULL ? &heads : NULL,
                        .statistics = statistics,
                        .counts = counts};
   assert_ok(tegula__engine_run(&b->engine, &move, &error));
@@ -126,8 +168,11 @@ static void move_many(bool writing, int rounds, uint64_t seed) {
     tegula_statistics statistics;
     tegula_statistics_init(&statistics);
     tegula__io_counts counts = {0};
-    run_case(&b, &c, writing, &statistics, &counts);
+    heads_state heads;
+    choose_heads(&seed, &c, &made, &heads);
+    run_case(&b, &c, writing, writing ? NULL : &heads, &statistics, &counts);
     compare(&c, &made, writing);
+    if (!writing) check_heads(&c, &heads);
     assert_int_equal(statistics.direct_bytes + statistics.staged_bytes, bytes);
     assert_true(statistics.steps > 0 || bytes == 0);
     if (writing) assert_int_equal(counts.bytes_written, bytes); /* a gap is never written */
@@ -171,7 +216,7 @@ static void items_larger_than_a_slot_are_staged(void **state) {
     tegula_statistics statistics;
     tegula_statistics_init(&statistics);
     tegula__io_counts counts = {0};
-    run_case(&b, &c, writing, &statistics, &counts);
+    run_case(&b, &c, writing, NULL, &statistics, &counts);
     compare(&c, &made, writing);
     assert_true(bytes > 0);
     assert_int_equal(statistics.staged_bytes, bytes);

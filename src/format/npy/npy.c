@@ -257,6 +257,7 @@ const tegula__format tegula__format_npy = {
     .suffix = ".npy",
     .magic = TEGULA__NPY_MAGIC,
     .magic_size = TEGULA__NPY_MAGIC_SIZE,
+    .alike = true,
     .describe = npy_describe,
     .lay_out = tegula__npy_lay_out,
 };
