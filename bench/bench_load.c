@@ -89,6 +89,7 @@ static loaded load_all(bench_state *bench) {
   tegula_array_options_init(&array_options);
   tegula_dataset_info_init(&info);
   open_options.statistics = &bench->statistics;
+  open_options.flags = TEGULA_OPEN_DEFER_HEADERS; /* all of it is loaded */
   load_options.statistics = &bench->statistics;
   if (bench->grid[0] > 0) array_options.flags = TEGULA_ARRAY_SEPARATE;
   must(tegula_dataset_open(bench->context, bench->path, &open_options, &load.dataset, &error), &error);

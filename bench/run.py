@@ -235,7 +235,7 @@ ROWS = {
     "many_scale": ("100,000 shards / 10,000 shards", 11.0, many_scale),
     "opens": ("opens per file, 400 shards", 1.0, count_row("opens")),
     "stats": ("fstats per file, 400 shards", 1.0, count_row("stats")),
-    "reads": ("reads per file, 400 shards", 2.0, count_row("reads")),
+    "reads": ("reads per file, 400 shards", 1.01, count_row("reads")),
     "memory": ("(peak growth - 64 MiB staging) / array", 1.05, memory_row),
     "slow_large": ("1 ms storage, 32 shards, 512 MiB / best limit", 1.20, slow_storage("uneven")),
     "slow_small": ("1 ms storage, 10,000 shards of 16 KiB / best limit", 1.20, slow_storage("many_10000")),

@@ -88,7 +88,7 @@ static tegula_status run_bench(cli_job *job) {
   tegula_dataset *dataset = NULL; /* the plan borrows its paths */
   tegula_status status = open_check_settings(job);
   if (status == TEGULA_OK) {
-    status = open_dataset(job, NULL, &dataset);
+    status = open_dataset(job, 0, NULL, &dataset);
   }
   if (status == TEGULA_OK) {
     status = limit_prepare(job, dataset, &work.plan);

@@ -25,8 +25,8 @@ extern const cli_command completion_command;
 /* main.c: all of them in the order of the help, NULL behind the last. */
 extern const cli_command *const cli_commands[];
 
-/* open.c: the dataset that the settings name. `statistics` may be NULL. */
-tegula_status open_dataset(cli_job *job, tegula_statistics *statistics, tegula_dataset **out);
+/* open.c: the dataset that the settings name. `statistics` may be NULL. `flags`: TEGULA_OPEN_* besides those of the settings. */
+tegula_status open_dataset(cli_job *job, uint32_t flags, tegula_statistics *statistics, tegula_dataset **out);
 /* One path of several: no order and no expected numbers are checked. */
 tegula_status open_alone(cli_job *job, const char *path, tegula_dataset **out);
 /* One of two paths that may be stored differently: the options of raw files count only if it is no npy. */

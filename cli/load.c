@@ -62,8 +62,8 @@ static int64_t box_bytes(const tegula_box *box, int64_t item_size) {
 
 /* ---- one run ------------------------------------------------------------------------------------------------------------- */
 
-static tegula_status describe(cli_job *job, load_run *run) {
-  tegula_status status = open_dataset(job, &run->statistics, &run->dataset);
+static tegula_status describe(cli_job *job, uint32_t flags, load_run *run) {
+  tegula_status status = open_dataset(job, flags, &run->statistics, &run->dataset);
   if (status != TEGULA_OK) {
     return status;
   }
@@ -99,11 +99,9 @@ static tegula_status move_bytes(cli_job *job, load_run *run) {
   return status != TEGULA_OK ? status : job_check(job);
 }
 
-tegula_status load_once(cli_job *job, load_run *run, load_seconds *seconds) {
-  memset(run, 0, sizeof *run);
-  tegula_statistics_init(&run->statistics);
+static tegula_status load_steps(cli_job *job, uint32_t flags, load_run *run, load_seconds *seconds) {
   double began = job_now();
-  tegula_status status = describe(job, run);
+  tegula_status status = describe(job, flags, run);
   double described = job_now();
   if (status == TEGULA_OK) {
     status = allocate(job, run);
@@ -113,14 +111,50 @@ tegula_status load_once(cli_job *job, load_run *run, load_seconds *seconds) {
     status = move_bytes(job, run);
   }
   double moved = job_now();
-  *seconds = (load_seconds){moved - began, described - began, allocated - described, moved - allocated};
+  seconds->total += moved - began;
+  seconds->describe += described - began;
+  seconds->allocate += allocated - described;
+  seconds->move += moved - allocated;
+  return status;
+}
+
+static void close_run(load_run *run) {
+  tegula_array_destroy(run->array);
+  tegula_tiling_destroy(run->tiling);
+  tegula_dataset_close(run->dataset);
+  run->array = NULL;
+  run->tiling = NULL;
+  run->dataset = NULL;
+}
+
+/* Can a load have failed because a header is not as foretold, or a file is another one by then? Up to the array all that is known is
+ * foretold. */
+static int may_be_foretold(const cli_job *job, const load_run *run, tegula_status status) {
+  int other_reason = status == TEGULA_OK || status == TEGULA_CANCELLED || status == TEGULA_TIMEOUT || status == TEGULA_OUT_OF_MEMORY ||
+                     job->error.os_errno != 0;
+  if (run->dataset == NULL || other_reason) {
+    return 0;
+  }
+  return run->array == NULL || status == TEGULA_MISMATCH || status == TEGULA_CHANGED;
+}
+
+/* Of the whole array all headers are read anyway, so they may come with the data. If that fails, a second load reads all headers first: it
+ * finds what is there, or says what is wrong. */
+tegula_status load_once(cli_job *job, load_run *run, load_seconds *seconds) {
+  memset(run, 0, sizeof *run);
+  memset(seconds, 0, sizeof *seconds);
+  tegula_statistics_init(&run->statistics);
+  uint32_t flags = job->settings.box.ndim < 0 ? TEGULA_OPEN_DEFER_HEADERS : 0;
+  tegula_status status = load_steps(job, flags, run, seconds);
+  if (flags != 0 && may_be_foretold(job, run, status)) {
+    close_run(run);
+    status = load_steps(job, 0, run, seconds);
+  }
   return status;
 }
 
 void load_release(load_run *run) {
-  tegula_array_destroy(run->array);
-  tegula_tiling_destroy(run->tiling);
-  tegula_dataset_close(run->dataset);
+  close_run(run);
   memset(run, 0, sizeof *run);
 }
 
@@ -323,8 +357,8 @@ const cli_command load_command = {
   .paths = "PATH...",
   .description = "Finds out what the PATHs hold, loads it into memory on all granted threads and reports what was found\n"
                  "and how fast it was. A PATH is a file, a folder of shards, a quoted pattern, or a manifest (tegula info\n"
-                 "--manifest). Shards are joined along axis 0 in numeric order; a hole, a short file or shapes that differ are an error\n"
-                 "before data is read. Raw files may be described by shard_meta.json beside them instead of by options.\n"
+                 "--manifest). Shards are joined along axis 0 in numeric order; a hole, a short file or shapes that differ are an error.\n"
+                 "Raw files may be described by shard_meta.json beside them instead of by options.\n"
                  "With --check-seed, a folder that `tegula write` made must also have the shape, dtype and seed that are noted\n"
                  "in it (" SIDE_FILE ").\n\n"
                  "--io: pread; io_uring keeps many requests of each thread on their way; direct goes past the page cache;\n"

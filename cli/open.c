@@ -99,9 +99,10 @@ static int only_expectations_fail(const cli_job *job) {
   return opens;
 }
 
-tegula_status open_dataset(cli_job *job, tegula_statistics *statistics, tegula_dataset **out) {
+tegula_status open_dataset(cli_job *job, uint32_t flags, tegula_statistics *statistics, tegula_dataset **out) {
   tegula_open_options options;
   fill_options(&job->settings, statistics, &options);
+  options.flags |= flags;
   tegula_status status = open_paths(job, &options, out, &job->error);
   if (status == TEGULA_MISMATCH && only_expectations_fail(job)) {
     job->check_failed = 1;

@@ -86,7 +86,7 @@ static tegula_status run_plan(cli_job *job) {
     status = open_check_settings(job);
   }
   if (status == TEGULA_OK) {
-    status = open_dataset(job, NULL, &dataset);
+    status = open_dataset(job, 0, NULL, &dataset);
   }
   if (status == TEGULA_OK) {
     status = plan_dataset(job, dataset);

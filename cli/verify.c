@@ -271,7 +271,7 @@ static tegula_status run_verify(cli_job *job) {
   tegula_dataset *dataset = NULL;
   tegula_status status = open_check_settings(job);
   if (status == TEGULA_OK) {
-    status = open_dataset(job, NULL, &dataset);
+    status = open_dataset(job, 0, NULL, &dataset);
     job_phase(job, 0);
     status = status == TEGULA_OK ? verify_dataset(&work, dataset) : is_problem(status) ? verify_what_does_not_open(&work) : status;
     job_phase_end(job);

@@ -59,7 +59,7 @@ def test_plan_says_which_rows_each_tile_reads(tmp_path, tiles, ranks):
 def test_plan_agrees_with_the_load(tmp_path):
     data = numpy.random.default_rng(0).random((3000, 400))
     folder = save(tmp_path / "s", data, [1000, 1500, 500])
-    headers = report("load", folder, "--box", "0:0,:")["reads"]
+    headers = 1  # that of the first file: the others are read together with their data
     for options in (["--tiles", 3], ["--tiles", 3, "--axis", 1], ["--tile-shape", "700,150"], ["--overdecompose", 5]):
         loaded = report("load", folder, *options, "-v")
         plan = report("plan", folder, *options)

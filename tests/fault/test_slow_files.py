@@ -16,6 +16,7 @@ import pytest
 
 from files import check_equal, load_all, save_shards
 from probe import ProbeError, check_error
+from reference_hash import content_hash
 
 MS = 1000  # microseconds
 MIB = 1 << 20
@@ -345,3 +346,38 @@ def test_small_shards_cost_few_requests(no_hang, mount, tmp_path):
     counts = slow.counts()
     assert counts["open"] == 100 and counts["read"] <= 202, counts
     assert counts["getattr"] <= 105, counts
+
+
+@pytest.mark.parametrize("dtype, options", [("<f4", ()), ("<f4", ("--tiles", "7")), ("<f4", ("--tiles", "3", "--axis", "1")), (">f4", ())])
+def test_loading_small_shards_costs_one_open_and_one_read_each(mount, tmp_path, dtype, options):
+    """The header comes with the data, also where that is converted. Only the first header is read twice."""
+    full = shards(tmp_path, lengths=(4,) * 100, columns=1024, dtype=dtype)
+    slow = mount(tmp_path / "s", direct_io=1, attr_cache=60, delay=1 * MS)
+    loaded = command("load", slow.path, "--json", "--hash", *options)
+    assert json.loads(loaded.stdout)["hash"] == content_hash(full), loaded.stderr
+    counts = slow.counts()
+    more = 6 if "7" in options else 0  # tiles end within files
+    assert counts["open"] == 100 and counts["read"] <= 101 + more and counts["getattr"] <= 105, counts
+
+
+@pytest.mark.parametrize("number", [1, 2, 50, 101])
+@pytest.mark.parametrize("kind", ["read", "open", "getattr"])
+def test_loading_with_the_nth_request_failing(mount, tmp_path, kind, number):
+    full = shards(tmp_path, lengths=(4,) * 100, columns=64)
+    slow = mount(tmp_path / "s", direct_io=1)
+    slow.set(**{f"fail_{kind}": number, "fail_times": 1000})
+    loaded = command("load", slow.path, "--json", "--hash")
+    if slow.counts()[kind] >= number:
+        assert loaded.returncode == 1 and json.loads(loaded.stdout)["error"]["status"] == "io", loaded
+    else:
+        assert json.loads(loaded.stdout)["hash"] == content_hash(full)
+
+
+@pytest.mark.parametrize("change", [-1, -256])
+def test_file_that_is_cut_between_its_name_and_its_open(mount, tmp_path, change):
+    """Found when it is opened, and the second load says what is missing, also where whole rows are left."""
+    shards(tmp_path, lengths=(4,) * 10, columns=64)
+    slow = mount(tmp_path / "s", direct_io=1)
+    slow.set(name="shard_0004.npy", resize_after=1, resize_by=change)
+    error = json.loads(command("load", slow.path, "--json", "--hash").stdout)["error"]
+    assert error["status"] == "short_file" and "shard_0004.npy" in error["message"], error

@@ -23,15 +23,17 @@ def shard_names(rng, count, suffix):
     return ["%s%0*d%s" % (prefix, width, start + i, suffix) for i in range(count)]
 
 
-def write_npy(rng, folder, array):
+def write_npy(rng, folder, array, alike=False):
+    """`alike`: all shards have the order, byte order and version of the first."""
     cuts = gen.random_cuts(rng, len(array)) if array.ndim else [0]
     pieces = [array[a:b] for a, b in zip(cuts, cuts[1:])] if array.ndim else [array]
     paths = [folder / name for name in shard_names(rng, len(pieces), ".npy")]
-    for path, piece in zip(paths, pieces):
-        stored = gen.swapped(piece) if rng.random() < 0.3 else piece
-        names_ascii = str(array.dtype.names).isascii()
-        version = [(1, 0), (2, 0), (3, 0)][rng.integers(3)] if names_ascii else (3, 0)
-        gen.npy_file(path, stored, "F" if rng.random() < 0.3 else "C", version)
+    for number, (path, piece) in enumerate(zip(paths, pieces)):
+        if number == 0 or not alike:
+            names_ascii = str(array.dtype.names).isascii()
+            swapped, order = rng.random() < 0.3, "F" if rng.random() < 0.3 else "C"
+            version = [(1, 0), (2, 0), (3, 0)][rng.integers(3)] if names_ascii else (3, 0)
+        gen.npy_file(path, gen.swapped(piece) if swapped else piece, order, version)
     for path, piece in zip(paths, pieces):
         if rng.random() < 0.1:
             loaded = numpy.load(path)
@@ -180,6 +182,32 @@ def run_case(probe, rng, folder, raw, largest):
     assert of_array["hash"] == of_dataset["hash"] == content_hash(array)
     assert (folder / "box").read_bytes() == gen.plain_bytes(gen.in_box(array, box))
     assert read["stray"] == read["different"] == 0
+
+
+def run_deferred(probe, rng, folder):
+    """With deferred headers: right, or a mismatch after which the same files load with all headers read. Shards that are alike are right."""
+    array = gen.random_array(rng, gen.random_shape(rng, 3000), gen.random_dtype(rng, structured=True))
+    data = folder / "data"
+    data.mkdir()
+    alike = bool(rng.random() < 0.5)
+    paths, _ = write_npy(rng, data, array, alike)
+    where = {"paths": [str(path) for path in paths]} if rng.random() < 0.5 else {"path": str(data)}
+    for flags in (2, 0):  # TEGULA_OPEN_DEFER_HEADERS
+        _, info = probe.batch([context_command(rng), {"do": "open", "flags": flags, **where}])
+        tiling, boxes = gen.random_tiling(rng, info["shape"])
+        probe.batch([tiling if boxes is not None else {"do": "tiling", "kind": "even", "shape": info["shape"]}, array_command(rng, array)])
+        answer = probe.ask({"do": "load"})
+        if "error" not in answer:
+            break
+        assert flags == 2 and not alike and answer["error"]["status"] == "mismatch", answer
+    check_info(info, array, paths, False)
+    check_dump(probe.call("dump", path=str(folder / "tiles")), folder / "tiles", array, boxes or [[[0, n] for n in array.shape]])
+    assert probe.call("hash", of="dataset")["hash"] == content_hash(array)
+
+
+@pytest.mark.parametrize("group", range(property_runner.GROUPS))
+def test_deferred_headers_change_no_value(shared_probe, group):
+    property_runner.run(6, group, 0.15, lambda rng, folder: run_deferred(shared_probe, rng, folder))
 
 
 @pytest.mark.parametrize("group", range(property_runner.GROUPS))
