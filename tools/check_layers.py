@@ -35,6 +35,7 @@ LIBRARIES = {
     "jansson.h": ("src/base/", "cli/", "tests/"),
     "liburing.h": ("src/io/", "tests/unit/"),
     "xxhash.h": ("src/check/", "src/codec/", "tests/"),
+    "xxh_x86dispatch.h": ("src/check/",),
     "cmocka.h": ("tests/unit/",),
     "fuse.h": ("tests/support/",),
 }

@@ -7,7 +7,12 @@
  * shape make the digest. */
 #include <stdio.h>
 #include <string.h>
+
+#ifdef TEGULA_HAVE_XXHASH_DISPATCH
+#include <xxh_x86dispatch.h> /* gives the names of xxhash.h to functions that take the processor's widest registers */
+#else
 #include <xxhash.h>
+#endif
 
 #include "check/check.h"
 

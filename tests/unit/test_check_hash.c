@@ -11,6 +11,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "check/check.h"
 
@@ -122,6 +123,22 @@ static void many_blocks_of_eight_byte_items(void **state) {
   free(data);
 }
 
+/* The library's function for any processor, and whatever the build chose for this one. */
+static void blocks_hash_alike_on_every_processor(void **state) {
+  (void)state;
+  enum { LARGEST = 65536 + 300 };
+  unsigned char *data = malloc(LARGEST + 8);
+  for (uint32_t i = 0; i < LARGEST + 8; i++) data[i] = (unsigned char)(i * 2654435761U >> 24);
+  for (size_t bytes = 0; bytes <= LARGEST; bytes += bytes < 2100 ? 1 : 149)
+    for (size_t offset = 0; offset < 8; offset += 7) {
+      const int64_t index = (int64_t)(bytes * 3 + offset);
+      XXH128_hash_t expected = XXH3_128bits_withSeed(data + offset, bytes, (XXH64_hash_t)index);
+      tegula__hash128 got = tegula__hash_block(data + offset, bytes, index);
+      assert_true(got.low == expected.low64 && got.high == expected.high64);
+    }
+  free(data);
+}
+
 static void canonical_form_is_little_endian_in_place(void **state) {
   (void)state;
   for (size_t table = 0; tegula__kernel_at(table); table++) {
@@ -149,6 +166,7 @@ int main(void) {
       cmocka_unit_test(any_true_counts_as_one),          cmocka_unit_test(no_elements_and_one_element),
       cmocka_unit_test(text_is_swapped_by_code_units),   cmocka_unit_test(items_larger_than_a_block),
       cmocka_unit_test(many_blocks_of_eight_byte_items), cmocka_unit_test(canonical_form_is_little_endian_in_place),
+      cmocka_unit_test(blocks_hash_alike_on_every_processor),
   };
   return cmocka_run_group_tests_name("check: hash", tests, NULL, NULL);
 }
