@@ -7,6 +7,7 @@
 #include "api/queue.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <time.h>
@@ -118,8 +119,18 @@ static void run_one(tegula__queue *queue, tegula_op *op) {
   pthread_cond_broadcast(&queue->changed);
 }
 
+/* A thread of the queue is woken by one of the program, which has other things to do: it must not push that one off its processor, as
+ * the scheduler would let it. Only where nobody chose another policy; where it is refused things stay as they are. */
+static void give_way(void) {
+  struct sched_param parameters;
+  int policy;
+  if (pthread_getschedparam(pthread_self(), &policy, &parameters) == 0 && policy == SCHED_OTHER)
+    pthread_setschedparam(pthread_self(), SCHED_BATCH, &parameters);
+}
+
 static void *thread_main(void *argument) {
   tegula__queue *queue = argument;
+  give_way();
   pthread_mutex_lock(&queue->lock);
   for (;;) {
     tegula_op *op = next_to_run(queue);

@@ -30,12 +30,14 @@ typedef struct gate {
   _Atomic bool open, entered, released;
   tegula_status status;
   int32_t value;
+  int policy; /* the scheduler's, where it was read */
 } gate;
 
 static void pause_a_little(void) { nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL); }
 
 static tegula_status read_gate(void *state, const tegula_view *dst, tegula_error *err) {
   gate *g = state;
+  g->policy = sched_getscheduler(0);
   g->entered = true;
   while (!g->open) pause_a_little();
   if (g->status != TEGULA_OK) return tegula_error_set(err, g->status, "gate", 7, "the gate is broken");
@@ -112,6 +114,26 @@ static void a_load_in_the_background_ends_with_the_data(void **state) {
   tegula_dataset_close(dataset);
   tegula_context_destroy(context);
   assert_true(g.released);
+}
+
+/* Woken threads of the background would else take the processor of the thread that woke them. */
+static void what_runs_in_the_background_gives_way(void **state) {
+  (void)state;
+  tegula_error error;
+  if (sched_getscheduler(0) != SCHED_OTHER) skip();
+  tegula_context *context = context_make(2);
+  gate g = {.open = true};
+  tegula_dataset *dataset = gate_dataset(context, &g);
+  tegula_array *array = array_of_4(context);
+  assert_ok(tegula_load(dataset, array, NULL, &error));
+  assert_int_equal(g.policy, SCHED_OTHER);
+  assert_ok(tegula_load_async(dataset, array, NULL, NULL, &error));
+  assert_ok(tegula_fence(context, &error));
+  assert_int_equal(g.policy, SCHED_BATCH);
+  assert_int_equal(sched_getscheduler(0), SCHED_OTHER);
+  tegula_array_destroy(array);
+  tegula_dataset_close(dataset);
+  tegula_context_destroy(context);
 }
 
 static void a_save_waits_for_the_load_into_its_array_and_an_open_for_the_save(void **state) {
@@ -398,6 +420,7 @@ static void batches_tell_a_failure_and_may_be_closed_at_any_time(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       WITH_SHARDS(a_load_in_the_background_ends_with_the_data),
+      WITH_SHARDS(what_runs_in_the_background_gives_way),
       WITH_SHARDS(a_save_waits_for_the_load_into_its_array_and_an_open_for_the_save),
       WITH_SHARDS(two_saves_to_one_file_keep_their_order_whatever_its_name),
       WITH_SHARDS(operations_that_do_not_meet_overlap),
