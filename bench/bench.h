@@ -27,6 +27,23 @@ int64_t memory_status(const char *field);
 void *fresh_memory(size_t size);
 void release_memory(void *memory, size_t size);
 
+/* ---- pairs.c ---- */
+
+/* What is compared: each call is one run and gives its seconds. */
+typedef double (*timed_run)(void *state);
+
+/* One warm-up of each, then `pairs` rounds (0: as many as fit the time) of subject, limit and the limit twice more, in alternating order;
+ * prints `, "subject": [...], "limit": [...], "a": [...], "b": [...]`. Returns the number of runs of the subject. */
+int print_pairs(int pairs, timed_run subject, timed_run limit, void *state);
+
+/* ---- background.c ---- */
+
+/* A dataset in batches with a consumer that takes as long for a batch as reading one does, against the longer of reading alone and
+ * consuming alone. `busy`: the consumer computes, else it sleeps. Prints one JSON object, as does the next. */
+void batches_pairs(tegula_context *context, const char *path, int busy, int pairs);
+/* 100 small saves in the background and a fence, against the same saves one after the other; in the empty folder `path`. */
+void fence_pairs(tegula_context *context, const char *path, int pairs);
+
 /* ---- limit.c ---- */
 
 typedef struct limit_file {

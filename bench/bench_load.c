@@ -9,6 +9,9 @@
  *   tegula_bench limit PATH --at FOLDER [--threads N]
  *     plain pread of the same files where they are seen under FOLDER, from the first open to the last close. Names, sizes and offsets
  *     come from PATH: nothing at FOLDER is touched before the clock runs.
+ *   tegula_bench batches PATH [--consumer sleeps|busy] [--pairs N] [--threads N]
+ *   tegula_bench fence FOLDER [--pairs N] [--threads N]
+ *     see background.c.
  *
  * fresh: mmap and MADV_HUGEPAGE inside both clocks; touched: both sides read into the same block, written beforehand; cold:
  * fresh, and the files dropped from the page cache before each run. Giving memory back and closing files is outside the clocks
@@ -29,6 +32,7 @@ typedef struct bench_state {
   enum memory_kind memory;
   int64_t grid[2]; /* tiles along the first two axes; 0: one tile in one block */
   int pairs;
+  int busy; /* the consumer of batches computes */
   tegula_context *context;
   tegula_statistics statistics;
   limit_plan limit;
@@ -101,18 +105,20 @@ static loaded load_all(bench_state *bench) {
   return load;
 }
 
-static double time_load(bench_state *bench, int warm_up) {
+static double time_load(void *state) {
+  bench_state *bench = state;
   tegula_error error;
   if (bench->memory == COLD) limit_make_cold(&bench->limit);
   double start = now();
   loaded load = load_all(bench);
   double seconds = now() - start;
-  if (warm_up) must(tegula_array_hash(load.array, bench->hash, &error), &error);
+  if (bench->hash[0] == '\0') must(tegula_array_hash(load.array, bench->hash, &error), &error);
   unload(&load);
   return seconds;
 }
 
-static double time_limit(const bench_state *bench) {
+static double time_limit(void *state) {
+  const bench_state *bench = state;
   size_t bytes = (size_t)bench->limit.bytes;
   if (bench->memory == COLD) limit_make_cold(&bench->limit);
   double start = now();
@@ -122,12 +128,6 @@ static double time_limit(const bench_state *bench) {
   for (int64_t i = 0; i < bench->limit.count; i++) close(bench->fds[i]);
   if (bench->memory != TOUCHED) release_memory(memory, bytes);
   return seconds;
-}
-
-static void print_times(const char *name, const double *times, int count) {
-  printf(", \"%s\": [", name);
-  for (int i = 0; i < count; i++) printf("%s%.9f", i > 0 ? ", " : "", times[i]);
-  printf("]");
 }
 
 static void print_counts(const bench_state *bench, int64_t files, int64_t runs) {
@@ -155,35 +155,14 @@ static void prepare(bench_state *bench) {
 
 static void run_pairs(bench_state *bench) {
   prepare(bench);
-  double slower = time_limit(bench), first_load = time_load(bench, 1);
-  if (first_load > slower) slower = first_load;
-  int pairs = bench->pairs > 0 ? bench->pairs : slower > 2 ? 9 : 15;
-  double *times = must_allocate((size_t)pairs * 4, sizeof *times);
-  double *load = times, *limit = times + pairs, *limit_a = times + 2 * pairs, *limit_b = times + 3 * pairs;
-  for (int i = 0; i < pairs; i++) {
-    if (i % 2 == 0) {
-      limit[i] = time_limit(bench);
-      load[i] = time_load(bench, 0);
-      limit_a[i] = time_limit(bench);
-      limit_b[i] = time_limit(bench);
-    } else {
-      limit_b[i] = time_limit(bench);
-      limit_a[i] = time_limit(bench);
-      load[i] = time_load(bench, 0);
-      limit[i] = time_limit(bench);
-    }
-  }
-  printf("{\"bytes\": %lld, \"hash\": \"%s\"", (long long)bench->limit.bytes, bench->hash);
-  print_counts(bench, bench->limit.count, pairs + 1);
-  print_times("subject", load, pairs);
-  print_times("limit", limit, pairs);
-  print_times("a", limit_a, pairs);
-  print_times("b", limit_b, pairs);
+  printf("{\"bytes\": %lld", (long long)bench->limit.bytes);
+  int runs = print_pairs(bench->pairs, time_load, time_limit, bench);
+  printf(", \"hash\": \"%s\"", bench->hash);
+  print_counts(bench, bench->limit.count, runs);
   printf("}\n");
   if (bench->block != NULL) release_memory(bench->block, (size_t)bench->limit.bytes);
   limit_plan_free(&bench->limit);
   free(bench->fds);
-  free(times);
 }
 
 static void run_once(bench_state *bench) {
@@ -249,6 +228,8 @@ static void parse_option(bench_state *bench, tegula_context_options *options, co
   else if (strcmp(name, "--memory") == 0 && strcmp(value, "touched") == 0) bench->memory = TOUCHED;
   else if (strcmp(name, "--memory") == 0 && strcmp(value, "cold") == 0) bench->memory = COLD;
   else if (strcmp(name, "--at") == 0) bench->at = value;
+  else if (strcmp(name, "--consumer") == 0 && strcmp(value, "busy") == 0) bench->busy = 1;
+  else if (strcmp(name, "--consumer") == 0 && strcmp(value, "sleeps") == 0) bench->busy = 0;
   else if (strcmp(name, "--pairs") == 0) bench->pairs = number(value, 1, 1000);
   else if (strcmp(name, "--threads") == 0) options->threads = number(value, 1, 1024);
   else if (strcmp(name, "--grid") == 0 && sscanf(value, "%d,%d", &rows, &columns) == 2 && rows > 0 && columns > 0) {
@@ -263,13 +244,15 @@ int main(int argc, char **argv) {
   tegula_context_options options;
   tegula_context_options_init(&options);
   tegula_statistics_init(&bench.statistics);
-  if (argc < 3 || argc % 2 == 0) die("usage: tegula_bench pairs|once|limit PATH [--option value]...");
+  if (argc < 3 || argc % 2 == 0) die("usage: tegula_bench pairs|once|limit|batches|fence PATH [--option value]...");
   bench.path = argv[2];
   for (int i = 3; i < argc; i += 2) parse_option(&bench, &options, argv[i], argv[i + 1]);
   must(tegula_context_create(&options, NULL, &bench.context, &error), &error);
   if (strcmp(argv[1], "pairs") == 0) run_pairs(&bench);
   else if (strcmp(argv[1], "once") == 0) run_once(&bench);
   else if (strcmp(argv[1], "limit") == 0) run_limit(&bench);
+  else if (strcmp(argv[1], "batches") == 0) batches_pairs(bench.context, bench.path, bench.busy, bench.pairs);
+  else if (strcmp(argv[1], "fence") == 0) fence_pairs(bench.context, bench.path, bench.pairs);
   else die("unknown command: %s", argv[1]);
   tegula_context_destroy(bench.context);
   return 0;

@@ -172,6 +172,15 @@ def count_row(key):
     return row
 
 
+def background(data, command, *options):
+    """A comparison that tegula_bench makes alone, in one process; `data` None: in an empty folder."""
+    def row(bench):
+        folder = bench.data(data) if data else str(bench.results / command)
+        os.makedirs(folder, exist_ok=True)
+        return repeated(lambda: json.loads(bench.output(bench.program, command, folder, *options))), []
+    return row
+
+
 def best_threads(bench, folder):
     """The number of plain threads that is fastest; fewer are not tried once the time is twice the best one's."""
     seconds = {}
@@ -233,6 +242,8 @@ ROWS = {
     "verify": ("verify process / load process", 1.30, checks_against_loads(1, "verify", "UNEVEN")),
     "many_numpy": ("10,000 shards of 16 KiB / numpy's loop", 0.20, against_numpy("many_10000")),
     "many_scale": ("100,000 shards / 10,000 shards", 11.0, many_scale),
+    "batches": ("batches, consumer asleep as long as a read / longer", 1.15, background("uneven", "batches")),
+    "fence": ("100 saves of 64 KiB and a fence / one by one", 1.10, background(None, "fence")),
     "opens": ("opens per file, 400 shards", 1.0, count_row("opens")),
     "stats": ("fstats per file, 400 shards", 1.0, count_row("stats")),
     "reads": ("reads per file, 400 shards", 1.01, count_row("reads")),
