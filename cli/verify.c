@@ -4,15 +4,9 @@
  *
  * When the files cannot be opened as one array, that is a problem too, and each file is then verified by itself, so that one bad header
  * does not hide the other damage. */
-#include <dirent.h>
-#include <errno.h>
-#include <fnmatch.h>
-#include <glob.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "commands.h"
 #include "report.h"
@@ -114,102 +108,30 @@ static tegula_status verify_file(verify_work *work, const char *path) {
   return status == TEGULA_OK ? job_check(work->job) : status;
 }
 
-/* What discovery takes for a shard: no hidden names, no side files. */
-static int is_visible(const struct dirent *entry) {
-  return entry->d_name[0] != '.' && entry->d_name[0] != '_';
+/* A tegula_path_fn. */
+static tegula_status visit_file(void *state, const char *path, tegula_error *err) {
+  (void)err; /* it is the job's */
+  return verify_file(state, path);
 }
 
-/* What could not be looked through is a problem too: damage in it is not named. */
-static tegula_status not_looked_through(verify_work *work, const char *path, int os_errno) {
-  tegula_error problem;
-  tegula_status status = report_fail_os(&problem, path, os_errno, NULL, "could not look at \"%s\"", path);
-  if (is_problem(status)) {
-    add_problem(work, &problem);
-    return TEGULA_OK;
+/* What could not be looked through is a problem too: damage in it is not named. That nothing is there has been said. */
+static tegula_status verify_all(verify_work *work, const char *path) {
+  tegula_status status = tegula_find_files(path, visit_file, work, &work->job->error);
+  if (!is_problem(status)) {
+    return status;
   }
-  work->job->error = problem;
-  return status;
-}
-
-/* The files whose names follow `prefix`, which ends with a slash or is empty, and match; `whole` is what the user named. */
-static tegula_status verify_matches(verify_work *work, const char *prefix, const char *match, const char *whole) {
-  struct dirent **names = NULL;
-  int count = scandir(prefix[0] != '\0' ? prefix : ".", &names, is_visible, versionsort);
-  int unseen = count < 0 && errno != ENOENT && errno != ENOTDIR;
-  tegula_status status = unseen ? not_looked_through(work, whole, errno) : TEGULA_OK;
-  for (int i = 0; i < count; i++) {
-    char *path = NULL;
-    struct stat info;
-    int matches = status == TEGULA_OK && fnmatch(match, names[i]->d_name, 0) == 0;
-    if (matches && asprintf(&path, "%s%s", prefix, names[i]->d_name) < 0) {
-      path = NULL;
-      status = report_no_memory(&work->job->error);
-    }
-    if (path != NULL && (stat(path, &info) != 0 || S_ISREG(info.st_mode))) {
-      status = verify_file(work, path);
-    }
-    free(path);
-    free(names[i]);
+  if (!is_known(work, &work->job->error)) {
+    add_problem(work, &work->job->error);
   }
-  free(names);
-  return status;
-}
-
-static tegula_status verify_folder(verify_work *work, const char *folder) {
-  char *prefix;
-  if (asprintf(&prefix, "%s/", folder) < 0) {
-    return report_no_memory(&work->job->error);
-  }
-  tegula_status status = verify_matches(work, prefix, "*", folder);
-  free(prefix);
-  return status;
-}
-
-/* Ends glob(3) at a folder that is there and cannot be listed. */
-static int stop_at(const char *folder, int os_errno) {
-  (void)folder;
-  return os_errno != ENOENT;
-}
-
-static tegula_status verify_glob(verify_work *work, const char *pattern) {
-  glob_t found;
-  tegula_status status = TEGULA_OK;
-  int result = glob(pattern, GLOB_NOSORT, stop_at, &found);
-  if (result != 0) { /* `found` holds nothing then */
-    return result == GLOB_NOMATCH ? status : not_looked_through(work, pattern, result == GLOB_NOSPACE ? ENOMEM : errno);
-  }
-  for (size_t i = 0; i < found.gl_pathc && status == TEGULA_OK; i++) {
-    status = verify_file(work, found.gl_pathv[i]);
-  }
-  globfree(&found);
-  return status;
-}
-
-/* Without glob(3) where there are no patterns among the folders: glibc 2.36 crashes in it when there is no memory. */
-static tegula_status verify_pattern(verify_work *work, const char *pattern) {
-  const char *slash = strrchr(pattern, '/'), *last = slash != NULL ? slash + 1 : pattern;
-  char *prefix = strndup(pattern, (size_t)(last - pattern));
-  if (prefix == NULL) {
-    return report_no_memory(&work->job->error);
-  }
-  tegula_status status =
-    strpbrk(prefix, "*?[\\") != NULL ? verify_glob(work, pattern) : verify_matches(work, prefix, last, pattern);
-  free(prefix);
-  return status;
+  return TEGULA_OK;
 }
 
 static tegula_status verify_each(verify_work *work) {
   const cli_settings *values = &work->job->settings;
-  struct stat info;
-  tegula_status status = TEGULA_OK;
   if (values->path_count == 1) {
-    const char *path = values->paths[0];
-    if (stat(path, &info) == 0) {
-      return S_ISDIR(info.st_mode) ? verify_folder(work, path) : status;
-    }
-    int no_such_name = errno == ENOENT || errno == ENOTDIR || errno == ENAMETOOLONG;
-    return no_such_name ? verify_pattern(work, path) : not_looked_through(work, path, errno);
+    return verify_all(work, values->paths[0]);
   }
+  tegula_status status = TEGULA_OK;
   for (size_t i = 0; i < values->path_count && status == TEGULA_OK; i++) {
     status = verify_file(work, values->paths[i]);
   }

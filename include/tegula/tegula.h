@@ -284,6 +284,14 @@ TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_dataset_open_list(tegula_conte
                                                                     tegula_error *err);
 TEGULA_API void tegula_dataset_close(tegula_dataset *dataset);
 
+/* A status other than TEGULA_OK, for which it fills `err` (tegula_error_set; may be NULL), ends the walk. `path` is borrowed until it returns. */
+typedef tegula_status (*tegula_path_fn)(void *state, const char *path, tegula_error *err);
+/* Calls `visit` for each file that a path, folder or pattern stands for, in the order of names (numbers by value), for programs that look at
+ * damaged sets: nothing is opened, what tegula_dataset_open refuses for its name is visited too, and other things than files are left out.
+ * Folders that cannot be listed are passed over; the error of the first of them is returned in the end. NOT_FOUND: the path is neither a
+ * file nor a folder nor a pattern. Does not wait for operations in the background. [A] */
+TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_find_files(const char *path, tegula_path_fn visit, void *state, tegula_error *err);
+
 typedef struct tegula_dataset_info {
   size_t struct_size;
   tegula_dtype dtype; /* native byte order: what arrays of this dataset hold */

@@ -115,7 +115,7 @@ static tegula_status find_and_open(tegula_context *context, const char *const *p
 
 /* Where the files of a pattern are: the folder in front of its first wildcard. Anything else stands for itself. */
 static tegula_status places_of_paths(const char *const *paths, size_t count, tegula__places *out, tegula_error *err) {
-  size_t size = strcspn(paths[0], "*?[");
+  size_t size = strcspn(paths[0], "*?[\\");
   if (count > 1 || paths[0][size] == '\0' || access(paths[0], F_OK) == 0) return tegula__places_of(paths, (int64_t)count, out, err);
   while (size > 0 && paths[0][size - 1] != '/') size--;
   char *folder = size == 0 ? strdup(".") : strndup(paths[0], size);
@@ -170,6 +170,19 @@ tegula_status tegula_dataset_open(tegula_context *context, const char *path, con
 tegula_status tegula_dataset_open_list(tegula_context *context, const char *const *paths, size_t count, const tegula_open_options *options,
                                        tegula_dataset **out, tegula_error *err) {
   return open_any(context, paths, count, options, out, err);
+}
+
+tegula_status tegula_find_files(const char *path, tegula_path_fn visit, void *state, tegula_error *err) {
+  CHECK_ARGUMENT(path != NULL && visit != NULL, "the path or the function to be called is NULL");
+  tegula__paths found;
+  tegula_error problem;
+  FORWARD(tegula__paths_find_all(path, &found, &problem, err));
+  tegula_status status = TEGULA_OK;
+  for (int64_t i = 0; i < found.count && status == TEGULA_OK; i++) status = visit(state, found.items[i], err);
+  tegula__paths_free(&found);
+  if (status != TEGULA_OK || problem.status == TEGULA_OK) return status;
+  if (err != NULL) *err = problem;
+  return problem.status;
 }
 
 tegula_dataset *tegula__dataset_retain(const tegula_dataset *dataset) {

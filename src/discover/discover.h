@@ -37,6 +37,9 @@ void tegula__paths_free(tegula__paths *paths);
 /* A file, a folder or a glob pattern -> ordered files. A path that exists is never taken as a pattern. NOT_FOUND: missing folder or file,
  * no shards in it, nothing matches. Names that start with '.' or '_' and side files (shard_meta.json) are skipped. */
 tegula_status tegula__paths_find(const char *path, tegula__paths *out, tegula_error *err);
+/* The same without a word about the names or what else lies there, in the order of names: all files that can be found, also none. The scan
+ * goes on after a folder that cannot be seen; `problem` is the first of them, its status OK when there is none. */
+tegula_status tegula__paths_find_all(const char *path, tegula__paths *out, tegula_error *problem, tegula_error *err);
 
 /* ---- the side file of raw files ---- */
 

@@ -7,7 +7,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fnmatch.h>
-#include <glob.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +18,10 @@
 typedef struct listing {
   tegula__paths paths;
   int64_t capacity;
-  char *refused;        /* the first name in text order that cannot be a shard; owned */
-  const char *is_what;  /* what it is; static text */
+  char *refused;         /* the first name in text order that cannot be a shard; owned */
+  const char *is_what;   /* what it is; static text */
+  bool folders;          /* folders are wanted, not files */
+  tegula_error *problem; /* NULL: what cannot be seen is an error; else the scan goes on, and the first such error is kept here */
 } listing;
 
 void tegula__paths_free(tegula__paths *paths) {
@@ -62,19 +63,29 @@ static const char *what_is(mode_t mode) {
   return S_ISCHR(mode) || S_ISBLK(mode) ? "a device" : "no regular file";
 }
 
+/* Something that may hold shards cannot be seen: the end, unless the scan is to go on. */
+static tegula_status pass_over(listing *list, int os_errno, const char *what, const char *path, tegula_error *err) {
+  bool ends = list->problem == NULL || os_errno == ENOMEM;
+  if (!ends && list->problem->status != TEGULA_OK) return TEGULA_OK;
+  tegula_status status = tegula__fail_errno(ends ? err : list->problem, os_errno, path, -1, "could not %s \"%s\"", what, path);
+  return ends ? status : TEGULA_OK;
+}
+
+/* What cannot be examined counts as a file where the scan goes on: whoever opens it gets the reason. */
+static tegula_status unexamined(listing *list, int os_errno, const char *path, mode_t *mode, tegula_error *err) {
+  bool is_file = list->problem != NULL && !list->folders && os_errno != ENOMEM;
+  *mode = is_file ? S_IFREG : 0;
+  return is_file ? TEGULA_OK : pass_over(list, os_errno, "examine", path, err);
+}
+
 /* From the folder's listing where it says, else by a look at the file (links, some file systems). */
-static tegula_status entry_type(DIR *folder, const struct dirent *entry, const char *path, const char **is_what,
+static tegula_status entry_type(listing *list, DIR *folder, const struct dirent *entry, const char *path, mode_t *mode,
                                 tegula_error *err) {
-  *is_what = NULL;
-  if (entry->d_type == DT_REG) return TEGULA_OK;
-  if (entry->d_type != DT_UNKNOWN && entry->d_type != DT_LNK) {
-    *is_what = what_is(DTTOIF(entry->d_type));
-    return TEGULA_OK;
-  }
   struct stat info;
-  if (fstatat(dirfd(folder), entry->d_name, &info, 0) != 0)
-    return tegula__fail_errno(err, errno, path, -1, "could not examine \"%s\"", path);
-  *is_what = what_is(info.st_mode);
+  *mode = DTTOIF(entry->d_type);
+  if (entry->d_type != DT_UNKNOWN && entry->d_type != DT_LNK) return TEGULA_OK;
+  if (fstatat(dirfd(folder), entry->d_name, &info, 0) != 0) return unexamined(list, errno, path, mode, err);
+  *mode = info.st_mode;
   return TEGULA_OK;
 }
 
@@ -85,6 +96,11 @@ static bool is_wanted(const char *name, const char *pattern) {
   if (name[0] == '.' && (pattern == NULL || pattern[0] != '.' || name[1] == '\0' || strcmp(name, "..") == 0)) return false;
   if (name[0] == '_' && (pattern == NULL || pattern[0] != '_')) return false;
   return strcmp(name, TEGULA__SIDE_FILE_NAME) != 0 && (pattern == NULL || fnmatch(pattern, name, FNM_PERIOD) == 0);
+}
+
+/* Of the folders in a pattern only hidden ones are left out. */
+static bool is_wanted_folder(const char *name, const char *pattern) {
+  return strcmp(name, ".") != 0 && strcmp(name, "..") != 0 && fnmatch(pattern, name, FNM_PERIOD) == 0;
 }
 
 static char *join_path(const char *folder, const char *name) {
@@ -98,17 +114,22 @@ static char *join_path(const char *folder, const char *name) {
   return path;
 }
 
+/* Takes `path`. */
+static tegula_status add_found(listing *list, char *path, mode_t mode, tegula_error *err) {
+  if (!list->folders) return S_ISREG(mode) ? add_path(list, path, err) : note_refused(list, path, what_is(mode), err);
+  if (S_ISDIR(mode)) return add_path(list, path, err);
+  free(path);
+  return TEGULA_OK;
+}
+
 static tegula_status add_entry(listing *list, DIR *folder, const struct dirent *entry, const char *prefix, tegula_error *err) {
   char *path = join_path(prefix, entry->d_name);
-  const char *is_what = NULL;
-  if (path != NULL) {
-    tegula_status status = entry_type(folder, entry, path, &is_what, err);
-    if (status != TEGULA_OK) {
-      free(path);
-      return status;
-    }
-  }
-  return is_what == NULL ? add_path(list, path, err) : note_refused(list, path, is_what, err);
+  mode_t mode;
+  if (path == NULL) return tegula__out_of_memory(err, PATH_MAX);
+  tegula_status status = entry_type(list, folder, entry, path, &mode, err);
+  if (status == TEGULA_OK) return add_found(list, path, mode, err);
+  free(path);
+  return status;
 }
 
 static tegula_status scan_entries(listing *list, DIR *folder, const char *prefix, const char *pattern, const char *shown,
@@ -116,9 +137,9 @@ static tegula_status scan_entries(listing *list, DIR *folder, const char *prefix
   for (;;) {
     errno = 0;
     const struct dirent *entry = readdir(folder);
-    if (entry == NULL && errno != 0) return tegula__fail_errno(err, errno, shown, -1, "could not list \"%s\"", shown);
-    if (entry == NULL) return TEGULA_OK;
-    if (is_wanted(entry->d_name, pattern)) FORWARD(add_entry(list, folder, entry, prefix, err));
+    if (entry == NULL) return errno != 0 ? pass_over(list, errno, "list the folder", shown, err) : TEGULA_OK;
+    bool wanted = list->folders ? is_wanted_folder(entry->d_name, pattern) : is_wanted(entry->d_name, pattern);
+    if (wanted) FORWARD(add_entry(list, folder, entry, prefix, err));
   }
 }
 
@@ -126,65 +147,85 @@ static tegula_status scan_entries(listing *list, DIR *folder, const char *prefix
 static tegula_status scan_folder(listing *list, const char *prefix, const char *pattern, tegula_error *err) {
   const char *shown = prefix[0] != '\0' ? prefix : ".";
   DIR *folder = opendir(shown);
-  if (folder == NULL) return tegula__fail_errno(err, errno, shown, -1, "could not list the folder \"%s\"", shown);
+  if (folder == NULL) return pass_over(list, errno, "list the folder", shown, err);
   tegula_status status = scan_entries(list, folder, prefix, pattern, shown, err);
   closedir(folder);
   return status;
 }
 
-/* ---- patterns ---- */
+/* Numbers in names by their value. */
+static int compare_names(const void *a, const void *b) { return strverscmp(*(char *const *)a, *(char *const *)b); }
+
+static void sort_names(listing *list) {
+  if (list->paths.count > 1) qsort(list->paths.items, (size_t)list->paths.count, sizeof *list->paths.items, compare_names);
+}
+
+/* ---- patterns: component by component ---- */
 
 static bool is_pattern(const char *text) { return strpbrk(text, "*?[\\") != NULL; }
 
-/* A folder that cannot be read may hold shards: stop instead of leaving them out. */
-static int stop_at(const char *path, int os_errno) {
-  (void)path;
-  return os_errno != ENOENT && os_errno != ENOTDIR;
-}
+static tegula_status expand(listing *list, const char *path, const char *rest, tegula_error *err);
 
-static tegula_status run_glob(const char *pattern, glob_t *found, tegula_error *err) {
-  errno = 0;
-  int result = glob(pattern, GLOB_NOSORT, stop_at, found);
-  if (result == 0 || result == GLOB_NOMATCH) return TEGULA_OK;
-  if (result == GLOB_NOSPACE) return tegula__out_of_memory(err, PATH_MAX);
-  return tegula__fail_errno(err, errno != 0 ? errno : EIO, pattern, -1, "could not list what matches \"%s\"", pattern);
-}
-
-/* One match of a pattern whose last component is plain. */
-static tegula_status add_match(listing *list, const char *path, tegula_error *err) {
+/* What a plain name behind a wildcard leads to; *mode is 0 where there is none in this folder. A link that leads nowhere is there. */
+static tegula_status examine(listing *list, const char *path, mode_t *mode, tegula_error *err) {
   struct stat info;
-  if (stat(path, &info) != 0) return tegula__fail_errno(err, errno, path, -1, "could not examine \"%s\"", path);
-  const char *is_what = what_is(info.st_mode);
-  char *copy = tegula__strdup(path);
-  return is_what == NULL ? add_path(list, copy, err) : note_refused(list, copy, is_what, err);
-}
-
-/* One folder that the front of a pattern matches; a file there is no folder to look into. */
-static tegula_status scan_match(listing *list, const char *path, const char *last, tegula_error *err) {
-  struct stat info;
-  if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode)) return TEGULA_OK;
-  return scan_folder(list, path, last, err);
-}
-
-static tegula_status match_glob(listing *list, const char *pattern, const char *last, tegula_error *err) {
-  glob_t found = {0};
-  tegula_status status = run_glob(pattern, &found, err);
-  for (size_t i = 0; status == TEGULA_OK && i < found.gl_pathc; i++) {
-    status = last != NULL ? scan_match(list, found.gl_pathv[i], last, err) : add_match(list, found.gl_pathv[i], err);
+  *mode = 0;
+  if (stat(path, &info) == 0) {
+    *mode = info.st_mode;
+    return TEGULA_OK;
   }
-  globfree(&found);
+  int os_errno = errno;
+  bool absent = (os_errno == ENOENT || os_errno == ENOTDIR) && lstat(path, &info) != 0 && (errno == ENOENT || errno == ENOTDIR);
+  return absent ? TEGULA_OK : unexamined(list, os_errno, path, mode, err);
+}
+
+/* `path` is a plain name behind a wildcard; `inside`: what is looked for in it, NULL: itself. Takes the path. */
+static tegula_status expand_plain(listing *list, char *path, const char *inside, tegula_error *err) {
+  mode_t mode;
+  if (path == NULL) return tegula__out_of_memory(err, PATH_MAX);
+  tegula_status status = examine(list, path, &mode, err);
+  if (status == TEGULA_OK && mode != 0 && inside == NULL) return add_found(list, path, mode, err);
+  if (status == TEGULA_OK && S_ISDIR(mode)) status = expand(list, path, inside, err);
+  free(path);
   return status;
 }
 
-/* The last component is matched against a folder's listing, which tells the types for nothing; the front is left to glob(3). */
+/* All folders in `path` that match, in the order of their names, so that the first error is always the same. */
+static tegula_status expand_folders(listing *list, const char *path, const char *pattern, const char *inside, tegula_error *err) {
+  listing found = {.folders = true, .problem = list->problem};
+  tegula_status status = scan_folder(&found, path, pattern, err);
+  sort_names(&found);
+  for (int64_t i = 0; status == TEGULA_OK && i < found.paths.count; i++) status = expand(list, found.paths.items[i], inside, err);
+  tegula__paths_free(&found.paths);
+  return status;
+}
+
+/* Adds what matches `rest` inside the folder `path`. glob(3) is not used: it passes over folders that may not be searched, and glibc's
+ * crashes where there is no memory. */
+static tegula_status expand(listing *list, const char *path, const char *rest, tegula_error *err) {
+  if (rest[0] == '\0') return note_refused(list, tegula__strdup(path), "a folder", err); /* a slash was the end */
+  size_t size = strcspn(rest, "/"), slashes = strspn(rest + size, "/");
+  const char *inside = slashes > 0 ? rest + size + slashes : NULL;
+  char *name = strndup(rest, size);
+  tegula_status status;
+  if (name == NULL)
+    status = tegula__out_of_memory(err, (int64_t)size);
+  else if (!is_pattern(name))
+    status = expand_plain(list, join_path(path, name), inside, err);
+  else
+    status = inside != NULL ? expand_folders(list, path, name, inside, err) : scan_folder(list, path, name, err);
+  free(name);
+  return status;
+}
+
+/* What is in front of the first wildcard is taken as it is. */
 static tegula_status match_pattern(listing *list, const char *pattern, tegula_error *err) {
-  const char *slash = strrchr(pattern, '/');
-  const char *last = slash != NULL ? slash + 1 : pattern;
-  if (!is_pattern(last)) return match_glob(list, pattern, NULL, err);
-  char *front = strndup(pattern, (size_t)(last - pattern));
-  if (front == NULL) return tegula__out_of_memory(err, (int64_t)strlen(pattern));
-  tegula_status status = is_pattern(front) ? match_glob(list, front, last, err) : scan_folder(list, front, last, err);
-  free(front);
+  size_t front = strcspn(pattern, "*?[\\");
+  while (front > 0 && pattern[front - 1] != '/') front--;
+  char *path = strndup(pattern, front);
+  if (path == NULL) return tegula__out_of_memory(err, (int64_t)front);
+  tegula_status status = expand(list, path, pattern + front, err);
+  free(path);
   return status;
 }
 
@@ -202,12 +243,13 @@ static tegula_status check_listing(const listing *list, const char *path, bool f
   return tegula__hint(err, status, "names that begin with . or _ and side files do not count");
 }
 
-/* A folder or a pattern: list, check, order. */
-static tegula_status find_many(const char *path, bool folder, tegula__paths *out, tegula_error *err) {
-  listing list = {0};
+/* A folder or a pattern: list, check, order; or, with a place for a problem, all that can be found in the order of names. */
+static tegula_status find_many(const char *path, bool folder, tegula_error *problem, tegula__paths *out, tegula_error *err) {
+  listing list = {.problem = problem};
   tegula_status status = folder ? scan_folder(&list, path, NULL, err) : match_pattern(&list, path, err);
-  if (status == TEGULA_OK) status = check_listing(&list, path, folder, err);
-  if (status == TEGULA_OK) status = tegula__names_order(list.paths.items, list.paths.count, path, err);
+  if (status == TEGULA_OK && problem == NULL) status = check_listing(&list, path, folder, err);
+  if (status == TEGULA_OK && problem == NULL) status = tegula__names_order(list.paths.items, list.paths.count, path, err);
+  if (problem != NULL) sort_names(&list);
   free(list.refused);
   list.paths.whole = folder;
   if (status == TEGULA_OK)
@@ -227,13 +269,20 @@ static tegula_status find_one(const char *path, const struct stat *info, tegula_
   return TEGULA_OK;
 }
 
-tegula_status tegula__paths_find(const char *path, tegula__paths *out, tegula_error *err) {
+static tegula_status find(const char *path, tegula_error *problem, tegula__paths *out, tegula_error *err) {
   struct stat info;
   if (path[0] == '\0') return tegula__fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1, "the path is empty");
-  if (stat(path, &info) == 0) return S_ISDIR(info.st_mode) ? find_many(path, true, out, err) : find_one(path, &info, out, err);
+  if (stat(path, &info) == 0) return S_ISDIR(info.st_mode) ? find_many(path, true, problem, out, err) : find_one(path, &info, out, err);
   int os_errno = errno;
-  if ((os_errno == ENOENT || os_errno == ENAMETOOLONG) && is_pattern(path)) return find_many(path, false, out, err);
+  if ((os_errno == ENOENT || os_errno == ENAMETOOLONG) && is_pattern(path)) return find_many(path, false, problem, out, err);
   if (os_errno == ENOENT)
     return tegula__fail(err, TEGULA_NOT_FOUND, path, -1, "no file or folder \"%s\"", path);
   return tegula__fail_errno(err, os_errno, path, -1, "could not examine \"%s\"", path);
+}
+
+tegula_status tegula__paths_find(const char *path, tegula__paths *out, tegula_error *err) { return find(path, NULL, out, err); }
+
+tegula_status tegula__paths_find_all(const char *path, tegula__paths *out, tegula_error *problem, tegula_error *err) {
+  *problem = (tegula_error){.status = TEGULA_OK};
+  return find(path, problem, out, err);
 }

@@ -172,6 +172,25 @@ def test_verify_of_a_pattern_names_everything_in_it(tmp_path, pattern):
     assert ("other.txt" in names) == (pattern == "*")
 
 
+def test_verify_goes_on_after_a_folder_that_cannot_be_seen(tmp_path):
+    """Damage on both sides of it is named, and it is too."""
+    for name in ("a_0", "a_2"):
+        save(tmp_path / name, array())
+        cut(tmp_path / name / "shard_0001.npy", 1)
+    (tmp_path / "a_1").symlink_to("a_1")
+    (tmp_path / "a_0" / "shard_meta.json").write_text("{}")
+    where = tmp_path / "a_*" / "shard_0001.npy"
+    names = [os.path.basename(problem["path"]) for problem in problems(where)]
+    assert sorted(names) == ["a_1", "shard_0001.npy", "shard_0001.npy"]
+
+
+def test_verify_does_not_take_a_side_file_for_a_shard(tmp_path):
+    folder = save(tmp_path / "s", array())
+    cut(folder / "shard_0002.npy", 1)
+    (folder / "shard_meta.json").write_text('{"dtype": "<f4"}')
+    assert [os.path.basename(problem["path"]) for problem in problems(folder)] == ["shard_0002.npy"]
+
+
 @pytest.mark.parametrize("name", ["gone.npy", "gone/shard_*.npy", "gone/gone.npy", "a.npy/b*"])
 def test_verify_of_what_is_not_there_is_one_problem(tmp_path, name):
     numpy.save(tmp_path / "a.npy", numpy.zeros(3))

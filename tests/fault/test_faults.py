@@ -25,6 +25,8 @@ COMMANDS = {
     "load-grid": ["load", "plain", "--threads", "1", "--tile-shape", "4,2", "--hash"],
     "load-box": ["load", "plain", "--threads", "1", "--box", "3:9,1:4", "--hash"],
     "load-pattern": ["load", "plain/shard_*.npy", "--threads", "1", "--hash", "-v"],
+    "load-pattern-folders": ["load", "pl?[i]n/shard_*.npy", "--threads", "1", "--hash", "-v"],
+    "load-pattern-plain-name": ["load", "pl?[i]n/shard_00.npy", "--threads", "1", "--hash", "--box", ":"],
     "load-list": ["load", "plain/shard_00.npy", "plain/shard_01.npy", "--threads", "1", "--repeat", "2"],
     "load-raw": ["load", "raw.bin", "--format", "raw", "--dtype", ">f4", "--shape", "17,6", "--offset", "8", "--threads", "1", "--hash"],
     "load-check": ["load", "ramp", "--threads", "1", "--check-seed", "0"],

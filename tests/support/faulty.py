@@ -160,8 +160,8 @@ def steady(answer):
 
 
 def words_of(row, inputs):
-    """The words of a command, those that name one of the inputs as its path."""
-    return [str(inputs / word) if (inputs / word.split("/")[0]).exists() else word for word in row]
+    """The words of a command, those that name or match one of the inputs as its path."""
+    return [str(inputs / word) if not word.startswith((">", "-")) and any(inputs.glob(word.split("/")[0])) else word for word in row]
 
 
 def judge(run, expected, both=()):

@@ -358,8 +358,51 @@ static void many_threads_use_one_context_at_once(void **state) {
 
 #define WITH_SHARDS(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
+typedef struct walk {
+  char names[8][64];
+  int count;
+  int stop_at; /* -1: never */
+} walk;
+
+/* A tegula_path_fn. */
+static tegula_status note_name(void *state, const char *path, tegula_error *err) {
+  walk *seen = state;
+  if (seen->count == seen->stop_at) return tegula_error_set(err, TEGULA_CANCELLED, path, -1, "enough");
+  assert_true(seen->count < 8);
+  snprintf(seen->names[seen->count++], sizeof seen->names[0], "%s", strrchr(path, '/') + 1);
+  return TEGULA_OK;
+}
+
+static void files_of_a_damaged_set_are_found(void **state) {
+  (void)state;
+  tegula_error error;
+  walk all = {.stop_at = -1}, some = {.stop_at = 1}, one = {.stop_at = -1}, none = {.stop_at = -1};
+  folder made = folder_make();
+  const char *names[] = {"s_10", "s_9", "notes.txt", "_private", ".hidden", "shard_meta.json"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) npy_write(name_in(&made, "%s", names[i]).text, 1, SHARD_COLUMNS, 0);
+  assert_int_equal(mkdir(name_in(&made, "%s", "s_1").text, 0700), 0);
+  assert_int_equal(symlink("nomade", name_in(&made, "%s", "s_11").text), 0);
+  assert_ok(tegula_find_files(made.path, note_name, &all, &error));
+  assert_int_equal(all.count, 4); /* also the link, which whoever opens it learns about */
+  assert_string_equal(all.names[0], "notes.txt");
+  assert_string_equal(all.names[1], "s_9");
+  assert_string_equal(all.names[2], "s_10");
+  assert_string_equal(all.names[3], "s_11");
+  assert_refused(tegula_find_files(made.path, note_name, &some, &error), TEGULA_CANCELLED);
+  assert_int_equal(some.count, 1);
+  assert_ok(tegula_find_files(name_in(&made, "%s", "s_9").text, note_name, &one, NULL));
+  assert_ok(tegula_find_files(name_in(&made, "%s", "gone_*").text, note_name, &none, NULL));
+  assert_int_equal(one.count, 1);
+  assert_int_equal(none.count, 0);
+  assert_refused(tegula_find_files(name_in(&made, "%s", "gone").text, note_name, &none, &error), TEGULA_NOT_FOUND);
+  assert_refused(tegula_find_files(NULL, note_name, &none, &error), TEGULA_INVALID_ARGUMENT);
+  assert_refused(tegula_find_files(made.path, NULL, &none, &error), TEGULA_INVALID_ARGUMENT);
+  folder_remove(&made);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(files_of_a_damaged_set_are_found),
       WITH_SHARDS(shards_are_one_array),
       WITH_SHARDS(a_box_is_read_into_any_memory),
       WITH_SHARDS(each_file_costs_one_open),

@@ -122,6 +122,79 @@ static void patterns_over_folders_are_one_sequence(void **state) {
   expect_no_paths("run*/x.npy", TEGULA_INCOMPLETE, "\"run10/x.npy\"");
 }
 
+/* Two folders with two files each, and what must not count among them. */
+static void make_folders(void) {
+  assert_int_equal(mkdir("a_2", 0700), 0);
+  assert_int_equal(mkdir("a_10", 0700), 0);
+  assert_int_equal(mkdir(".a_3", 0700), 0);
+  assert_int_equal(mkdir("a_2/in", 0700), 0);
+  assert_int_equal(mkdir("a_10/in", 0700), 0);
+  touch("a_2/in/x_7");
+  touch("a_10/in/x_7");
+  touch("a_4");
+  touch(".a_3/in_x");
+}
+
+static void patterns_go_through_folders_one_by_one(void **state) {
+  (void)state;
+  make_folders();
+  tegula__paths paths; /* no sequence, but the right files: the name of the first that does not fit says so */
+  assert_int_equal(tegula__paths_find("a_*/in/x_*", &paths, &error), TEGULA_INCOMPLETE);
+  assert_int_equal(rename("a_10", "a_3"), 0);
+  const char *patterns[] = {"a_*/in/x_*", "a_*/*/x_7", "*/in/x_7", "?_[2-9]/in/x_*", "a_*//in//x_7", "a_*/in/../in/x_7", "a_*/./in/x_?", "\\a_*/\\i\\n/x_*"};
+  for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
+    if (tegula__paths_find(patterns[i], &paths, &error) != TEGULA_OK) fail_msg("%s: %s", patterns[i], error.message);
+    assert_int_equal(paths.count, 2);
+    assert_non_null(strstr(paths.items[0], "a_2/"));
+    assert_non_null(strstr(paths.items[1], "a_3/"));
+    assert_non_null(strstr(paths.items[1], "x_7"));
+    tegula__paths_free(&paths);
+  }
+  expect_paths("./a_*/in/x_7", 2, "./a_2/in/x_7", "./a_3/in/x_7");
+  expect_paths(".a*/in_x", 1, ".a_3/in_x", ".a_3/in_x");
+  expect_no_paths(".*/in/x_7", TEGULA_NOT_FOUND, "nothing matches"); /* neither . nor .. */
+  expect_no_paths("a_*/out/*", TEGULA_NOT_FOUND, "nothing matches");
+  expect_no_paths("a_*/in/", TEGULA_MISMATCH, "\"a_2/in\" is a folder");
+  expect_no_paths("a_*/", TEGULA_MISMATCH, "\"a_2\" is a folder");
+  expect_no_paths("a_*/in/x_7/", TEGULA_NOT_FOUND, "nothing matches");
+  expect_no_paths("gone/*/in/x_7", TEGULA_NOT_FOUND, "could not list the folder \"gone/\"");
+  assert_int_equal(rename("a_3", "_a_3"), 0); /* private names are those of files */
+  expect_paths("_a*/in/x_7", 1, "_a_3/in/x_7", "_a_3/in/x_7");
+  expect_no_paths("*/in/x_7", TEGULA_MISMATCH, "x_7");
+}
+
+static void links_among_the_folders_of_a_pattern_are_followed(void **state) {
+  (void)state;
+  make_folders();
+  assert_int_equal(symlink("a_10", "a_3"), 0);
+  expect_paths("a_?/in/x_7", 2, "a_2/in/x_7", "a_3/in/x_7");
+  expect_paths("a_?/*/x_7", 2, "a_2/in/x_7", "a_3/in/x_7");
+}
+
+/* What hides behind it may be the last shards: nobody would miss them. */
+static void what_cannot_be_searched_is_not_passed_over(void **state) {
+  (void)state;
+  make_folders();
+  assert_int_equal(symlink("nowhere", "a_3"), 0);
+  expect_no_paths("a_?/in/x_7", TEGULA_NOT_FOUND, "could not examine \"a_3\"");
+  assert_int_equal(remove("a_3"), 0);
+  assert_int_equal(symlink("a_3", "a_3"), 0); /* a circle */
+  expect_no_paths("a_?/in/x_*", TEGULA_IO, "could not examine \"a_3\"");
+  assert_int_equal(remove("a_3"), 0);
+  assert_int_equal(mkdir("a_3", 0700), 0);
+  assert_int_equal(symlink("in", "a_3/in"), 0);
+  expect_no_paths("a_?/in/x_*", TEGULA_IO, "could not examine \"a_3/in\"");
+  expect_no_paths("a_?/in", TEGULA_IO, "could not examine \"a_3/in\"");
+  assert_int_equal(remove("a_3/in"), 0);
+  assert_int_equal(symlink("gone/in", "a_3/in"), 0);
+  expect_no_paths("a_?/in/x_7", TEGULA_NOT_FOUND, "could not examine \"a_3/in\"");
+  if (geteuid() == 0) return; /* may look into everything */
+  assert_int_equal(chmod("a_3", 0), 0);
+  expect_no_paths("a_?/in/x_7", TEGULA_PERMISSION, "could not examine \"a_3/in\"");
+  expect_no_paths("a_?/*/x_7", TEGULA_PERMISSION, "could not list the folder \"a_3\"");
+  assert_int_equal(chmod("a_3", 0700), 0);
+}
+
 static void names_with_brackets_that_exist_are_taken_as_they_are(void **state) {
   (void)state;
   touch("data[1].npy");
@@ -401,6 +474,9 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       IN_FOLDER(folders_are_listed_in_numeric_order),
       IN_FOLDER(patterns_over_folders_are_one_sequence),
+      IN_FOLDER(patterns_go_through_folders_one_by_one),
+      IN_FOLDER(links_among_the_folders_of_a_pattern_are_followed),
+      IN_FOLDER(what_cannot_be_searched_is_not_passed_over),
       IN_FOLDER(names_with_brackets_that_exist_are_taken_as_they_are),
       IN_FOLDER(what_is_not_there_is_said),
       IN_FOLDER(what_cannot_be_a_shard_is_refused_by_name),
