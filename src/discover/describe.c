@@ -61,6 +61,18 @@ static tegula_status choose_format(const describe_job *job, const tegula__source
       "known formats: %s; raw needs to be told the dtype, as an option or in " TEGULA__SIDE_FILE_NAME " beside it", names);
 }
 
+/* When raw files are not as they were described, the side file may be why. */
+static tegula_status doubt_side_file(const describe_job *job, const tegula_error *found, tegula_error *err) {
+  const char *side_path = job->side.file->path;
+  const tegula__describe_options *asked = &job->options->describe;
+  *err = *found;
+  if (found->status == TEGULA_SHORT_FILE || found->status == TEGULA_CORRUPT)
+    return tegula__hint(err, found->status, "the file was cut, or \"%s\" is not what was written", side_path);
+  if (found->status != TEGULA_INVALID_ARGUMENT || asked->shape_ndim >= 0 || asked->row_ndim >= 0) return found->status;
+  tegula__fail(err, TEGULA_CORRUPT, side_path, -1, "\"%s\" contradicts itself: %.700s", side_path, found->message);
+  return tegula__hint(err, TEGULA_CORRUPT, "%s", found->hint);
+}
+
 /* Raw files are what the caller and the side file say; a side file that says something wrong must not be passed over. */
 static tegula_status describe_raw(const describe_job *job, const tegula__source *source, int64_t index, tegula__manifest *shard,
                                   tegula_error *err) {
@@ -72,9 +84,8 @@ static tegula_status describe_raw(const describe_job *job, const tegula__source 
   FORWARD(tegula__side_file_check_names(side->file, NULL, 0, false, side->total, err)); /* else each file may find a wrong entry */
   FORWARD(tegula__side_file_options(side->file, &job->options->describe, source->path, side->places != NULL ? side->places[index] : index,
                                     side->whole && job->count == 1, shape, &options, err));
-  tegula_status status = tegula__format_raw.describe(source, &options, shard, err);
-  if (status != TEGULA_SHORT_FILE && status != TEGULA_CORRUPT) return status;
-  return tegula__hint(err, status, "the file was cut, or \"%s\" is not what was written", side->file->path);
+  tegula_error found;
+  return tegula__format_raw.describe(source, &options, shard, &found) == TEGULA_OK ? TEGULA_OK : doubt_side_file(job, &found, err);
 }
 
 static tegula_status describe_open(const describe_job *job, int64_t index, int fd, tegula_error *err) {

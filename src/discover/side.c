@@ -75,7 +75,8 @@ static tegula_status look_around(tegula__side *side, const tegula__paths *paths,
   char *folder = size > 0 ? strndup(paths->items[0], size) : strdup("");
   tegula__paths listing = {0};
   if (folder == NULL) return tegula__out_of_memory(err, (int64_t)size);
-  tegula_status status = TEGULA_OK, listed = tegula__paths_find(size > 0 ? folder : ".", &listing, NULL);
+  tegula_error error;
+  tegula_status status = TEGULA_OK, listed = tegula__paths_find(size > 0 ? folder : ".", &listing, &error);
   free(folder);
   if (listed == TEGULA_OK) {
     for (int64_t i = 0; size == 0 && i < listing.count; i++) memmove(listing.items[i], listing.items[i] + 2, strlen(listing.items[i]) - 1);
@@ -83,6 +84,9 @@ static tegula_status look_around(tegula__side *side, const tegula__paths *paths,
     side->total = listing.count;
     side->whole = listing.count == paths->count;
     tegula__paths_free(&listing);
+  } else if (listed == TEGULA_OUT_OF_MEMORY || error.os_errno != 0) { /* that is no word about the files in it */
+    if (err != NULL) *err = error;
+    status = listed;
   } else {
     side->whole = true;
   }

@@ -168,6 +168,20 @@ def test_text_that_is_no_side_file(probe, tmp_path, text):
         assert error["path"].endswith("shard_meta.json")
 
 
+@pytest.mark.parametrize("fields, part", [
+    ({"dtype": "f4", "row_shape": [2**40, 2**40]}, "larger than 2^63 bytes"),
+    ({"dtype": "f4", "row_shape": [0]}, "its rows have no bytes"),
+    ({"dtype": "f4", "row_shape": [4], "row_gap": 8, "order": "F"}, "order"),
+    ({"dtype": "f4", "shape": [], "row_gap": 8}, "scalar"),
+])
+def test_what_makes_no_sense_is_the_side_file_s_fault(probe, tmp_path, fields, part):
+    """Not the caller's, who said nothing wrong."""
+    write_raw(tmp_path / "s", pieces())
+    side_file(tmp_path / "s", **fields)
+    error = check_error(probe.refused("open", path=str(tmp_path / "s")), "corrupt", ["shard_meta.json", part])
+    assert error["path"].endswith("shard_meta.json")
+
+
 def test_a_side_file_that_cannot_be_read_is_not_passed_over(probe, tmp_path):
     write_raw(tmp_path / "s", pieces())
     (tmp_path / "s" / "shard_meta.json").mkdir()

@@ -4,6 +4,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # A clean run counts the calls of each family; then the Nth of them fails, for every N (a stated stride where there are many).
+import json
 import shutil
 import subprocess
 
@@ -65,6 +66,18 @@ def test_command_that_reads(name, inputs, tmp_path):
         got.expect(answer is not None or (family, kind) not in HARMLESS or side_file, "this is no reason to fail")
 
     assert each(plan(clean.counted["calls"]), check) > 20
+
+
+def test_listing_that_fails_says_nothing_of_the_side_file(inputs, tmp_path):
+    """Two of four files, whose rows are counted in the whole folder: that it cannot be listed is the error, not its length."""
+    folder = shutil.copytree(inputs / "sided", tmp_path / "listed")
+    (folder / "shard_meta.json").write_text(json.dumps({"dtype": ">f4", "row_shape": [6], "offset": 8, "rows": faulty.ROWS}))
+    words = [BIN, "load", "--json", "--threads", "1", "--hash", folder / "part_[01].bin"]
+    clean = Run(words, tmp_path / "report")
+    assert clean.answer()["hash"] == content_hash(VALUES[: sum(faulty.ROWS[:2])])
+    for number in range(1, clean.counted["calls"]["list"] + 1):
+        got = Run(words, tmp_path / "report", "list:%d:EIO" % number)
+        assert judge(got, clean.answer()) is not None or got.answer()["error"]["status"] == "io"
 
 
 def write_words(folder):
