@@ -45,8 +45,22 @@ static char byte_order_character(const char *text) {
   return strcmp(text, "big") == 0 || strcmp(text, ">") == 0 ? '>' : '<';
 }
 
-static void fill_options(const cli_settings *values, tegula_statistics *statistics, tegula_open_options *options) {
+/* A tegula_progress_fn that draws nothing: the bar is that of the bytes. */
+static int stop_opening(void *state, int64_t files_done, int64_t files_total) {
+  (void)files_done;
+  (void)files_total;
+  return job_stopped(state);
+}
+
+static void init_options(const cli_job *job, tegula_open_options *options) {
   tegula_open_options_init(options);
+  options->progress = stop_opening;
+  options->progress_state = (void *)job; /* only read */
+}
+
+static void fill_options(const cli_job *job, tegula_statistics *statistics, tegula_open_options *options) {
+  const cli_settings *values = &job->settings;
+  init_options(job, options);
   options->format = values->format;
   options->dataset = values->dataset;
   options->dtype = values->dtype;
@@ -91,7 +105,7 @@ static int only_expectations_fail(const cli_job *job) {
   }
   tegula_open_options options;
   tegula_dataset *dataset = NULL;
-  fill_options(values, NULL, &options);
+  fill_options(job, NULL, &options);
   options.expect_files = -1;
   options.expect_rows = -1;
   int opens = open_paths(job, &options, &dataset, NULL) == TEGULA_OK;
@@ -101,7 +115,7 @@ static int only_expectations_fail(const cli_job *job) {
 
 tegula_status open_dataset(cli_job *job, uint32_t flags, tegula_statistics *statistics, tegula_dataset **out) {
   tegula_open_options options;
-  fill_options(&job->settings, statistics, &options);
+  fill_options(job, statistics, &options);
   options.flags |= flags;
   tegula_status status = open_paths(job, &options, out, &job->error);
   if (status == TEGULA_MISMATCH && only_expectations_fail(job)) {
@@ -112,7 +126,7 @@ tegula_status open_dataset(cli_job *job, uint32_t flags, tegula_statistics *stat
 
 tegula_status open_alone(cli_job *job, const char *path, tegula_dataset **out) {
   tegula_open_options options;
-  fill_options(&job->settings, NULL, &options);
+  fill_options(job, NULL, &options);
   options.expect_files = -1;
   options.expect_rows = -1;
   return tegula_dataset_open(job->context, path, &options, out, &job->error);
@@ -121,7 +135,7 @@ tegula_status open_alone(cli_job *job, const char *path, tegula_dataset **out) {
 /* As npy, with nothing but the dtype of what the settings say. */
 static tegula_status open_npy(cli_job *job, const char *path, const char *dtype, tegula_dataset **out) {
   tegula_open_options options;
-  tegula_open_options_init(&options);
+  init_options(job, &options);
   options.format = "npy";
   options.dataset = job->settings.dataset;
   options.dtype = dtype;

@@ -268,11 +268,13 @@ typedef struct tegula_open_options {
   int64_t expect_files;     /* -1: any number; otherwise another number of files is MISMATCH */
   int64_t expect_rows;      /* -1: any number; otherwise another length of axis 0 is MISMATCH */
   tegula_statistics *statistics; /* NULL, or added to */
+  tegula_progress_fn progress;   /* as in tegula_load_options, but it is told files: those that were described, and all of them */
+  void *progress_state;
 } tegula_open_options;
 
 TEGULA_API void tegula_open_options_init(tegula_open_options *options);
 
-/* Describes a file, a folder of shards, or a glob pattern; reads headers only, in parallel. A folder or glob is put in numeric order
+/* Describes a file, a folder of shards, or a glob pattern; reads headers only (see TEGULA_OPEN_DEFER_HEADERS), in parallel. A folder or glob is put in numeric order
  * and refused where it is not one contiguous sequence (holes, duplicates, mixed padding, foreign files: the message names the file).
  * Shards are joined along axis 0; dtype and trailing axes must agree. Strings in `options` are copied. [C] */
 TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_dataset_open(tegula_context *context, const char *path,

@@ -40,6 +40,8 @@ static tegula_status discover_options(const tegula_open_options *options, tegula
                                                  .dataset = options->dataset},
                                     .expect_files = options->expect_files,
                                     .expect_rows = options->expect_rows,
+                                    .progress = options->progress,
+                                    .progress_state = options->progress_state,
                                     .defer_headers = (options->flags & TEGULA_OPEN_DEFER_HEADERS) != 0};
   if (options->dtype == NULL) return TEGULA_OK;
   out->describe.has_dtype = true;
@@ -127,7 +129,7 @@ static tegula_status places_of_paths(const char *const *paths, size_t count, teg
 
 /* Can a failure come from what was foretold, or hide one that is the first when all headers are read? Not if the system is why. */
 static bool may_be_foretold(tegula_status status, const tegula_error *err) {
-  return status != TEGULA_OK && status != TEGULA_OUT_OF_MEMORY && err->os_errno == 0;
+  return status != TEGULA_OK && status != TEGULA_OUT_OF_MEMORY && status != TEGULA_CANCELLED && err->os_errno == 0;
 }
 
 /* What both ways to open share. */
@@ -157,9 +159,8 @@ static tegula_status open_any(tegula_context *context, const char *const *paths,
   }
   tegula__queue_leave(&turn); /* which looked at the places until now */
   if (status != TEGULA_OK || (*out)->places.items != places.items) tegula__places_free(&places);
-  if (status != TEGULA_OK) return status;
   tegula__tally_end(&tally, local.statistics, offsetof(tegula_statistics, seconds_describe));
-  return TEGULA_OK;
+  return status;
 }
 
 tegula_status tegula_dataset_open(tegula_context *context, const char *path, const tegula_open_options *options, tegula_dataset **out,

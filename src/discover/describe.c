@@ -5,6 +5,8 @@
  * Each file costs one open, one fstat and one read unless its header is longer than HEAD_BYTES. All of it runs on the pool; the
  * error that is reported is that of the first file in order, whatever thread met which first. Where headers are deferred, all files but
  * the first cost a look at their size. */
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,7 +25,35 @@ typedef struct describe_job {
   tegula__handles *handles;
   bool whole; /* the files are all of a folder */
   bool alike; /* what the other files hold can be foretold from the first */
+  _Atomic int64_t done;
+  _Atomic bool cancelled;
+  pthread_mutex_t progress_lock;
+  double progress_next;
 } describe_job;
+
+/* ---- progress ---- */
+
+#define PROGRESS_SECONDS 0.05
+
+/* Before each file. Tells the caller, at most every PROGRESS_SECONDS and never from two threads at once; false when it wants no more. */
+static bool go_on(describe_job *job) {
+  const tegula__discover_options *options = job->options;
+  if (options->progress != NULL && !atomic_load(&job->cancelled) && pthread_mutex_trylock(&job->progress_lock) == 0) {
+    double now = tegula__now();
+    if (now >= job->progress_next) {
+      job->progress_next = now + PROGRESS_SECONDS;
+      if (options->progress(options->progress_state, atomic_load(&job->done), job->count) != 0) atomic_store(&job->cancelled, true);
+    }
+    pthread_mutex_unlock(&job->progress_lock);
+  }
+  return !atomic_load(&job->cancelled);
+}
+
+static tegula_status check_cancelled(const describe_job *job, tegula_error *err) {
+  if (!atomic_load(&job->cancelled)) return TEGULA_OK;
+  return tegula__fail(err, TEGULA_CANCELLED, NULL, -1, "cancelled after describing %lld of %lld files", (long long)atomic_load(&job->done),
+                      (long long)job->count);
+}
 
 /* ---- one file ---- */
 
@@ -122,10 +152,11 @@ static tegula_status describe_unopened(describe_job *job, int64_t index, tegula_
 static void describe_one(void *state, int32_t worker, int64_t index) {
   (void)worker;
   describe_job *job = state;
-  if (!tegula__first_error_wanted(job->first_error, index)) return;
+  if (!tegula__first_error_wanted(job->first_error, index) || !go_on(job)) return;
   tegula_error error;
   tegula_status status = job->options->defer_headers && job->format == &tegula__format_raw ? describe_unopened(job, index, &error)
                                                                                            : describe_file(job, index, &error);
+  atomic_fetch_add(&job->done, 1);
   if (status != TEGULA_OK) tegula__first_error_set(job->first_error, index, status, &error);
 }
 
@@ -133,7 +164,7 @@ static void describe_one(void *state, int32_t worker, int64_t index) {
 static void predict_one(void *state, int32_t worker, int64_t item) {
   describe_job *job = state;
   int64_t index = item + 1;
-  if (!tegula__first_error_wanted(job->first_error, index)) return;
+  if (!tegula__first_error_wanted(job->first_error, index) || !go_on(job)) return;
   tegula_error error;
   tegula_status status = TEGULA_OK;
   if (job->alike) status = tegula__file_set_stat(job->set, index, job->counts, &error);
@@ -143,6 +174,8 @@ static void predict_one(void *state, int32_t worker, int64_t item) {
     tegula__first_error_set(job->first_error, index, status, &error);
   else if (!job->files[index].predicted)
     describe_one(job, worker, index);
+  else
+    atomic_fetch_add(&job->done, 1);
 }
 
 /* ---- all files ---- */
@@ -268,6 +301,7 @@ static tegula_status check_request(const tegula__paths *paths, const tegula__dis
 }
 
 static void free_job(describe_job *job) {
+  pthread_mutex_destroy(&job->progress_lock);
   tegula__file_set_destroy(job->set);
   for (int64_t i = 0; job->shards != NULL && i < job->count; i++) tegula__manifest_free(&job->shards[i]);
   for (int64_t i = 0; job->files != NULL && i < job->count; i++) free(job->files[i].path);
@@ -298,13 +332,14 @@ static tegula_status start_job(describe_job *job, tegula__handles *handles, tegu
 tegula_status tegula__discover(tegula__pool *pool, tegula__handles *handles, tegula__paths *paths,
                                const tegula__discover_options *options, tegula__manifest *out, tegula__file_set **files,
                                tegula__io_counts *counts, tegula_error *err) {
-  describe_job job = {.options = options, .counts = counts};
+  describe_job job = {.options = options, .counts = counts, .progress_lock = PTHREAD_MUTEX_INITIALIZER};
   tegula_status status;
   FORWARD_WITH(status, check_request(paths, options, &job.format, err));
   FORWARD_WITH(status, tegula__side_find(paths, &job.side, err));
   FORWARD_WITH(status, start_job(&job, handles, paths, err));
   describe_all(&job, pool);
   FORWARD_WITH(status, tegula__first_error_get(job.first_error, err));
+  FORWARD_WITH(status, check_cancelled(&job, err));
   FORWARD_WITH(status, join_all(&job, out, err));
   *files = job.set;
   job.set = NULL;

@@ -85,6 +85,8 @@ typedef struct tegula__discover_options {
   tegula__describe_options describe;
   int64_t expect_files; /* -1: any */
   int64_t expect_rows;  /* -1: any */
+  tegula_progress_fn progress; /* told files; may be NULL */
+  void *progress_state;
   bool defer_headers;   /* open no more files than needed: see tegula__unread; an error may then not be the first one, or none at all */
 } tegula__discover_options;
 

@@ -25,7 +25,7 @@ def ready(probe, tmp_path, shape=(6, 4), dtype="u1", tiles=2):
 
 
 def test_struct_sizes(probe, tmp_path):
-    """Own size works; 0 and one byte less are refused; a longer struct works only when the tail it brings is zero."""
+    """Own size works; 0 and one byte less than version 1 are refused; a longer struct works only when the tail it brings is zero."""
     ready(probe, tmp_path)
     rows = probe.call("sizes", path=str(tmp_path / "a.npy"), target=str(tmp_path / "saved.npy"))
     assert len(rows) == 8

@@ -80,6 +80,17 @@ def test_listing_that_fails_says_nothing_of_the_side_file(inputs, tmp_path):
         assert judge(got, clean.answer()) is not None or got.answer()["error"]["status"] == "io"
 
 
+@pytest.mark.parametrize("command", ["load", "info", "verify", "plan"])
+def test_deadline_that_passes_while_files_are_described(command, inputs, tmp_path):
+    """On slow storage opening is most of the work: no file is opened any more."""
+    words = [BIN, command, inputs / "plain", "--json", "--threads", "1"]
+    clean = Run(words, tmp_path / "report")
+    late = Run([*words, "--timeout", "0.000001"], tmp_path / "report")
+    late.check_end()
+    assert late.code == 1 and late.answer()["error"]["status"] == "timeout"
+    assert late.counted["calls"]["open"] <= clean.counted["calls"]["open"] - len(faulty.ROWS)
+
+
 def write_words(folder):
     return [BIN, "write", folder, "--json", "--threads", "1", "--num-shards", "3", "--shape", "40,3", "--seed", "5"]
 

@@ -79,26 +79,26 @@ static tegula_status size_file(probe_state *state, const json_t *command, void *
 
 static const struct {
   const char *name;
-  size_t size;
+  size_t size, first; /* own; of version 1 */
   void (*init)(void *options);
   tegula_status (*call)(probe_state *state, const json_t *command, void *options);
 } sized_structs[] = {
-    {"context", sizeof(tegula_context_options), init_context, size_context},
-    {"open", sizeof(tegula_open_options), init_open, size_open},
-    {"array", sizeof(tegula_array_options), init_array, size_array},
-    {"load", sizeof(tegula_load_options), init_load, size_load},
-    {"save", sizeof(tegula_save_options), init_save, size_save},
-    {"statistics", sizeof(tegula_statistics), init_statistics, size_statistics},
-    {"info", sizeof(tegula_dataset_info_t), init_info, size_info},
-    {"file", sizeof(tegula_file_info), init_file, size_file},
+    {"context", sizeof(tegula_context_options), sizeof(tegula_context_options), init_context, size_context},
+    {"open", sizeof(tegula_open_options), offsetof(tegula_open_options, progress), init_open, size_open},
+    {"array", sizeof(tegula_array_options), sizeof(tegula_array_options), init_array, size_array},
+    {"load", sizeof(tegula_load_options), sizeof(tegula_load_options), init_load, size_load},
+    {"save", sizeof(tegula_save_options), sizeof(tegula_save_options), init_save, size_save},
+    {"statistics", sizeof(tegula_statistics), sizeof(tegula_statistics), init_statistics, size_statistics},
+    {"info", sizeof(tegula_dataset_info_t), sizeof(tegula_dataset_info_t), init_info, size_info},
+    {"file", sizeof(tegula_file_info), sizeof(tegula_file_info), init_file, size_file},
 };
 
-/* For each struct the status with: its own size, 0, one byte less, a zero tail, a tail that says something. Needs all objects. */
+/* For each struct the status with: its own size, 0, one byte less than version 1, a zero tail, a tail that says something. Needs all objects. */
 static json_t *do_sizes(probe_state *state, const json_t *command) {
   json_t *answer = json_object();
   for (size_t i = 0; i < sizeof sized_structs / sizeof *sized_structs; i++) {
-    size_t own = sized_structs[i].size;
-    const size_t sizes[] = {own, 0, own - 1, own + 64, own + 64};
+    size_t own = sized_structs[i].size, first = sized_structs[i].first;
+    const size_t sizes[] = {own, 0, first - 1, own + 64, own + 64};
     json_t *list = json_array();
     for (size_t turn = 0; turn < 5; turn++) {
       probe_sized options = {.bytes = {0}};

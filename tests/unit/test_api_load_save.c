@@ -358,6 +358,54 @@ static void many_threads_use_one_context_at_once(void **state) {
 
 #define WITH_SHARDS(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
+typedef struct told {
+  int calls;
+  int64_t done, total;
+  int stop;
+} told;
+
+/* A tegula_progress_fn. */
+static int tell(void *state, int64_t done, int64_t total) {
+  told *t = state;
+  t->calls++;
+  assert_true(done >= t->done && done <= total);
+  t->done = done;
+  t->total = total;
+  return t->stop;
+}
+
+/* One file at a time; nothing more is opened once the answer was to stop, with deferred headers neither. */
+static void opening_can_be_cancelled(void **state) {
+  (void)state;
+  tegula_context *context = context_make(1);
+  for (uint32_t flags = 0; flags <= TEGULA_OPEN_DEFER_HEADERS; flags += TEGULA_OPEN_DEFER_HEADERS) {
+    tegula_error error;
+    tegula_statistics statistics;
+    tegula_statistics_init(&statistics);
+    tegula_dataset *opened = NULL;
+    told seen = {.stop = 0};
+    tegula_open_options options;
+    tegula_open_options_init(&options);
+    options.flags = flags;
+    options.progress = tell;
+    options.progress_state = &seen;
+    options.statistics = &statistics;
+    assert_ok(tegula_dataset_open(context, where.path, &options, &opened, &error));
+    tegula_dataset_close(opened);
+    assert_true(seen.calls > 0);
+    assert_int_equal(seen.total, SHARDS);
+    opened = NULL;
+    seen = (told){.stop = 1};
+    tegula_statistics_init(&statistics);
+    assert_refused(tegula_dataset_open(context, where.path, &options, &opened, &error), TEGULA_CANCELLED);
+    assert_contains(error.message, "0 of 3 files");
+    assert_null(opened);
+    assert_int_equal(seen.calls, 1);
+    assert_int_equal(statistics.opens + statistics.stats, 0);
+  }
+  tegula_context_destroy(context);
+}
+
 typedef struct walk {
   char names[8][64];
   int count;
@@ -403,6 +451,7 @@ static void files_of_a_damaged_set_are_found(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(files_of_a_damaged_set_are_found),
+      WITH_SHARDS(opening_can_be_cancelled),
       WITH_SHARDS(shards_are_one_array),
       WITH_SHARDS(a_box_is_read_into_any_memory),
       WITH_SHARDS(each_file_costs_one_open),
