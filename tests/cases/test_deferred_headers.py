@@ -160,6 +160,21 @@ def test_command_with_several_such_files(tmp_path):
         check_command(*make(folder, kinds))
 
 
+@pytest.mark.parametrize("place", [1, 4])
+def test_records_of_another_description_are_refused(tmp_path, place):
+    """Of the same size, behind headers of the same length: only the names of the fields differ."""
+    folder = tmp_path / "s"
+    parts = [piece.reshape(-1).view([("a", "<f4"), ("b", "<f4")]) for piece in pieces()]
+    paths = save_shards(folder, parts)
+    assert run("load", folder)[0] == 0
+    size = paths[place].stat().st_size
+    numpy.save(paths[place], parts[place].view([("a", "<f4"), ("c", "<f4")]))
+    assert paths[place].stat().st_size == size
+    status, loaded = run("load", folder)
+    assert (status, loaded) == run("info", folder) and status == 1
+    assert loaded["error"]["status"] == "mismatch" and loaded["error"]["path"] == str(paths[place])
+
+
 def test_expected_rows_count_what_is_there(tmp_path):
     """One row fewer than foretold: the number that is right is taken, the foretold one is refused."""
     folder, expected = make(tmp_path, {2: longer_header})

@@ -417,8 +417,35 @@ static void batches_tell_a_failure_and_may_be_closed_at_any_time(void **state) {
 
 #define WITH_SHARDS(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
+/* However the pattern spells the folder. */
+static void opening_a_pattern_waits_for_a_save_into_its_folder(void **state) {
+  (void)state;
+  const char *patterns[] = {"su?/x_*.npy", "sub/x_?.npy", "s\\ub/x_0.npy", "sub/x_[0].npy"};
+  for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
+    tegula_error error;
+    tegula_context *context = context_make(2);
+    gate g = {.value = 11};
+    pthread_t thread;
+    tegula_dataset *dataset = gate_dataset(context, &g);
+    tegula_array *array = array_of_4(context);
+    file_name target = name_in(&where, "sub/x_0.npy"), pattern = name_in(&where, "%s", patterns[i]);
+    assert_ok(tegula_load_async(dataset, array, NULL, NULL, &error));
+    assert_ok(tegula_save_async(array, target.text, NULL, NULL, &error)); /* waits for the load, which waits for the gate */
+    assert_int_equal(pthread_create(&thread, NULL, open_gate_later, &g), 0);
+    assert_int_equal(saved_value(context, pattern.text), 11);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_ok(tegula_fence(context, &error));
+    tegula_array_destroy(array);
+    tegula_dataset_close(dataset);
+    tegula_context_destroy(context);
+    assert_int_equal(unlink(target.text), 0);
+    assert_int_equal(rmdir(name_in(&where, "sub").text), 0);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      WITH_SHARDS(opening_a_pattern_waits_for_a_save_into_its_folder),
       WITH_SHARDS(a_load_in_the_background_ends_with_the_data),
       WITH_SHARDS(what_runs_in_the_background_gives_way),
       WITH_SHARDS(a_save_waits_for_the_load_into_its_array_and_an_open_for_the_save),
