@@ -127,15 +127,15 @@ static void close_run(load_run *run) {
   run->dataset = NULL;
 }
 
-/* Can a load have failed because a header is not as foretold, or a file is another one by then? Up to the array all that is known is
- * foretold. */
+/* Can a load have failed because a header is not as foretold? Up to the array all that is known is foretold. A file that changed meanwhile
+ * is an error, whatever a second load would find. */
 static int may_be_foretold(const cli_job *job, const load_run *run, tegula_status status) {
-  int other_reason = status == TEGULA_OK || status == TEGULA_CANCELLED || status == TEGULA_TIMEOUT || status == TEGULA_OUT_OF_MEMORY ||
-                     job->error.os_errno != 0;
+  int other_reason = status == TEGULA_OK || status == TEGULA_CHANGED || status == TEGULA_CANCELLED || status == TEGULA_TIMEOUT ||
+                     status == TEGULA_OUT_OF_MEMORY || job->error.os_errno != 0;
   if (run->dataset == NULL || other_reason) {
     return 0;
   }
-  return run->array == NULL || status == TEGULA_MISMATCH || status == TEGULA_CHANGED;
+  return run->array == NULL || status == TEGULA_MISMATCH;
 }
 
 /* Of the whole array all headers are read anyway, so they may come with the data. If that fails, a second load reads all headers first: it

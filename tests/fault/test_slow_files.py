@@ -373,11 +373,12 @@ def test_loading_with_the_nth_request_failing(mount, tmp_path, kind, number):
         assert json.loads(loaded.stdout)["hash"] == content_hash(full)
 
 
-@pytest.mark.parametrize("change", [-1, -256])
-def test_file_that_is_cut_between_its_name_and_its_open(mount, tmp_path, change):
-    """Found when it is opened, and the second load says what is missing, also where whole rows are left."""
+@pytest.mark.parametrize("change", [-1, -256, 64])
+def test_file_that_changes_between_its_name_and_its_open(mount, tmp_path, change):
+    """Found when it is opened, also where whole rows are left, and where a second load would find nothing wrong."""
     shards(tmp_path, lengths=(4,) * 10, columns=64)
     slow = mount(tmp_path / "s", direct_io=1)
     slow.set(name="shard_0004.npy", resize_after=1, resize_by=change)
     error = json.loads(command("load", slow.path, "--json", "--hash").stdout)["error"]
-    assert error["status"] == "short_file" and "shard_0004.npy" in error["message"], error
+    assert error["status"] == "changed" and "shard_0004.npy" in error["message"], error
+    assert "it had %d bytes, now %d" % (1152, 1152 + change) in error["message"]
