@@ -146,6 +146,34 @@ typedef struct tegula__file {
   bool predicted; /* never opened: what is said of it follows from its size, and its header is still to be compared */
 } tegula__file;
 
+/* ---- what stored chunks went through ---- */
+
+/* The codecs. Numbers are stable within a run only; names are those of docs/formats.md. */
+typedef enum tegula__codec_id {
+  TEGULA__CODEC_NONE = 0, /* bytes as they are */
+  TEGULA__CODEC_DEFLATE,  /* zlib streams (RFC 1950) */
+  TEGULA__CODEC_SHUFFLE,  /* params: item size */
+  TEGULA__CODEC_FLETCHER32,
+  TEGULA__CODEC_SZIP,     /* params: options mask, pixels per block, bits per pixel, pixels per scanline */
+  TEGULA__CODEC_ZSTD,
+  TEGULA__CODEC_LZ4,        /* HDF5 filter 32004: framed blocks */
+  TEGULA__CODEC_BLOSC,      /* HDF5 filter 32001 */
+  TEGULA__CODEC_BLOSC2,     /* HDF5 filter 32026 */
+  TEGULA__CODEC_BITSHUFFLE, /* HDF5 filter 32008; params: item size, elements per block (0: default), compressor (0, 2 lz4, 3 zstd) */
+  TEGULA__CODEC_LZF,        /* HDF5 filter 32000 */
+  TEGULA__CODEC_COUNT
+} tegula__codec_id;
+
+#define TEGULA__FILTER_PARAMS 4
+#define TEGULA__CHAIN_MAX 32 /* as HDF5: a filter mask has 32 bits */
+
+/* One stage of a chain; chains are in encoding order. */
+typedef struct tegula__filter {
+  uint16_t codec; /* tegula__codec_id */
+  uint16_t param_count;
+  uint32_t params[TEGULA__FILTER_PARAMS];
+} tegula__filter;
+
 /* ---- what this process is granted ---- */
 
 /* Processors: the affinity mask, and the cgroup's cpu.max rounded up, whichever is less; at least 1. */

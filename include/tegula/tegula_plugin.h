@@ -1,0 +1,146 @@
+/* tegula: the interface of plugins. Version 0: it may still change with each release; plugin and library come from the same release.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * A format plugin describes what is in a file; it never moves array bytes (but see `reader`). The library opens it when a file of its format
+ * is met, finds `tegula_plugin_entry`, and hands it a table of functions: the plugin is linked to no library of ours. All functions of the
+ * host take and return plain values; texts and vectors are copied unless the comment says otherwise. */
+#ifndef TEGULA_TEGULA_PLUGIN_H
+#define TEGULA_TEGULA_PLUGIN_H
+
+#include <stdarg.h>
+#include <tegula/tegula.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TEGULA_PLUGIN_VERSION 0
+
+/* ---- what the host gives ---- */
+
+/* A file that the host has open for the plugin. */
+typedef struct tegula_plugin_file tegula_plugin_file;
+
+/* The description that is being made: one array. Files are numbered from 0; file 0 is the one that is described. */
+typedef struct tegula_plugin_builder tegula_plugin_builder;
+
+/* One stage of a codec chain, in encoding order; the names are those of docs/formats.md ("deflate", "shuffle", ...). */
+typedef struct tegula_plugin_filter {
+  const char *codec;
+  uint32_t params[4];
+  int32_t param_count;
+  int32_t reserved;
+} tegula_plugin_filter;
+
+/* One stored chunk. length 0: absent (never allocated). mask: bit i set: stage i of the chain was skipped. */
+typedef struct tegula_plugin_chunk {
+  uint64_t offset; /* in the file, absolute */
+  uint32_t length; /* bytes stored */
+  uint32_t mask;
+} tegula_plugin_chunk;
+
+/* Where the elements of a box [lo, hi) of the array are: in chunks. For element i, along each axis k of the array:
+ *   g = start[k] + (i[k] - lo[k]);  its chunk is slot_base + sum((g / chunk[k]) * slot_stride[k]),
+ *   and in the decoded chunk it stands at byte_base + sum((g % chunk[k]) * byte_stride[k]).
+ * An axis that the stored array has not (or of which one index is fixed) is folded into the bases: chunk[k] = 1, strides 0. */
+typedef struct tegula_plugin_chunked {
+  const int64_t *lo, *hi, *start, *chunk, *slot_stride, *byte_stride; /* ndim entries each */
+  int64_t slot_base, byte_base;
+} tegula_plugin_chunked;
+
+typedef struct tegula_plugin_host {
+  size_t struct_size;
+  int32_t version; /* TEGULA_PLUGIN_VERSION */
+  int32_t reserved;
+
+  /* Errors as in the public header: fill `err` (may be NULL), return `status`. */
+  tegula_status (*fail)(tegula_error *err, tegula_status status, const char *path, int64_t offset, const char *format, ...);
+  tegula_status (*hint)(tegula_error *err, tegula_status status, const char *format, ...);
+
+  /* Files. Opened by path as given; sizes and times are noted, and compared whenever the file is opened again. Bytes are counted in
+   * the statistics of the call. `read` reads exactly `size` bytes or fails (SHORT_FILE behind the end). */
+  tegula_status (*file_open)(tegula_plugin_builder *builder, const char *path, tegula_plugin_file **out, tegula_error *err);
+  void (*file_close)(tegula_plugin_file *file);
+  tegula_status (*file_read)(tegula_plugin_file *file, int64_t offset, void *out, size_t size, tegula_error *err);
+  int64_t (*file_size)(const tegula_plugin_file *file);
+  const char *(*file_path)(const tegula_plugin_file *file);
+
+  /* The array. set_array comes first; parts are disjoint boxes that together cover the shape. */
+  tegula_status (*set_array)(tegula_plugin_builder *builder, const char *name, tegula_dtype dtype, int32_t ndim, const int64_t *shape,
+                             tegula_error *err);
+  /* Fill value of the array in native byte order (item_size bytes), or NULL: none is defined. */
+  tegula_status (*set_fill)(tegula_plugin_builder *builder, const void *value, tegula_error *err);
+  /* Adds a file to the table (the same one twice gives the same number). */
+  tegula_status (*add_file)(tegula_plugin_builder *builder, const tegula_plugin_file *file, int64_t *number, tegula_error *err);
+  /* Dense bytes in a file: the element at lo is at `offset`; byte strides are positive. order: '<', '>', '|'. */
+  tegula_status (*add_dense)(tegula_plugin_builder *builder, int64_t file, int64_t offset, const int64_t *lo, const int64_t *hi,
+                             const int64_t *byte_stride, char order, tegula_error *err);
+  /* A stored array of chunks, to which parts refer by the number that is returned. `slots`: how many chunk slots there are. With `coordinates`
+   * (count entries, ascending) only those slots are stored; NULL: count == slots. `fill` as in set_fill. The filters must be known
+   * to the host (UNSUPPORTED names the one that is not). Takes chunks and coordinates (made with `allocate`) on success. */
+  tegula_status (*add_grid)(tegula_plugin_builder *builder, int64_t file, int64_t chunk_bytes, char order, const tegula_plugin_filter *filters,
+                            int32_t filter_count, const void *fill, int64_t slots, int64_t count, uint64_t *coordinates,
+                            tegula_plugin_chunk *chunks, int64_t *grid, tegula_error *err);
+  tegula_status (*add_chunked)(tegula_plugin_builder *builder, int64_t grid, const tegula_plugin_chunked *part, tegula_error *err);
+  /* A box that is absent by the format's rules: filled (NULL: zeros) and counted. */
+  tegula_status (*add_fill)(tegula_plugin_builder *builder, const int64_t *lo, const int64_t *hi, const void *fill, tegula_error *err);
+  /* A box whose data is lost (a source that is not there): an error with this text, or filled where the caller asked for it. */
+  tegula_status (*add_lost)(tegula_plugin_builder *builder, const int64_t *lo, const int64_t *hi, const void *fill, tegula_status status,
+                            const char *text, const char *path, tegula_error *err);
+  /* A box that the plugin itself reads, as tegula_dataset_from_reader: `read` and `state` live until `release` is called, which the host
+   * does in any case, failure included. `chunk`: NULL, or no call crosses a multiple of these, counted from lo. */
+  tegula_status (*add_reader)(tegula_plugin_builder *builder, const int64_t *lo, const int64_t *hi, const int64_t *chunk, int64_t cost_bytes,
+                              tegula_reader_fn read, void *state, tegula_release_fn release, tegula_error *err);
+  /* Memory that the host will take. */
+  void *(*allocate)(size_t size);
+  void (*release)(void *memory);
+} tegula_plugin_host;
+
+/* ---- what the plugin gives ---- */
+
+typedef struct tegula_plugin_options {
+  size_t struct_size;
+  const char *library; /* the heavy library, by path; NULL: found by the plugin */
+} tegula_plugin_options;
+
+/* One dataset of a container. */
+typedef struct tegula_plugin_entry_info {
+  const char *name; /* "/group/x" */
+  const char *dtype;     /* numpy's text, or NULL with `refused` */
+  const char *refused;   /* why it cannot be loaded, or NULL */
+  int32_t ndim;
+  const int64_t *shape;
+  const int64_t *chunk;  /* NULL: not chunked */
+  const char *codecs;    /* "shuffle,deflate:6"; "" for none */
+  int64_t stored_bytes;
+} tegula_plugin_entry_info;
+
+typedef tegula_status (*tegula_plugin_list_fn)(void *state, const tegula_plugin_entry_info *entry, tegula_error *err);
+
+typedef struct tegula_plugin {
+  size_t struct_size;
+  int32_t version;
+  int32_t reserved;
+  const char *name; /* "hdf5" */
+  /* Opens the heavy library; once per process and path. */
+  tegula_status (*open)(const tegula_plugin_host *host, const tegula_plugin_options *options, void **plugin, tegula_error *err);
+  void (*close)(void *plugin);
+  /* "HDF5 1.14.6 (/usr/lib/...)": for reports. Borrowed until close. */
+  const char *(*library)(void *plugin);
+  /* Describes one dataset of a file. `dataset`: NULL for the only one there is. Any thread; the plugin locks what must be locked. */
+  tegula_status (*describe)(void *plugin, tegula_plugin_builder *builder, const char *path, const char *dataset, tegula_error *err);
+  /* All datasets of a file, in order of names. */
+  tegula_status (*list)(void *plugin, tegula_plugin_builder *builder, const char *path, tegula_plugin_list_fn each, void *state,
+                        tegula_error *err);
+} tegula_plugin;
+
+/* The one symbol that a plugin exports. NULL: another version. */
+typedef const tegula_plugin *(*tegula_plugin_entry_fn)(int32_t host_version);
+#define TEGULA_PLUGIN_ENTRY "tegula_plugin_entry"
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
