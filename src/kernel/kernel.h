@@ -22,10 +22,18 @@ typedef void (*tegula__swap_fn)(void *dst, const void *src, size_t count);
 typedef void (*tegula__transpose_fn)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t rows, int64_t columns,
                                      uint32_t swap_size, bool stream);
 
+/* Planes of bytes back to items: dst[i * S + k] = src[k * count + i] for i < count, k < S = 2, 4, 8 or 16. No overlap. */
+typedef void (*tegula__unshuffle_fn)(char *dst, const char *src, size_t count);
+
+/* Eight rows of bits back to bytes: bit b of dst[8 * g + j] is bit j of src[b * row_stride + g], g < groups, b and j < 8. No overlap. */
+typedef void (*tegula__join_bits_fn)(char *dst, const char *src, size_t row_stride, size_t groups);
+
 typedef struct tegula__kernels {
   const char *name; /* "portable", "ssse3", "avx2" */
   tegula__swap_fn swap2, swap4, swap8;
   tegula__transpose_fn transpose1, transpose2, transpose4, transpose8, transpose16;
+  tegula__unshuffle_fn unshuffle2, unshuffle4, unshuffle8, unshuffle16;
+  tegula__join_bits_fn join_bits;
 } tegula__kernels;
 
 /* The best table for this processor. */
@@ -35,6 +43,9 @@ const tegula__kernels *tegula__kernel_at(size_t index);
 
 /* Copies `bytes` bytes and reverses each group of `swap_size` (1, 2, 4 or 8; divides bytes). With a swap dst == src is allowed. */
 void tegula__swap_groups(const tegula__kernels *kernels, void *dst, const void *src, size_t bytes, uint32_t swap_size);
+
+/* Undoes a byte shuffle of `bytes` bytes in items of `item_size` (>= 1); bytes behind the last whole item are copied. No overlap. */
+void tegula__unshuffle(const tegula__kernels *kernels, void *dst, const void *src, size_t bytes, size_t item_size);
 
 /* The one fused pass of the staged path: copies an N-d block between two strided memories and reverses the bytes of each group of
  * `swap_size` bytes on the way (1: no swap; swap_size divides item_size). Strides in bytes, any sign; dst items do not overlap each other

@@ -1,4 +1,4 @@
-/* portable: byte swap and transpose in plain C, right on every processor; the reference the other tables are tested against.
+/* portable: byte swap, transpose and unshuffle in plain C, right on every processor; the reference the other tables are tested against.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernel/kernel_priv.h"
@@ -82,6 +82,29 @@ static void write_part(char *dst, const char *src, size_t bytes, uint32_t swap_s
 #define MICRO_RUN(to, from, stride) (void)0
 #include "kernel/transpose_template.h"
 
+/* The compilers' own vectors: 16 bytes wide on every processor that has such registers. */
+typedef unsigned char bytes16 __attribute__((vector_size(16)));
+typedef uint16_t units8 __attribute__((vector_size(16)));
+
+static inline bytes16 load16(const char *from) {
+  bytes16 value;
+  memcpy(&value, from, 16);
+  return value;
+}
+
+#define LANES 1
+#define WIDE bytes16
+#define WIDE_LOAD(from) load16(from)
+#define WIDE_STORE(to, step, value) memcpy(to, &(value), 16)
+#define WIDE_LOW(a, b) __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
+#define WIDE_HIGH(a, b) __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
+#define WIDE_SPLAT(byte) ((bytes16){0} + (unsigned char)(byte))
+#define WIDE_XOR(a, b) ((a) ^ (b))
+#define WIDE_AND(a, b) ((a) & (b))
+#define WIDE_LEFT(a, bits) ((bytes16)((units8)(a) << (bits)))
+#define WIDE_RIGHT(a, bits) ((bytes16)((units8)(a) >> (bits)))
+#include "kernel/unshuffle_template.h"
+
 const tegula__kernels tegula__kernel_portable = {
     .name = "portable",
     .swap2 = swap2,
@@ -92,4 +115,9 @@ const tegula__kernels tegula__kernel_portable = {
     .transpose4 = transpose4_blocks,
     .transpose8 = transpose8_blocks,
     .transpose16 = transpose16_blocks,
+    .unshuffle2 = unshuffle2,
+    .unshuffle4 = unshuffle4,
+    .unshuffle8 = unshuffle8,
+    .unshuffle16 = unshuffle16,
+    .join_bits = join_bits,
 };

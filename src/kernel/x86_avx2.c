@@ -1,4 +1,4 @@
-/* x86_avx2: byte swap and transpose with 32-byte registers, for x86-64 processors that have AVX2.
+/* x86_avx2: byte swap, transpose and unshuffle with 32-byte registers, for x86-64 processors that have AVX2.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernel/kernel_priv.h"
@@ -177,6 +177,25 @@ TARGET static inline void micro8(char *to, const char *from, int64_t stride) {
 #define MICRO_RUN(to, from, stride) (void)0
 #include "kernel/transpose_template.h"
 
+/* Its two lanes go to different places. */
+TARGET static inline void store_lanes(char *to, size_t step, __m256i value) {
+  STORE16(to, _mm256_castsi256_si128(value));
+  STORE16(to + step, _mm256_extracti128_si256(value, 1));
+}
+
+#define LANES 2
+#define WIDE __m256i
+#define WIDE_LOAD(from) LOAD(from)
+#define WIDE_STORE(to, step, value) store_lanes(to, (size_t)(step), value)
+#define WIDE_LOW(a, b) _mm256_unpacklo_epi8(a, b)
+#define WIDE_HIGH(a, b) _mm256_unpackhi_epi8(a, b)
+#define WIDE_SPLAT(byte) _mm256_set1_epi8(byte)
+#define WIDE_XOR(a, b) _mm256_xor_si256(a, b)
+#define WIDE_AND(a, b) _mm256_and_si256(a, b)
+#define WIDE_LEFT(a, bits) _mm256_slli_epi16(a, bits)
+#define WIDE_RIGHT(a, bits) _mm256_srli_epi16(a, bits)
+#include "kernel/unshuffle_template.h"
+
 const tegula__kernels tegula__kernel_avx2 = {
     .name = "avx2",
     .swap2 = swap2,
@@ -187,6 +206,11 @@ const tegula__kernels tegula__kernel_avx2 = {
     .transpose4 = transpose4_blocks,
     .transpose8 = transpose8_blocks,
     .transpose16 = transpose16_blocks,
+    .unshuffle2 = unshuffle2,
+    .unshuffle4 = unshuffle4,
+    .unshuffle8 = unshuffle8,
+    .unshuffle16 = unshuffle16,
+    .join_bits = join_bits,
 };
 #else
 typedef int tegula__kernel_no_x86_avx2; /* a file may not be empty */

@@ -1,4 +1,4 @@
-/* x86_ssse3: byte swap and transpose with 16-byte registers, for x86-64 processors that have SSSE3.
+/* x86_ssse3: byte swap, transpose and unshuffle with 16-byte registers, for x86-64 processors that have SSSE3.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernel/kernel_priv.h"
@@ -165,6 +165,19 @@ TARGET static inline void micro8(char *to, const char *from, int64_t stride) {
 #define MICRO_RUN(to, from, stride) (void)0
 #include "kernel/transpose_template.h"
 
+#define LANES 1
+#define WIDE __m128i
+#define WIDE_LOAD(from) LOAD(from)
+#define WIDE_STORE(to, step, value) STORE(to, value)
+#define WIDE_LOW(a, b) _mm_unpacklo_epi8(a, b)
+#define WIDE_HIGH(a, b) _mm_unpackhi_epi8(a, b)
+#define WIDE_SPLAT(byte) _mm_set1_epi8(byte)
+#define WIDE_XOR(a, b) _mm_xor_si128(a, b)
+#define WIDE_AND(a, b) _mm_and_si128(a, b)
+#define WIDE_LEFT(a, bits) _mm_slli_epi16(a, bits)
+#define WIDE_RIGHT(a, bits) _mm_srli_epi16(a, bits)
+#include "kernel/unshuffle_template.h"
+
 const tegula__kernels tegula__kernel_ssse3 = {
     .name = "ssse3",
     .swap2 = swap2,
@@ -175,6 +188,11 @@ const tegula__kernels tegula__kernel_ssse3 = {
     .transpose4 = transpose4_blocks,
     .transpose8 = transpose8_blocks,
     .transpose16 = transpose16_blocks,
+    .unshuffle2 = unshuffle2,
+    .unshuffle4 = unshuffle4,
+    .unshuffle8 = unshuffle8,
+    .unshuffle16 = unshuffle16,
+    .join_bits = join_bits,
 };
 #else
 typedef int tegula__kernel_no_x86_ssse3; /* a file may not be empty */
