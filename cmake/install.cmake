@@ -12,16 +12,24 @@ install(TARGETS tegula_shared tegula_static EXPORT tegulaTargets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT tegulaTargets NAMESPACE tegula:: DESTINATION ${tegula_cmake_dir})
 
+list(JOIN tegula_codec_modules " " tegula_codec_items)
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/tegulaConfig.cmake.in ${PROJECT_BINARY_DIR}/cmake/tegulaConfig.cmake
                               INSTALL_DESTINATION ${tegula_cmake_dir} NO_SET_AND_CHECK_MACRO)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/cmake/tegulaConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/cmake/tegulaConfig.cmake ${PROJECT_BINARY_DIR}/cmake/tegulaConfigVersion.cmake
+              ${PROJECT_SOURCE_DIR}/cmake/FindAEC.cmake
         DESTINATION ${tegula_cmake_dir})
 
 set(tegula_pc_requires "libxxhash jansson")
 if(PkgConfig::URING IN_LIST tegula_libraries)
   string(APPEND tegula_pc_requires " liburing")
 endif()
+
+foreach(module IN LISTS tegula_codec_modules)
+  string(REGEX REPLACE "^.*=" "" module "${module}")
+  string(APPEND tegula_pc_requires " ${module}")
+endforeach()
+list(JOIN tegula_codec_pc_libs " " tegula_pc_libs)
 
 # pkg-config: the prefix is the way up from the folder of tegula.pc
 set(tegula_pc_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -58,8 +58,12 @@ want() { (require "$@") || say "going on without it"; }
 
 require_build() {
   require command:gcc=gcc header:stdio.h=libc6-dev command:make=make command:cmake=cmake command:pkg-config=pkg-config \
-          library:libxxhash=libxxhash-dev library:jansson=libjansson-dev
+          library:libxxhash=libxxhash-dev library:jansson=libjansson-dev library:libdeflate=libdeflate-dev
   have library:liburing || (require library:liburing=liburing-dev) || say "building without io_uring (no liburing)"
+  local item
+  for item in library:libzstd=libzstd-dev library:liblz4=liblz4-dev library:blosc=libblosc-dev header:libaec.h=libaec-dev; do
+    have "${item%%=*}" || (require "$item") || say "building without a codec (no ${item#*=})"
+  done
 }
 
 # The file system of tests/support/slowfs.c: slow and faulty storage for tests and benchmarks

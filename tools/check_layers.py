@@ -37,6 +37,8 @@ LIBRARIES = {
     "xxhash.h": ("src/check/", "src/codec/", "tests/"),
     "xxh_x86dispatch.h": ("src/check/",),
     "cmocka.h": ("tests/unit/",),
+    **{name: ("src/codec/",) for name in ("libdeflate.h", "zstd.h", "zstd_errors.h", "lz4.h", "blosc.h", "blosc2.h", "b2nd.h",
+                                          "libaec.h")},
     "fuse.h": ("tests/support/",),
 }
 
@@ -129,6 +131,8 @@ def self_test():
         ("cli/a.c", '#include "base/base.h"\n', 1),
         ("cli/a.c", '#include "../src/base/base.h"\n', 1),
         ("src/plan/a.c", "#include <jansson.h>\n", 1),
+        ("src/engine/a.c", "#include <zstd.h>\n", 1),
+        ("src/codec/a.c", "#include <zstd.h>\n", 0),
         ("src/plan/a.c", "int f(int fd) { return (int)read (fd, 0, 0); }\n", 1),
         ("src/plan/a.c", "int f(int fd) { return tegula__io_read(fd) + x->read(fd) + x.read(fd); } /* read( */\n", 0),
         ("src/engine/a.c", 'const char *a = "open(";\nvoid f(void) { fopen(a, a); }\n', 1),

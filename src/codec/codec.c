@@ -1,0 +1,89 @@
+/* codec: the table, what a decoder keeps, and the messages that all codecs share.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "codec/codec_priv.h"
+
+static const tegula__codec none = {.name = "none", .available = true, .keeps_size = true};
+
+const tegula__codec *tegula__codec_find(uint16_t codec) {
+  static const tegula__codec *const table[TEGULA__CODEC_COUNT] = {
+      [TEGULA__CODEC_NONE] = &none,
+      [TEGULA__CODEC_DEFLATE] = &tegula__codec_deflate,
+      [TEGULA__CODEC_SHUFFLE] = &tegula__codec_shuffle,
+      [TEGULA__CODEC_FLETCHER32] = &tegula__codec_fletcher32,
+      [TEGULA__CODEC_SZIP] = &tegula__codec_szip,
+      [TEGULA__CODEC_ZSTD] = &tegula__codec_zstd,
+      [TEGULA__CODEC_LZ4] = &tegula__codec_lz4,
+      [TEGULA__CODEC_BLOSC] = &tegula__codec_blosc,
+      [TEGULA__CODEC_BLOSC2] = &tegula__codec_blosc2,
+      [TEGULA__CODEC_BITSHUFFLE] = &tegula__codec_bitshuffle,
+      [TEGULA__CODEC_LZF] = &tegula__codec_lzf,
+  };
+  return codec < TEGULA__CODEC_COUNT ? table[codec] : NULL;
+}
+
+const char *tegula__codec_name(uint16_t codec) {
+  const tegula__codec *row = tegula__codec_find(codec);
+  return row ? row->name : "unknown";
+}
+
+bool tegula__codec_available(uint16_t codec) {
+  const tegula__codec *row = tegula__codec_find(codec);
+  return row && row->available;
+}
+
+tegula__decoder *tegula__decoder_create(const tegula__kernels *kernels) {
+  tegula__decoder *decoder = calloc(1, sizeof *decoder);
+  if (decoder) decoder->kernels = kernels;
+  return decoder;
+}
+
+void tegula__decoder_destroy(tegula__decoder *decoder) {
+  if (decoder == NULL) return;
+  for (uint16_t codec = 0; codec < TEGULA__CODEC_COUNT; codec++) {
+    const tegula__codec *row = tegula__codec_find(codec);
+    if (row->release) row->release(decoder);
+  }
+  free(decoder->place[0].data);
+  free(decoder->place[1].data);
+  free(decoder->inner.data);
+  free(decoder);
+}
+
+tegula_status tegula__scratch_reserve(tegula__scratch *scratch, size_t size, tegula_error *err) {
+  enum { LINE = 64 };
+  if (size <= scratch->size) return TEGULA_OK;
+  free(scratch->data);
+  *scratch = (tegula__scratch){0};
+  if (size <= SIZE_MAX - LINE) scratch->data = aligned_alloc(LINE, (size + LINE - 1) / LINE * LINE);
+  if (scratch->data == NULL) return tegula__out_of_memory(err, size < INT64_MAX ? (int64_t)size : INT64_MAX);
+  scratch->size = size;
+  return TEGULA_OK;
+}
+
+static tegula_status fail_named(tegula_error *err, const tegula__codec *codec, const char *format, va_list arguments) {
+  char text[256];
+  vsnprintf(text, sizeof text, format, arguments);
+  return tegula__fail(err, TEGULA_CORRUPT, NULL, -1, "%s: %s", codec->name, text);
+}
+
+tegula_status tegula__codec_corrupt(tegula_error *err, const tegula__codec *codec, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  tegula_status status = fail_named(err, codec, format, arguments);
+  va_end(arguments);
+  return status;
+}
+
+tegula_status tegula__codec_too_large(tegula_error *err, const tegula__codec *codec, const tegula__stage *stage, uint64_t found) {
+  if (found == 0) return tegula__codec_corrupt(err, codec, "the stream holds more than the %zu bytes expected", stage->room);
+  return tegula__codec_corrupt(err, codec, "the stream holds %" PRIu64 " bytes, expected %zu", found, stage->room);
+}
+
+tegula_status tegula__codec_no_stream(tegula_error *err, const tegula__codec *codec, const tegula__stage *stage) {
+  return tegula__codec_corrupt(err, codec, "%zu stored bytes are no valid stream of up to %zu bytes", stage->in_size, stage->room);
+}

@@ -1,0 +1,85 @@
+/* codec_priv: what the codecs share: the row of the table, scratch memory, messages.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * A codec that needs a library is compiled with TEGULA_HAVE_NAME; without it its row is there too, as not available. */
+#ifndef TEGULA_CODEC_CODEC_PRIV_H
+#define TEGULA_CODEC_CODEC_PRIV_H
+
+#include <string.h>
+
+#include "codec/codec.h"
+
+/* Memory that is kept and only grows. */
+typedef struct tegula__scratch {
+  char *data; /* starts at a cache line */
+  size_t size;
+} tegula__scratch;
+
+struct tegula__decoder {
+  const tegula__kernels *kernels;
+  tegula__scratch place[2]; /* between two stages */
+  tegula__scratch inner;    /* within one stage */
+  void *deflate;            /* libdeflate's decompressor, made when first needed */
+  void *zstd;               /* zstd's context, the same */
+};
+
+/* One stage that is undone: at most `room` bytes go to `out`. Addresses are never NULL. */
+typedef struct tegula__stage {
+  tegula__decoder *decoder;
+  const tegula__filter *filter;
+  const char *in;
+  size_t in_size;
+  char *out;
+  size_t room;
+} tegula__stage;
+
+typedef struct tegula__codec {
+  const char *name;
+  const char *library; /* what a build needs for it; NULL: nothing */
+  bool available;
+  bool keeps_size; /* as many bytes before as after it */
+  int64_t most;    /* decoded bytes that its form can state; 0: any number */
+  /* Are the parameters what an encoder can have used? NULL: none matter. */
+  tegula_status (*check)(const tegula__filter *filter, tegula_error *err);
+  /* Bytes that its form can be longer than `size` decoded bytes. NULL: as usual for a compressor. */
+  int64_t (*growth)(const tegula__filter *filter, int64_t size);
+  /* Undoes it; *size is how many bytes came. NULL: nothing is to be done. */
+  tegula_status (*undo)(const tegula__stage *stage, size_t *size, tegula_error *err);
+  /* Gives back what it keeps in the decoder; NULL: nothing. */
+  void (*release)(tegula__decoder *decoder);
+} tegula__codec;
+
+extern const tegula__codec tegula__codec_deflate, tegula__codec_shuffle, tegula__codec_fletcher32, tegula__codec_szip, tegula__codec_zstd,
+    tegula__codec_lz4, tegula__codec_blosc, tegula__codec_blosc2, tegula__codec_bitshuffle, tegula__codec_lzf;
+
+/* NULL: there is no such codec. */
+const tegula__codec *tegula__codec_find(uint16_t codec);
+
+/* The last bytes of `in` are the checksum of those before. */
+enum { TEGULA__FLETCHER32_BYTES = 4 };
+tegula_status tegula__fletcher32_check(const char *in, size_t in_size, tegula_error *err);
+
+/* At least `size` bytes; what was in it is lost. */
+tegula_status tegula__scratch_reserve(tegula__scratch *scratch, size_t size, tegula_error *err);
+
+/* CORRUPT, the message begins with the codec's name. */
+tegula_status tegula__codec_corrupt(tegula_error *err, const tegula__codec *codec, const char *format, ...) TEGULA__PRINTF(3, 4);
+/* More than the room; `found` is what the stream states, 0 where it does not. */
+tegula_status tegula__codec_too_large(tegula_error *err, const tegula__codec *codec, const tegula__stage *stage, uint64_t found);
+/* Whatever else the library says. */
+tegula_status tegula__codec_no_stream(tegula_error *err, const tegula__codec *codec, const tegula__stage *stage);
+
+static inline uint32_t tegula__read_le32(const char *from) {
+  uint32_t value;
+  memcpy(&value, from, 4);
+  return TEGULA__NATIVE_ORDER == '<' ? value : __builtin_bswap32(value);
+}
+
+static inline uint32_t tegula__read_be32(const char *from) { return __builtin_bswap32(tegula__read_le32(from)); }
+
+static inline uint64_t tegula__read_be64(const char *from) {
+  return (uint64_t)tegula__read_be32(from) << 32 | tegula__read_be32(from + 4);
+}
+
+#endif
