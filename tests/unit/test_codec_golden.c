@@ -1,0 +1,153 @@
+/* Chunks that libhdf5 and the public filters wrote come back as numpy made them; what is cut, changed or of another size never does harm.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "test_codec_support.h"
+
+static tegula__decoder *decoder;
+
+/* Decodes to memory that ends with the chunk; the caller frees *out. */
+static tegula_status decode(const golden *g, const unsigned char *stored, size_t stored_size, size_t size, unsigned char **out,
+                            tegula_error *err) {
+  *out = malloc(size ? size : 1);
+  memset(*out, 0xEE, size);
+  tegula__error_clear(err);
+  return tegula__decode(decoder, g->filters, g->count, g->mask, stored, stored_size, *out, size, err);
+}
+
+static void check_chunk(const golden *g) {
+  tegula_error err;
+  unsigned char *out;
+  tegula_status status = tegula__chain_check(g->filters, g->count, (int64_t)g->plain_size, &err);
+  if (!golden_available(g)) {
+    assert_int_equal(status, TEGULA_UNSUPPORTED);
+    return;
+  }
+  if (status != TEGULA_OK) fail_msg("%s: %s", g->name, err.message);
+  if ((int64_t)g->stored_size > tegula__chain_bound(g->filters, g->count, (int64_t)g->plain_size)) fail_msg("%s: above its bound", g->name);
+  if (decode(g, g->stored, g->stored_size, g->plain_size, &out, &err) != TEGULA_OK) fail_msg("%s: %s", g->name, err.message);
+  if (memcmp(out, g->plain, g->plain_size) != 0) fail_msg("%s: other bytes come out", g->name);
+  free(out);
+}
+
+static void golden_chunks_come_back(void **state) {
+  (void)state;
+  for (size_t table = 0; tegula__kernel_at(table); table++) {
+    decoder = tegula__decoder_create(tegula__kernel_at(table));
+    assert_true(golden_each(check_chunk) > 200);
+    tegula__decoder_destroy(decoder);
+  }
+}
+
+/* A decoder that keeps nothing from other chunks. */
+static void check_alone(const golden *g) {
+  decoder = tegula__decoder_create(tegula__kernel_select());
+  check_chunk(g);
+  tegula__decoder_destroy(decoder);
+}
+
+static void each_comes_back_with_a_new_decoder(void **state) {
+  (void)state;
+  golden_each(check_alone);
+}
+
+/* The message says which codec, or what the whole chunk came to. */
+static void check_message(const golden *g, const tegula_error *err) {
+  bool named = strncmp(err->message, "the chunk has ", 14) == 0;
+  for (int32_t i = 0; i < g->count; i++) {
+    const char *name = tegula__codec_name(g->filters[i].codec);
+    named = named || (strncmp(err->message, name, strlen(name)) == 0 && err->message[strlen(name)] == ':');
+  }
+  if (!named || strchr(err->message, '\n')) fail_msg("%s: message \"%s\"", g->name, err->message);
+  assert_int_equal(err->offset, -1);
+  assert_string_equal(err->path, "");
+}
+
+static void check_other_sizes(const golden *g) {
+  static const int more[] = {-17, -8, -4, -3, -2, -1, 1, 2, 3, 4, 8, 17, 4096};
+  if (!golden_available(g)) return;
+  for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
+    tegula_error err;
+    unsigned char *out;
+    if (more[i] < 0 && g->plain_size < (size_t)-more[i]) continue;
+    if (decode(g, g->stored, g->stored_size, g->plain_size + (size_t)more[i], &out, &err) != TEGULA_CORRUPT)
+      fail_msg("%s: of %+d bytes: %s", g->name, more[i], tegula_status_name(err.status));
+    check_message(g, &err);
+    free(out);
+  }
+}
+
+static void another_size_is_corrupt(void **state) {
+  (void)state;
+  decoder = tegula__decoder_create(tegula__kernel_select());
+  golden_each(check_other_sizes);
+  tegula__decoder_destroy(decoder);
+}
+
+/* Whatever comes is the right bytes or an error. */
+static void check_harm(const golden *g, const unsigned char *stored, size_t size, bool checked) {
+  tegula_error err;
+  unsigned char *out;
+  tegula_status status = decode(g, stored, size, g->plain_size, &out, &err);
+  if (status == TEGULA_OK) {
+    if (checked && memcmp(out, g->plain, g->plain_size) != 0) fail_msg("%s: %zu bytes: a wrong value passed", g->name, size);
+  } else {
+    if (status != TEGULA_CORRUPT && status != TEGULA_UNSUPPORTED) fail_msg("%s: %s", g->name, err.message);
+    check_message(g, &err);
+  }
+  free(out);
+}
+
+static bool last_is_checksum(const golden *g) {
+  return g->filters[g->count - 1].codec == TEGULA__CODEC_FLETCHER32 && !(g->mask >> (g->count - 1) & 1);
+}
+
+static void check_cut(const golden *g) {
+  if (!golden_available(g)) return;
+  size_t step = 1 + g->stored_size / 300;
+  for (size_t size = 0; size < g->stored_size; size += step) {
+    unsigned char *cut = exactly(g->stored, size);
+    check_harm(g, cut, size, last_is_checksum(g));
+    free(cut);
+  }
+}
+
+static void cut_chunks_do_no_harm(void **state) {
+  (void)state;
+  decoder = tegula__decoder_create(tegula__kernel_select());
+  golden_each(check_cut);
+  tegula__decoder_destroy(decoder);
+}
+
+static void check_flips(const golden *g) {
+  if (!golden_available(g)) return;
+  unsigned char *stored = exactly(g->stored, g->stored_size);
+  for (size_t i = 0; i < g->stored_size * 8; i += i < 512 ? 1 : 1 + g->stored_size / 40) {
+    stored[i / 8] ^= (unsigned char)(1 << i % 8);
+    check_harm(g, stored, g->stored_size, last_is_checksum(g));
+    stored[i / 8] ^= (unsigned char)(1 << i % 8);
+  }
+  free(stored);
+}
+
+static void flipped_bits_do_no_harm(void **state) {
+  (void)state;
+  decoder = tegula__decoder_create(tegula__kernel_select());
+  golden_each(check_flips);
+  tegula__decoder_destroy(decoder);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(golden_chunks_come_back), cmocka_unit_test(each_comes_back_with_a_new_decoder),
+      cmocka_unit_test(another_size_is_corrupt), cmocka_unit_test(cut_chunks_do_no_harm),
+      cmocka_unit_test(flipped_bits_do_no_harm),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
