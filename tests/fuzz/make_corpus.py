@@ -70,6 +70,25 @@ def npy():
     put("npy", "axes", header("{'descr': '<f8', 'fortran_order': False, 'shape': (%s), }" % ("1, " * 64)))
 
 
+def codec():
+    """One golden chunk of each chain: the largest of up to 400 bytes."""
+    ids = "none deflate shuffle fletcher32 szip zstd lz4 blosc blosc2 bitshuffle lzf".split()
+    chosen = set()
+    for path in sorted(GOLDEN.glob("codec/*.chunk"), key=lambda path: (-path.stat().st_size, path.name)):
+        head, stored = path.read_bytes().split(b"\n", 1)
+        data, mask, *filters = head.decode().split(" ")
+        chain = tuple(word.split(":")[0] + (word[-2:] if word.startswith("bitshuffle") else "") for word in filters)
+        if len(chain) > 4 or len(stored) > 400 or chain in chosen:
+            continue
+        size = (GOLDEN / "codec" / f"{data}.raw").stat().st_size
+        parts = [struct.pack("<BI", len(filters), int(mask)), struct.pack("<I", size)[:3]]
+        for word in filters:
+            name, *numbers = word.split(":")
+            parts.append(struct.pack("<B4I", ids.index(name), *([int(number) for number in numbers] + [0] * 4)[:4]))
+        chosen.add(chain)
+        put("codec", path.stem, b"".join(parts) + stored)
+
+
 def raw():
     def row(name, size, offset, gap, dtype, order, byte_order, shape=None, row_shape=None):
         lengths = shape if shape is not None else row_shape or []
@@ -177,7 +196,7 @@ def manifest():
 
 
 if __name__ == "__main__":
-    for make in (dtypes, names, npy, raw, side_file, manifest):
+    for make in (dtypes, names, npy, codec, raw, side_file, manifest):
         make()
     files = [path for path in CORPUS.rglob("*") if path.is_file()]
     print(f"{len(files)} files, {sum(path.stat().st_size for path in files)} bytes")
