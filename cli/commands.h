@@ -33,6 +33,18 @@ tegula_status open_alone(cli_job *job, const char *path, tegula_dataset **out);
 tegula_status open_side(cli_job *job, const char *path, tegula_dataset **out);
 /* Usage errors that can be seen before any file is touched. */
 tegula_status open_check_settings(cli_job *job);
+/* Paths of the libhdf5s that the Pythons at hand bring along, separated by ':', to be freed; NULL on lack of memory. */
+char *hdf5_candidates(void);
+/* What --missing says. */
+uint32_t open_missing(const cli_settings *values);
+
+/* info: is the path one file that may hold several datasets? Then they are listed: UNSUPPORTED when it holds one array. */
+int info_may_list(const cli_job *job);
+tegula_status info_list(cli_job *job, const tegula_open_options *options);
+/* "shuffle,deflate:6" as a list; NULL on lack of memory. */
+json_t *info_codecs(const char *text);
+void open_fill_options(const cli_job *job, tegula_statistics *statistics, tegula_open_options *options);
+
 
 /* tiling.c: the tiles that the settings ask for. */
 tegula_status tiling_check_settings(cli_job *job);

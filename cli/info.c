@@ -10,8 +10,9 @@
 
 static json_t *info_object(const tegula_dataset_info_t *info) {
   json_t *dataset =
-    json_pack("{s:o, s:o, s:o, s:n, s:[], s:I, s:I, s:I}", "name", report_text(info->name), "shape",
-              report_shape(info->shape, info->ndim), "dtype", report_dtype(info->dtype), "chunks", "codecs", "files",
+    json_pack("{s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I}", "name", report_text(info->name), "shape",
+              report_shape(info->shape, info->ndim), "dtype", report_dtype(info->dtype), "chunks",
+              info->chunk != NULL ? report_shape(info->chunk, info->ndim) : json_null(), "codecs", info_codecs(info->codecs), "files",
               (json_int_t)info->files, "bytes", (json_int_t)info->bytes, "stored_bytes", (json_int_t)info->stored_bytes);
   if (info->descr != NULL && json_object_set_new(dataset, "descr", report_text(info->descr)) != 0) {
     json_decref(dataset);
@@ -44,6 +45,10 @@ static tegula_status print_info(cli_job *job, const tegula_dataset *dataset, con
   printf("format  %s, %" PRId64 " file%s\n", info->format, info->files, info->files == 1 ? "" : "s");
   printf("dataset %s: shape %s, dtype %s, %s (%" PRId64 " bytes)\n", info->name,
          report_shape_text(info->shape, info->ndim, shape), dtype, report_bytes_text((double)info->bytes, bytes), info->bytes);
+  if (info->chunk != NULL) {
+    printf("chunks  %s, %s, %" PRId64 " stored, %s\n", report_shape_text(info->chunk, info->ndim, shape),
+           info->codecs[0] != '\0' ? info->codecs : "as they are", info->chunks, report_bytes_text((double)info->stored_bytes, bytes));
+  }
   if (info->descr != NULL) {
     printf("descr   %s\n", info->descr);
   }
@@ -85,6 +90,15 @@ static tegula_status write_manifest(cli_job *job, const tegula_dataset *dataset)
 static tegula_status run_info(cli_job *job) {
   tegula_dataset *dataset = NULL;
   tegula_status status = open_check_settings(job);
+  if (status == TEGULA_OK && info_may_list(job)) {
+    tegula_open_options options;
+    open_fill_options(job, NULL, &options);
+    status = info_list(job, &options);
+    if (status != TEGULA_UNSUPPORTED) {
+      return status;
+    }
+    status = TEGULA_OK; /* one array, or what opening says about it */
+  }
   if (status == TEGULA_OK) {
     status = open_dataset(job, 0, NULL, &dataset);
   }

@@ -8,10 +8,12 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "commands.h"
 #include "report.h"
 
 #define BAR_INTERVAL 0.1 /* seconds between two pictures of the bar */
@@ -50,7 +52,13 @@ tegula_status job_start(cli_job *job) {
   tegula_context_options_init(&options);
   options.threads = (int32_t)values->threads;
   options.io = values->io;
-  return tegula_context_create(&options, NULL, &job->context, &job->error);
+  options.plugin_path = getenv("TEGULA_PLUGIN_PATH");
+  options.hdf5_library = getenv("TEGULA_HDF5_LIBRARY");
+  char *candidates = options.hdf5_library == NULL ? hdf5_candidates() : NULL;
+  options.hdf5_candidates = candidates;
+  tegula_status status = tegula_context_create(&options, NULL, &job->context, &job->error);
+  free(candidates);
+  return status;
 }
 
 void job_end(cli_job *job) {

@@ -89,6 +89,7 @@ static tegula_status move_bytes(cli_job *job, load_run *run) {
   options.progress = job_progress;
   options.progress_state = job;
   options.statistics = &run->statistics;
+  options.missing = open_missing(&job->settings);
   if (job->settings.box.ndim >= 0) {
     options.origin = run->box.lo;
     options.origin_ndim = run->box.ndim;
@@ -341,7 +342,7 @@ static tegula_status run_load(cli_job *job) {
 
 static const cli_option load_rows[] = {
   {"box", "LO:HI,..", "read only this part; an end may be left out", FIELD(box), 0, 0, OPTION_BOX, 0},
-  {"missing", "error|strict|fill", "pieces that are absent (npy and raw have none: all the same)", FIELD(missing), 0, 0,
+  {"missing", "error|strict|fill", "pieces that were never written are filled and lost ones an error; both an error; both filled", FIELD(missing), 0, 0,
    OPTION_CHOICE, 0},
   {"check-seed", "S", "compare with what tegula write --seed S makes", FIELD(check_seed), 0, INT64_MAX, OPTION_INTEGER, 0},
   {"hash", NULL, "report the content hash", FIELD(hash), 0, 0, OPTION_FLAG, 0},
@@ -366,11 +367,13 @@ const cli_command load_command = {
                  "falls back to pread, and the report says why.\n\n"
                  "With --json: format, shape, dtype, files, chunks, tiles, ranks, bytes, seconds (from the first open to the\n"
                  "last byte), seconds_describe, seconds_allocate, seconds_move, gb_per_s, opens, reads, bytes_read,\n"
-                 "reader_bytes, missing, peak_rss_bytes, io_path, fallback_reason, hash; runs with --repeat; tile_list with -v\n"
+                 "reader_bytes, missing, missing_list (lost pieces that were filled), peak_rss_bytes, io_path, fallback_reason,\n"
+                 "hash; runs with --repeat; tile_list with -v\n"
                  "(boxes count from the start of what is loaded, the rows of a source from the start of its file).\n",
   .examples = "  tegula load shards                             a folder of shard_0000.npy, shard_0001.npy, ...\n"
               "  tegula load 'run42/part_*.npy' --tiles 8 -v    a pattern, eight tiles, and what each one reads\n"
               "  tegula load big.npy --box 0:1000,:             the first thousand rows\n"
+              "  tegula load run.h5 --dataset /entry/data       one array of an HDF5 file\n"
               "  tegula load data.bin --format raw --dtype '<f4' --row-shape 16 --offset 512\n"
               "                                                 raw rows of 16 numbers behind a header of 512 bytes\n"
               "  tegula load shards --expect-files 8 --hash     fail when a shard is lost; print the content hash\n",

@@ -159,10 +159,32 @@ static json_t *joined(json_t *object, json_t *more) {
   return object;
 }
 
+/* The lost pieces in what was loaded, which --missing fill has filled: [{box, status, message, path}]. */
+static json_t *missing_list(const load_run *run) {
+  json_t *list = json_array();
+  tegula_box box;
+  tegula_error why;
+  for (int64_t i = 0; list != NULL && tegula_dataset_lost(run->dataset, i, &box, &why, NULL) == TEGULA_OK; i++) {
+    int touched = 1;
+    for (int32_t axis = 0; axis < box.ndim; axis++) {
+      touched = touched && box.lo[axis] < run->box.hi[axis] && box.hi[axis] > run->box.lo[axis];
+    }
+    json_t *one = touched ? json_pack("{s:o, s:s, s:o, s:o}", "box", report_box(&box), "status", tegula_status_name(why.status), "message",
+                                      report_text(why.message), "path", report_text_or_null(why.path))
+                          : NULL;
+    if (touched && (one == NULL || json_array_append_new(list, one) != 0)) {
+      json_decref(list);
+      return NULL;
+    }
+  }
+  return list;
+}
+
 static json_t *report_object(const load_summary *summary, json_t *tile_list) {
   json_t *object = joined(what_was_loaded(summary->run), how_fast(summary));
   object = joined(object, what_it_took(summary));
-  int failed = (summary->runs != NULL && json_object_set_new(object, "runs", run_list(summary)) != 0) ||
+  int failed = json_object_set_new(object, "missing_list", missing_list(summary->run)) != 0 ||
+               (summary->runs != NULL && json_object_set_new(object, "runs", run_list(summary)) != 0) ||
                (tile_list != NULL && json_object_set(object, "tile_list", tile_list) != 0);
   if (failed) {
     json_decref(object);
@@ -191,6 +213,15 @@ static void print_tiles(const json_t *list) {
   }
 }
 
+static void print_lost(const load_run *run) {
+  json_t *list = missing_list(run), *one;
+  size_t index;
+  json_array_foreach(list, index, one) {
+    report_line(stdout, "lost    ", json_string_value(json_object_get(one, "message")));
+  }
+  json_decref(list);
+}
+
 static void print_text(const cli_job *job, const load_summary *summary, const json_t *tile_list) {
   const load_run *run = summary->run;
   const load_seconds *seconds = &summary->seconds;
@@ -206,6 +237,10 @@ static void print_text(const cli_job *job, const load_summary *summary, const js
   printf("time    %.4f s, %.2f GB/s (describe %.4f s, allocate %.4f s, move %.4f s)%s\n", seconds->total,
          gigabytes_per_second(run->bytes, seconds->total), seconds->describe, seconds->allocate, seconds->move,
          summary->runs != NULL ? ", medians" : "");
+  if (run->statistics.missing > 0) {
+    printf("missing %" PRId64 " piece%s filled\n", run->statistics.missing, run->statistics.missing == 1 ? "" : "s");
+    print_lost(run);
+  }
   if (run->statistics.fallback_reason != NULL) {
     printf("io      %s: %s\n", run->statistics.io_path, run->statistics.fallback_reason);
   }

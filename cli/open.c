@@ -28,14 +28,24 @@ tegula_status open_check_settings(cli_job *job) {
   const cli_settings *values = &job->settings;
   const char *name = job->command->name, *raw_option = raw_only_option(values);
   int says_npy = values->format != NULL && strcmp(values->format, "npy") == 0;
+  int says_hdf5 = values->format != NULL && strcmp(values->format, "hdf5") == 0;
   int says_manifest = values->format != NULL && strcmp(values->format, "manifest") == 0;
-  if (raw_option != NULL && (says_npy || says_manifest)) {
+  if (raw_option != NULL && (says_npy || says_hdf5 || says_manifest)) {
     return report_usage(&job->error, name, "option --%s is for raw files, found --format %s", raw_option, values->format);
   }
   if (values->shape.ndim >= 0 && values->row_shape.ndim >= 0) {
     return report_usage(&job->error, name, "give --shape or --row-shape, not both");
   }
   return TEGULA_OK;
+}
+
+uint32_t open_missing(const cli_settings *values) {
+  if (values->missing == NULL) {
+    return TEGULA_MISSING_ERROR;
+  }
+  return strcmp(values->missing, "strict") == 0 ? TEGULA_MISSING_STRICT
+         : strcmp(values->missing, "fill") == 0 ? TEGULA_MISSING_FILL
+                                                : TEGULA_MISSING_ERROR;
 }
 
 static char byte_order_character(const char *text) {
@@ -58,7 +68,7 @@ static void init_options(const cli_job *job, tegula_open_options *options) {
   options->progress_state = (void *)job; /* only read */
 }
 
-static void fill_options(const cli_job *job, tegula_statistics *statistics, tegula_open_options *options) {
+void open_fill_options(const cli_job *job, tegula_statistics *statistics, tegula_open_options *options) {
   const cli_settings *values = &job->settings;
   init_options(job, options);
   options->format = values->format;
@@ -105,7 +115,7 @@ static int only_expectations_fail(const cli_job *job) {
   }
   tegula_open_options options;
   tegula_dataset *dataset = NULL;
-  fill_options(job, NULL, &options);
+  open_fill_options(job, NULL, &options);
   options.expect_files = -1;
   options.expect_rows = -1;
   int opens = open_paths(job, &options, &dataset, NULL) == TEGULA_OK;
@@ -115,7 +125,7 @@ static int only_expectations_fail(const cli_job *job) {
 
 tegula_status open_dataset(cli_job *job, uint32_t flags, tegula_statistics *statistics, tegula_dataset **out) {
   tegula_open_options options;
-  fill_options(job, statistics, &options);
+  open_fill_options(job, statistics, &options);
   options.flags |= flags;
   tegula_status status = open_paths(job, &options, out, &job->error);
   if (status == TEGULA_MISMATCH && only_expectations_fail(job)) {
@@ -126,7 +136,7 @@ tegula_status open_dataset(cli_job *job, uint32_t flags, tegula_statistics *stat
 
 tegula_status open_alone(cli_job *job, const char *path, tegula_dataset **out) {
   tegula_open_options options;
-  fill_options(job, NULL, &options);
+  open_fill_options(job, NULL, &options);
   options.expect_files = -1;
   options.expect_rows = -1;
   return tegula_dataset_open(job->context, path, &options, out, &job->error);

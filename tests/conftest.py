@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # One probe serves the whole run; when it is closed at the end, a leak or a bad exit fails the run as an error of the last test.
+import importlib.util
+import os
 import pathlib
 import sys
 
@@ -11,6 +13,17 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "support"))
 
 from probe import Probe  # noqa: E402
+
+
+def h5py_library():
+    """The libhdf5 of the h5py that judges, so that both know the same files. Nothing is imported for it."""
+    found = importlib.util.find_spec("h5py")
+    folder = pathlib.Path(found.origin).parent.parent / "h5py.libs" if found else pathlib.Path("nowhere")
+    return next((str(path) for path in folder.glob("libhdf5-*.so*")), None)
+
+
+if h5py_library():
+    os.environ.setdefault("TEGULA_HDF5_LIBRARY", h5py_library())
 
 
 @pytest.fixture(scope="session")

@@ -45,6 +45,16 @@ for program in "$work/examples/load" "$work/examples/load_static" "$work/load_pk
   [ "$got" = "$expected" ] || { echo "check_install: $(basename "$program") printed: $got" >&2; exit 1; }
 done
 
+# the plugin is found from a moved prefix: what is said of a file that only begins like HDF5 does not come from looking for it
+printf '\211HDF\r\n\032\n' >"$work/only.h5"
+for program in "$prefix/bin/tegula info" "$work/load_pkg_config"; do
+  # shellcheck disable=SC2086
+  said=$($program "$work/only.h5" 2>&1) && { echo "check_install: $program took $work/only.h5" >&2; exit 1; }
+  case $said in
+    *"plugin"*"was not found"*) echo "check_install: $program: $said" >&2; exit 1 ;;
+  esac
+done
+
 # completion and man pages lie where shells and man look for them
 bash -c 'source "$1" && complete -p tegula' - "$prefix/share/bash-completion/completions/tegula" >/dev/null ||
   { echo "check_install: no completion for bash" >&2; exit 1; }

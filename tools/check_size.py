@@ -13,7 +13,7 @@ import statistics
 import sys
 
 AIM_FILE, HARD_FILE, AIM_FUNCTION, HARD_FUNCTION = 700, 1200, 120, 200
-FOLDERS = ("src", "cli", "bench", "tests", "examples")
+FOLDERS = ("src", "plugins", "cli", "bench", "tests", "examples")
 START = re.compile(r"^(?:[A-Za-z_][^;={]*|\s+[^;={]*)\)\s*\{\s*$")
 NAME = re.compile(r"(\w+)\s*\(")
 
@@ -45,7 +45,7 @@ def main():
         lines = path.read_text().splitlines()
         files.append((len(lines), name))
         found += [(size, f"{name}:{line}: {function}") for function, line, size in functions(lines)]
-    for title, chosen in (("files", ("src/", "include/")), ("functions in src and cli", ("src/", "cli/"))):
+    for title, chosen in (("files", ("src/", "plugins/", "include/")), ("functions in src, plugins and cli", ("src/", "plugins/", "cli/"))):
         sizes = [size for size, name in (files if title == "files" else found) if name.startswith(chosen)]
         if sizes:
             describe(title, sizes)

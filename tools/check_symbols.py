@@ -4,7 +4,8 @@
 SPDX-License-Identifier: Apache-2.0
 
 usage: check_symbols.py FOLDER, the folder that holds libtegula.so and libtegula.a. The shared library exports every function that
-include/tegula/tegula.h declares with TEGULA_API and nothing else; every external symbol of the static one begins with tegula_.
+include/tegula/tegula.h declares with TEGULA_API and nothing else; every external symbol of the static one begins with tegula_. Plugins
+(FOLDER/tegula/*.so) export tegula_plugin_entry only.
 """
 import pathlib
 import re
@@ -31,9 +32,12 @@ def main(folder):
     problems += [f"{name}: exported by libtegula.so, not declared in tegula.h" for name in sorted(exported - declared)]
     problems += [f"{name}: external in libtegula.a, does not begin with tegula_" for name in sorted(external)
                  if not name.startswith("tegula_")]
+    plugins = sorted((folder / "tegula").glob("*.so"))
+    problems += [f"{plugin.name} exports {sorted(names)}: expected tegula_plugin_entry only" for plugin in plugins
+                 if (names := symbols("-D", plugin)) != {"tegula_plugin_entry"}]
     if not declared or not external:
         problems.append("nothing to compare")
-    print("\n".join(problems) if problems else f"symbols: {len(exported)} public functions exported, nothing else")
+    print("\n".join(problems) if problems else f"symbols: {len(exported)} public functions exported, nothing else; {len(plugins)} plugins")
     return 1 if problems else 0
 
 

@@ -189,7 +189,7 @@ typedef struct tegula_statistics {
   int64_t direct_bytes; /* bytes that went between file and final place without staging */
   int64_t staged_bytes; /* bytes that passed through staging memory */
   int64_t reader_bytes; /* bytes that came from a reader callback */
-  int64_t missing;      /* absent chunks that were filled */
+  int64_t missing;      /* absent pieces that were filled */
   int64_t steps;        /* plan steps that ran */
   int64_t workers;      /* the most workers that moved bytes at once (not added: the largest number) */
   double seconds_describe;
@@ -219,6 +219,10 @@ typedef struct tegula_context_options {
   const char *io;         /* "pread"; "io_uring": many requests of each thread on their way; "direct": past the page cache; "auto", NULL: pread,
                              and io_uring for separate requests that wait for storage, where it is measured to be faster. A way that cannot
                              be taken here falls back to pread, and statistics say why */
+  const char *plugin_path;     /* folders in which plugins are looked for first, separated by ':'; then tegula/ beside the library, then where
+                                  it was installed */
+  const char *hdf5_library;    /* the libhdf5 that is used, by path; NULL: the newest of the candidates and the system's */
+  const char *hdf5_candidates; /* further places of a libhdf5 (a Python's h5py brings one), separated by ':' */
 } tegula_context_options;
 
 TEGULA_API void tegula_context_options_init(tegula_context_options *options);
@@ -251,7 +255,7 @@ typedef struct tegula_dataset tegula_dataset;
 
 typedef struct tegula_open_options {
   size_t struct_size;
-  const char *format;  /* "npy", "raw", "manifest"; NULL: found out from the content, and raw where dtype is given and nothing else fits */
+  const char *format;  /* "npy", "raw", "hdf5", "manifest"; NULL: found out from the content, and raw where dtype is given and nothing else fits */
   const char *dataset; /* name inside a container; NULL: the only one there is. npy and raw hold one array: its name is "data" */
   const char *dtype;   /* what is stored (no conversion): needed for raw without a side file; for npy it must agree, and turns |V2 into bfloat16 */
   /* raw only; what is left out here may be said by shard_meta.json beside the files (docs/formats.md) */
@@ -307,6 +311,8 @@ typedef struct tegula_dataset_info {
   const char *format;   /* borrowed until close, like all texts here */
   const char *name;
   const char *descr;    /* structured records: numpy's description as text, for example [('a', '<f4'), ('b', '<i8')]; else NULL */
+  const int64_t *chunk; /* shape of the stored chunks, ndim entries; NULL where data is not stored in chunks (of several files: the first's) */
+  const char *codecs;   /* what the chunks went through, in that order, for example "shuffle,deflate"; "" for nothing */
 } tegula_dataset_info_t;
 
 TEGULA_API void tegula_dataset_info_init(tegula_dataset_info_t *info);
@@ -327,6 +333,33 @@ TEGULA_API void tegula_file_info_init(tegula_file_info *info);
 /* File `index` (0 to files - 1) in the order of rows. [A] */
 TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_dataset_file(const tegula_dataset *dataset, int64_t index, tegula_file_info *out,
                                                                tegula_error *err);
+
+/* Lost piece `index` of the dataset, from 0 on: the box that a file should hold which is not there, or not as it must be; `why` (may be NULL)
+ * says so in words. END behind the last. A load that touches one fails with that error, unless it fills (TEGULA_MISSING_FILL). [A] */
+TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_dataset_lost(const tegula_dataset *dataset, int64_t index, tegula_box *box,
+                                                               tegula_error *why, tegula_error *err);
+
+/* One dataset of a container (an HDF5 file). Texts and vectors live during the call. */
+typedef struct tegula_entry {
+  size_t struct_size;
+  const char *name;
+  const char *dtype;   /* numpy's text; NULL when it cannot be loaded */
+  const char *refused; /* then: why not */
+  const char *codecs;  /* what chunks went through, in that order: "shuffle,deflate:6"; "" for nothing */
+  int32_t ndim;
+  int32_t reserved;
+  const int64_t *shape;
+  const int64_t *chunk; /* NULL: not stored in chunks */
+  int64_t stored_bytes;
+} tegula_entry;
+
+/* Returns 0 to go on. */
+typedef int (*tegula_entry_fn)(void *state, const tegula_entry *entry);
+
+/* Calls `each` for every dataset of the file, in the order of their names. UNSUPPORTED: a format whose files hold one array (npy, raw). Options
+ * as for tegula_dataset_open. [C] */
+TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_list(tegula_context *context, const char *path, const tegula_open_options *options,
+                                                       tegula_entry_fn each, void *state, tegula_error *err);
 
 /* ---- a user's own format ------------------------------------------------------------------------------------------------- */
 
@@ -429,6 +462,14 @@ TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_array_block(const tegula_array
 
 /* ---- move ---------------------------------------------------------------------------------------------------------------- */
 
+/* What happens to pieces of a dataset that are not there. */
+typedef enum tegula_missing {
+  TEGULA_MISSING_ERROR = 0, /* absent by the rules of the format (a chunk that was never written): filled with the fill value and counted in
+                               the statistics; lost (a file that another one speaks of): an error */
+  TEGULA_MISSING_STRICT,    /* every absent piece is TEGULA_INCOMPLETE */
+  TEGULA_MISSING_FILL       /* both are filled and counted */
+} tegula_missing;
+
 typedef struct tegula_load_options {
   size_t struct_size;
   tegula_progress_fn progress;
@@ -437,7 +478,7 @@ typedef struct tegula_load_options {
   const int64_t *origin; /* tegula_load: NULL, and the array has the dataset's shape; or the place of the array's first element in the
                             dataset (origin_ndim entries): the array is then a box of it, cut into tiles like any other; copied */
   int32_t origin_ndim;
-  uint32_t reserved;
+  uint32_t missing; /* tegula_missing */
 } tegula_load_options;
 
 TEGULA_API void tegula_load_options_init(tegula_load_options *options);
@@ -539,7 +580,7 @@ typedef enum tegula_verify_level {
 typedef struct tegula_verify_report {
   size_t struct_size;
   int64_t files;    /* looked at */
-  int64_t chunks;
+  int64_t chunks;   /* stored pieces, as in tegula_dataset_info */
   int64_t bytes;    /* read and decoded */
   int64_t problems; /* found */
 } tegula_verify_report;

@@ -59,7 +59,8 @@ typedef struct tegula_plugin_host {
   tegula_status (*hint)(tegula_error *err, tegula_status status, const char *format, ...);
 
   /* Files. Opened by path as given; sizes and times are noted, and compared whenever the file is opened again. Bytes are counted in
-   * the statistics of the call. `read` reads exactly `size` bytes or fails (SHORT_FILE behind the end). */
+   * the statistics of the call. `read` reads exactly `size` bytes or fails (SHORT_FILE behind the end). A file may be kept when the
+   * description is done, and then be read and closed at any time from any thread (readers do): what is read then is counted nowhere. */
   tegula_status (*file_open)(tegula_plugin_builder *builder, const char *path, tegula_plugin_file **out, tegula_error *err);
   void (*file_close)(tegula_plugin_file *file);
   tegula_status (*file_read)(tegula_plugin_file *file, int64_t offset, void *out, size_t size, tegula_error *err);
@@ -83,13 +84,14 @@ typedef struct tegula_plugin_host {
                             int32_t filter_count, const void *fill, int64_t slots, int64_t count, uint64_t *coordinates,
                             tegula_plugin_chunk *chunks, int64_t *grid, tegula_error *err);
   tegula_status (*add_chunked)(tegula_plugin_builder *builder, int64_t grid, const tegula_plugin_chunked *part, tegula_error *err);
-  /* A box that is absent by the format's rules: filled (NULL: zeros) and counted. */
+  /* A box that is absent by the format's rules: filled (NULL: zeros) and counted. The value is native, item_size bytes, copied. */
   tegula_status (*add_fill)(tegula_plugin_builder *builder, const int64_t *lo, const int64_t *hi, const void *fill, tegula_error *err);
   /* A box whose data is lost (a source that is not there): an error with this text, or filled where the caller asked for it. */
   tegula_status (*add_lost)(tegula_plugin_builder *builder, const int64_t *lo, const int64_t *hi, const void *fill, tegula_status status,
                             const char *text, const char *path, tegula_error *err);
   /* A box that the plugin itself reads, as tegula_dataset_from_reader: `read` and `state` live until `release` is called, which the host
-   * does in any case, failure included. `chunk`: NULL, or no call crosses a multiple of these, counted from lo. */
+   * does in any case, failure included, within this call or later. The boxes that `read` is given count in the array of this
+   * description, like lo and hi, also when it becomes a part of a longer one. `chunk`: NULL, or no call crosses a multiple of these, counted from lo. */
   tegula_status (*add_reader)(tegula_plugin_builder *builder, const int64_t *lo, const int64_t *hi, const int64_t *chunk, int64_t cost_bytes,
                               tegula_reader_fn read, void *state, tegula_release_fn release, tegula_error *err);
   /* Memory that the host will take. */
@@ -101,7 +103,8 @@ typedef struct tegula_plugin_host {
 
 typedef struct tegula_plugin_options {
   size_t struct_size;
-  const char *library; /* the heavy library, by path; NULL: found by the plugin */
+  const char *library; /* the heavy library, by path: this one or none; NULL: found by the plugin */
+  const char *const *candidates; /* NULL, or paths that end with NULL: taken into account besides what the system has; the newest wins */
 } tegula_plugin_options;
 
 /* One dataset of a container. */
@@ -113,7 +116,7 @@ typedef struct tegula_plugin_entry_info {
   const int64_t *shape;
   const int64_t *chunk;  /* NULL: not chunked */
   const char *codecs;    /* "shuffle,deflate:6"; "" for none */
-  int64_t stored_bytes;
+  int64_t stored_bytes;  /* -1: not known without too much work */
 } tegula_plugin_entry_info;
 
 typedef tegula_status (*tegula_plugin_list_fn)(void *state, const tegula_plugin_entry_info *entry, tegula_error *err);

@@ -14,6 +14,7 @@
 #include "comm/comm.h"
 #include "discover/discover.h"
 #include "engine/engine.h"
+#include "format/plugin/plugin.h"
 #include "io/io.h"
 #include "manifest/manifest.h"
 
@@ -24,6 +25,7 @@ struct tegula_context {
   tegula__engine engine;
   tegula__handles *handles;
   tegula__queue *queue;
+  tegula__plugins *plugins;
 };
 
 struct tegula_dataset {
@@ -33,6 +35,7 @@ struct tegula_dataset {
   tegula__manifest manifest;
   tegula__file_set *files;
   tegula__unread *unread; /* headers that are to be compared before anything else is said of the files; NULL: none */
+  char *codecs; /* names of the first chunked part's chain */
 };
 
 struct tegula_array {
@@ -52,6 +55,8 @@ tegula_array *tegula__array_retain(const tegula_array *array);
 /* Copies a caller's options over `local`, which holds the defaults: `known` bytes of struct are understood, `first` were there in version
  * 1. `given` may be NULL. `name` is for messages. */
 tegula_status tegula__options_copy(void *local, size_t known, size_t first, const void *given, const char *name, tegula_error *err);
+/* Those of loads, over `local`, which holds the defaults. */
+tegula_status tegula__load_options_copy(tegula_load_options *local, const tegula_load_options *given, tegula_error *err);
 /* The other way: fills a caller's struct of information, whose struct_size says how much it holds. */
 tegula_status tegula__info_copy(void *out, size_t known, size_t first, const void *local, const char *name, tegula_error *err);
 
@@ -60,13 +65,13 @@ tegula_status tegula__argument(tegula_error *err, const char *what);
 
 /* Size of a struct in version 1 of the header: up to and with the member that was its last then. Members that come later are behind it. */
 #define FIRST_SIZE(type, last) (offsetof(type, last) + sizeof(((type *)0)->last))
-#define FIRST_CONTEXT_OPTIONS FIRST_SIZE(tegula_context_options, io)
+#define FIRST_CONTEXT_OPTIONS FIRST_SIZE(tegula_context_options, hdf5_candidates)
 #define FIRST_OPEN_OPTIONS FIRST_SIZE(tegula_open_options, statistics)
-#define FIRST_DATASET_INFO FIRST_SIZE(tegula_dataset_info_t, descr)
+#define FIRST_DATASET_INFO FIRST_SIZE(tegula_dataset_info_t, codecs)
 #define FIRST_FILE_INFO FIRST_SIZE(tegula_file_info, data_offset)
 #define FIRST_READER FIRST_SIZE(tegula_reader, release)
 #define FIRST_ARRAY_OPTIONS FIRST_SIZE(tegula_array_options, reserved)
-#define FIRST_LOAD_OPTIONS FIRST_SIZE(tegula_load_options, reserved)
+#define FIRST_LOAD_OPTIONS FIRST_SIZE(tegula_load_options, missing)
 #define FIRST_SAVE_OPTIONS FIRST_SIZE(tegula_save_options, statistics)
 #define FIRST_DIFFERENCE FIRST_SIZE(tegula_difference, reason)
 #define FIRST_VERIFY_REPORT FIRST_SIZE(tegula_verify_report, problems)

@@ -94,7 +94,7 @@ tegula_status tegula_batches_open(tegula_dataset *dataset, const int64_t *chunk,
   CHECK_ARGUMENT(dataset != NULL && out != NULL, "the dataset or the place for the batches is NULL");
   tegula_load_options local;
   tegula_load_options_init(&local);
-  FORWARD(tegula__options_copy(&local, sizeof local, FIRST_LOAD_OPTIONS, options, "tegula_load_options", err));
+  FORWARD(tegula__load_options_copy(&local, options, err));
   FORWARD(check_chunk(dataset, chunk, ndim, err));
   FORWARD(tegula__dataset_confirm(dataset, NULL, err));
   tegula_batches *batches = calloc(1, sizeof *batches);

@@ -62,7 +62,7 @@ tegula_status tegula_dataset_hash(tegula_dataset *dataset, char out[TEGULA_HASH_
   tegula__tally tally;
   tegula__hash128 sum = {0};
   tegula_load_options_init(&local);
-  FORWARD(tegula__options_copy(&local, sizeof local, FIRST_LOAD_OPTIONS, options, "tegula_load_options", err));
+  FORWARD(tegula__load_options_copy(&local, options, err));
   FORWARD(tegula__tally_start(&tally, local.statistics, err));
   tegula_status status = hash_dataset(dataset, &local, &tally, &sum, err);
   status = dataset->context->comm->agree(dataset->context->comm, status, err);

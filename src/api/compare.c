@@ -68,6 +68,14 @@ static tegula_status compare_windows(tegula__stream *a, tegula__stream *b, int64
   return TEGULA_OK;
 }
 
+/* Rows that are stored together in chunks; 1 where there are none. */
+static int64_t rows_together(const tegula__manifest *manifest) {
+  int64_t rows = 1;
+  for (int64_t i = 0; i < manifest->part_count && manifest->ndim > 0; i++)
+    if (manifest->parts[i].kind == TEGULA__PART_CHUNKED) rows = tegula__max(rows, manifest->parts[i].chunk[0]);
+  return rows;
+}
+
 static tegula_status compare_elements(const tegula_dataset *a, const tegula_dataset *b, bool values, const tegula_load_options *options,
                                       tegula__tally *tally, tegula_difference *out, tegula_error *err) {
   const tegula__manifest *manifest = &a->manifest;
@@ -75,7 +83,10 @@ static tegula_status compare_elements(const tegula_dataset *a, const tegula_data
   tegula__shape_count(manifest->shape, manifest->ndim, &elements);
   int64_t window = tegula__min(elements, tegula__max(1, TEGULA__STREAM_BYTES / 2 / item));
   int64_t row = elements > 0 && manifest->ndim > 0 ? elements / manifest->shape[0] : 1;
-  if (window > row) window -= window % row; /* whole rows: none is read in two windows */
+  if (window > row) window -= window % row; /* whole rows: none is read in two windows; */
+  int64_t slab;                             /* and whole chunks, where so much goes into a window */
+  bool fits = tegula__mul(row, tegula__max(rows_together(manifest), rows_together(&b->manifest)), &slab) && slab > 0 && window > slab;
+  if (fits) window -= window % slab;
   tegula__stream_call call = {.options = options, .tally = tally, .total = 2 * elements * item};
   tegula__stream left = {0}, right = {0};
   tegula_status status = tegula__stream_create(&call, a, window, &left, err);
@@ -107,7 +118,7 @@ tegula_status tegula_compare(tegula_dataset *a, tegula_dataset *b, uint32_t flag
   tegula_op turn;
   tegula_difference found = {.equal = 1};
   tegula_load_options_init(&local);
-  FORWARD(tegula__options_copy(&local, sizeof local, FIRST_LOAD_OPTIONS, options, "tegula_load_options", err));
+  FORWARD(tegula__load_options_copy(&local, options, err));
   FORWARD(tegula__info_copy(out, sizeof found, FIRST_DIFFERENCE, &found, "tegula_difference", err)); /* a wrong size is said at once */
   FORWARD(tegula__tally_start(&tally, local.statistics, err));
   FORWARD(join_places(a, b, &places, err));

@@ -22,6 +22,7 @@ void tegula__context_release(tegula_context *context) {
   tegula__staging_destroy(context->engine.staging);
   tegula__transport_destroy(context->engine.transport);
   tegula__handles_destroy(context->handles);
+  tegula__plugins_destroy(context->plugins);
   free(context);
 }
 
@@ -46,6 +47,7 @@ tegula_status tegula_context_create(const tegula_context_options *options, tegul
   FORWARD_WITH(status, tegula__staging_create(local.staging_bytes, threads, &context->engine.staging, err));
   FORWARD_WITH(status, tegula__transport_create(local.io, &context->engine.transport, err));
   FORWARD_WITH(status, tegula__handles_create(local.max_open_files, &context->handles, err));
+  FORWARD_WITH(status, tegula__plugins_create(local.plugin_path, local.hdf5_library, local.hdf5_candidates, &context->plugins, err));
   FORWARD_WITH(status, tegula__queue_create(threads, &context->queue, err));
 done:
   if (status == TEGULA_OK)

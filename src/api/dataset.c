@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "api/api.h"
+#include "codec/codec.h"
 
 void tegula_open_options_init(tegula_open_options *options) {
   *options = (tegula_open_options){
@@ -65,6 +66,29 @@ static tegula_status choose_places(tegula_dataset *dataset, const tegula__places
   return status;
 }
 
+/* The first part in chunks; NULL when there is none. */
+static const tegula__part *chunked_part(const tegula__manifest *manifest) {
+  for (int64_t i = 0; i < manifest->part_count; i++)
+    if (manifest->parts[i].kind == TEGULA__PART_CHUNKED) return &manifest->parts[i];
+  return NULL;
+}
+
+static tegula_status name_codecs(tegula_dataset *dataset, tegula_error *err) {
+  const tegula__part *part = chunked_part(&dataset->manifest);
+  tegula__buffer text;
+  tegula__buffer_init(&text, 4096);
+  bool good = tegula__buffer_reserve(&text, 1);
+  for (int32_t i = 0; part != NULL && good && i < part->grid->filter_count; i++)
+    good = tegula__buffer_printf(&text, "%s%s", i > 0 ? "," : "", tegula__codec_name(part->grid->filters[i].codec));
+  good = good && tegula__buffer_append(&text, "", 1);
+  if (!good) {
+    tegula__buffer_free(&text);
+    return tegula__out_of_memory(err, 4096);
+  }
+  dataset->codecs = text.data;
+  return TEGULA_OK;
+}
+
 /* Ends `paths` in any case; the places belong to the dataset on success, unless it has others. */
 static tegula_status open_paths(tegula_context *context, tegula__paths *paths, const tegula__places *places,
                                 const tegula__discover_options *options, tegula__tally *tally, tegula_dataset **out, tegula_error *err) {
@@ -78,11 +102,13 @@ static tegula_status open_paths(tegula_context *context, tegula__paths *paths, c
   tegula__paths_free(paths);
   if (status == TEGULA_OK) status = tegula__unread_create(&dataset->manifest, &dataset->unread, err);
   if (status == TEGULA_OK) status = choose_places(dataset, places, err);
+  if (status == TEGULA_OK) status = name_codecs(dataset, err);
   status = context->comm->agree(context->comm, status, err);
   if (status != TEGULA_OK) {
     if (dataset != NULL) tegula__file_set_destroy(dataset->files);
     if (dataset != NULL) tegula__unread_destroy(dataset->unread);
     if (dataset != NULL) tegula__manifest_free(&dataset->manifest);
+    if (dataset != NULL) free(dataset->codecs);
     free(dataset);
     return status;
   }
@@ -147,6 +173,7 @@ static tegula_status open_any(tegula_context *context, const char *const *paths,
   tegula_open_options_init(&local);
   FORWARD(tegula__options_copy(&local, sizeof local, FIRST_OPEN_OPTIONS, options, "tegula_open_options", err));
   FORWARD(discover_options(&local, &discover, err));
+  discover.describe.plugins = context->plugins;
   FORWARD(tegula__tally_start(&tally, local.statistics, err));
   for (size_t i = 0; i < count; i++) CHECK_ARGUMENT(paths[i] != NULL && paths[i][0] != '\0', "one of the paths is empty");
   FORWARD(places_of_paths(paths, count, &places, err));
@@ -171,6 +198,54 @@ tegula_status tegula_dataset_open(tegula_context *context, const char *path, con
 tegula_status tegula_dataset_open_list(tegula_context *context, const char *const *paths, size_t count, const tegula_open_options *options,
                                        tegula_dataset **out, tegula_error *err) {
   return open_any(context, paths, count, options, out, err);
+}
+
+/* ---- what is in a container ---- */
+
+typedef struct lister {
+  tegula_entry_fn each;
+  void *state;
+} lister;
+
+static tegula_status list_one(void *state, const tegula_plugin_entry_info *entry, tegula_error *err) {
+  const lister *l = state;
+  tegula_entry told = {.struct_size = sizeof told,
+                       .name = entry->name,
+                       .dtype = entry->dtype,
+                       .refused = entry->refused,
+                       .codecs = entry->codecs,
+                       .ndim = entry->ndim,
+                       .shape = entry->shape,
+                       .chunk = entry->chunk,
+                       .stored_bytes = entry->stored_bytes};
+  if (l->each(l->state, &told) == 0) return TEGULA_OK;
+  return tegula__fail(err, TEGULA_CANCELLED, NULL, -1, "the list of datasets was not wanted any further");
+}
+
+tegula_status tegula_list(tegula_context *context, const char *path, const tegula_open_options *options, tegula_entry_fn each, void *state,
+                          tegula_error *err) {
+  CHECK_ARGUMENT(context != NULL && path != NULL && path[0] != '\0' && each != NULL, "context, path or function is NULL");
+  tegula_open_options local;
+  tegula__discover_options discover;
+  tegula__tally tally;
+  tegula__places places;
+  tegula__paths found = {0};
+  tegula_op turn;
+  lister l = {each, state};
+  tegula_open_options_init(&local);
+  FORWARD(tegula__options_copy(&local, sizeof local, FIRST_OPEN_OPTIONS, options, "tegula_open_options", err));
+  FORWARD(discover_options(&local, &discover, err));
+  discover.describe.plugins = context->plugins;
+  FORWARD(tegula__tally_start(&tally, local.statistics, err));
+  FORWARD(places_of_paths(&path, 1, &places, err));
+  tegula__queue_enter(context->queue, &turn, &(tegula__touch){.places = &places});
+  tegula_status status = tegula__paths_find(path, &found, err);
+  if (status == TEGULA_OK) status = tegula__discover_list(context->handles, &found, &discover, list_one, &l, &tally.counts, err);
+  tegula__paths_free(&found);
+  tegula__queue_leave(&turn);
+  tegula__places_free(&places);
+  tegula__tally_end(&tally, local.statistics, offsetof(tegula_statistics, seconds_describe));
+  return status;
 }
 
 tegula_status tegula_find_files(const char *path, tegula_path_fn visit, void *state, tegula_error *err) {
@@ -199,6 +274,7 @@ void tegula_dataset_close(tegula_dataset *dataset) {
   tegula__unread_destroy(dataset->unread);
   tegula__manifest_free(&dataset->manifest);
   tegula__context_release(dataset->context);
+  free(dataset->codecs);
   free(dataset);
 }
 
@@ -211,35 +287,60 @@ tegula_status tegula__dataset_confirm(const tegula_dataset *dataset, tegula__io_
 void tegula_dataset_info_init(tegula_dataset_info_t *info) { *info = (tegula_dataset_info_t){.struct_size = sizeof *info}; }
 void tegula_file_info_init(tegula_file_info *info) { *info = (tegula_file_info){.struct_size = sizeof *info}; }
 
+/* Chunks and bytes in the files. A grid that several parts refer to counts once. */
+static void count_stored(const tegula__manifest *manifest, tegula_dataset_info_t *info) {
+  for (int64_t i = 0; i < manifest->part_count; i++) {
+    const tegula__part *part = &manifest->parts[i];
+    if (part->kind != TEGULA__PART_DENSE && part->kind != TEGULA__PART_READ) continue;
+    info->chunks++;
+    info->stored_bytes += tegula__box_count(manifest->ndim, part->lo, part->hi) * manifest->dtype.item_size;
+  }
+  for (int64_t i = 0; i < manifest->grid_count; i++)
+    for (int64_t k = 0; k < manifest->grids[i]->count; k++) {
+      info->chunks += manifest->grids[i]->chunks[k].length != 0;
+      info->stored_bytes += manifest->grids[i]->chunks[k].length;
+    }
+}
+
 tegula_status tegula_dataset_info(const tegula_dataset *dataset, tegula_dataset_info_t *out, tegula_error *err) {
   CHECK_ARGUMENT(dataset != NULL && out != NULL, "the dataset or the place for its information is NULL");
   const tegula__manifest *manifest = &dataset->manifest;
   tegula_dataset_info_t info = {.dtype = manifest->dtype,
                                 .ndim = manifest->ndim,
                                 .files = manifest->file_count,
-                                .chunks = manifest->part_count,
                                 .format = manifest->format,
                                 .name = manifest->name,
                                 .descr = manifest->descr};
   memcpy(info.shape, manifest->shape, sizeof info.shape);
   tegula__shape_bytes(manifest->shape, manifest->ndim, manifest->dtype.item_size, &info.bytes); /* finish has checked it */
-  info.stored_bytes = info.bytes; /* npy and raw store items as they are */
+  count_stored(manifest, &info);
+  const tegula__part *part = chunked_part(manifest);
+  if (part != NULL) info.chunk = part->chunk;
+  info.codecs = dataset->codecs != NULL ? dataset->codecs : "";
   return tegula__info_copy(out, sizeof info, FIRST_DATASET_INFO, &info, "tegula_dataset_info_t", err);
+}
+
+/* Where the first stored byte of a part is; -1 when nothing of it is. */
+static int64_t first_offset(const tegula__part *part) {
+  const tegula__grid *grid = part->grid;
+  if (grid == NULL) return part->offset;
+  for (int64_t i = 0; i < grid->count; i++)
+    if (grid->chunks[i].length != 0) return (int64_t)grid->chunks[i].offset;
+  return -1;
 }
 
 /* The rows of a file. Drivers give one part per file, in the same order; a manifest may speak of several parts of one file, or of none. */
 static void find_rows(const tegula__manifest *manifest, int64_t file, tegula_file_info *out) {
-  bool usual = file < manifest->part_count && manifest->part_count == manifest->file_count && manifest->parts[file].file == file;
+  bool usual = file < manifest->part_count && manifest->part_count == manifest->file_count && tegula__part_file(&manifest->parts[file]) == file;
   int64_t first = usual ? file : 0, last = usual ? file + 1 : manifest->part_count;
   bool found = false;
   for (int64_t i = first; i < last; i++) {
     const tegula__part *part = &manifest->parts[i];
-    if (part->file != file) continue;
-    if (!found) {
-      out->data_offset = part->offset;
-      out->row_lo = manifest->ndim > 0 ? part->lo[0] : 0;
-    }
-    out->row_hi = manifest->ndim > 0 ? part->hi[0] : 1;
+    if (tegula__part_file(part) != file) continue;
+    int64_t lo = manifest->ndim > 0 ? part->lo[0] : 0, hi = manifest->ndim > 0 ? part->hi[0] : 1;
+    if (!found) out->data_offset = first_offset(part);
+    out->row_lo = found ? tegula__min(out->row_lo, lo) : lo;
+    out->row_hi = found ? tegula__max(out->row_hi, hi) : hi;
     found = true;
   }
 }
@@ -260,4 +361,22 @@ tegula_status tegula_dataset_to_json(const tegula_dataset *dataset, const char *
   CHECK_ARGUMENT(dataset != NULL && out != NULL, "the dataset or the place for its text is NULL");
   FORWARD(tegula__dataset_confirm(dataset, NULL, err));
   return tegula__manifest_write(&dataset->manifest, folder, out, err);
+}
+
+tegula_status tegula_dataset_lost(const tegula_dataset *dataset, int64_t index, tegula_box *box, tegula_error *why, tegula_error *err) {
+  CHECK_ARGUMENT(dataset != NULL && box != NULL, "the dataset or the place for the box is NULL");
+  CHECK_ARGUMENT(index >= 0, "the index is negative");
+  const tegula__manifest *manifest = &dataset->manifest;
+  for (int64_t i = 0; i < manifest->part_count; i++) {
+    const tegula__part *part = &manifest->parts[i];
+    if (part->kind != TEGULA__PART_LOST || index-- > 0) continue;
+    box->ndim = manifest->ndim;
+    for (int32_t k = 0; k < manifest->ndim; k++) {
+      box->lo[k] = part->lo[k];
+      box->hi[k] = part->hi[k];
+    }
+    if (why != NULL) *why = *part->lost;
+    return TEGULA_OK;
+  }
+  return TEGULA_END;
 }

@@ -14,6 +14,7 @@ tegula_status tegula__dataset_move(const tegula_dataset *dataset, const tegula__
                        .files = dataset->files,
                        .tiles = tiles,
                        .tile_count = count,
+                       .missing = (tegula_missing)options->missing,
                        .heads = tegula__unread_left(dataset->unread) > 0 ? &heads : NULL,
                        .progress = options->progress,
                        .progress_state = options->progress_state,
@@ -98,7 +99,7 @@ tegula_status tegula_load(tegula_dataset *dataset, tegula_array *array, const te
   tegula_load_options local;
   tegula_op turn;
   tegula_load_options_init(&local);
-  FORWARD(tegula__options_copy(&local, sizeof local, FIRST_LOAD_OPTIONS, options, "tegula_load_options", err));
+  FORWARD(tegula__load_options_copy(&local, options, err));
   tegula__queue_enter(dataset->context->queue, &turn,
                       &(tegula__touch){.array = array, .array_changes = true, .places = &dataset->places});
   tegula_status status = tegula__load(dataset, array, &local, err);
@@ -112,7 +113,7 @@ tegula_status tegula_dataset_read(const tegula_dataset *dataset, const tegula_vi
   tegula_load_options local;
   tegula__tally tally;
   tegula_load_options_init(&local);
-  FORWARD(tegula__options_copy(&local, sizeof local, FIRST_LOAD_OPTIONS, options, "tegula_load_options", err));
+  FORWARD(tegula__load_options_copy(&local, options, err));
   FORWARD(tegula__view_check(dst, dataset->manifest.dtype, dataset->manifest.shape, dataset->manifest.ndim, err));
   CHECK_ARGUMENT((dst->flags & TEGULA_VIEW_READ_ONLY) == 0, "the view is read-only");
   CHECK_ARGUMENT(!tegula__view_overlaps(dst), "the strides of the view let several elements share a place");

@@ -68,7 +68,7 @@ tegula_status tegula_load_async(tegula_dataset *dataset, tegula_array *array, co
   CHECK_ARGUMENT(dataset != NULL && array != NULL, "the dataset or the array is NULL");
   tegula_load_options local;
   tegula_load_options_init(&local);
-  FORWARD(tegula__options_copy(&local, sizeof local, FIRST_LOAD_OPTIONS, options, "tegula_load_options", err));
+  FORWARD(tegula__load_options_copy(&local, options, err));
   CHECK_ARGUMENT(local.origin == NULL || (local.origin_ndim >= 0 && local.origin_ndim <= TEGULA_MAX_DIMS), "origin_ndim must be 0 to 64");
   operation *o = new_operation(run_load, array);
   if (o == NULL) return tegula__out_of_memory(err, sizeof *o);

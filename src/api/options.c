@@ -32,6 +32,12 @@ tegula_status tegula__options_copy(void *local, size_t known, size_t first, cons
   return TEGULA_OK;
 }
 
+tegula_status tegula__load_options_copy(tegula_load_options *local, const tegula_load_options *given, tegula_error *err) {
+  FORWARD(tegula__options_copy(local, sizeof *local, FIRST_LOAD_OPTIONS, given, "tegula_load_options", err));
+  CHECK_ARGUMENT(local->missing <= TEGULA_MISSING_FILL, "missing is none of TEGULA_MISSING_*");
+  return TEGULA_OK;
+}
+
 tegula_status tegula__info_copy(void *out, size_t known, size_t first, const void *local, const char *name, tegula_error *err) {
   size_t size;
   FORWARD(check_struct(out, known, first, name, &size, err));
@@ -67,6 +73,7 @@ void tegula__tally_end(tegula__tally *tally, tegula_statistics *wanted, size_t s
   sum.direct_bytes += did->direct_bytes;
   sum.staged_bytes += did->staged_bytes;
   sum.reader_bytes += did->reader_bytes;
+  sum.missing += did->missing;
   sum.steps += did->steps;
   sum.workers = tegula__max(sum.workers, did->workers);
   if (did->io_path != NULL) sum.io_path = did->io_path;

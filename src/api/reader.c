@@ -35,15 +35,28 @@ static tegula_status fill_manifest(tegula__manifest *manifest, const tegula_read
     return tegula__fail(err, TEGULA_LIMIT_EXCEEDED, NULL, -1, "the array is larger than 2^63 bytes");
   tegula__reader *copy = calloc(1, sizeof *copy);
   if (copy == NULL) return tegula__out_of_memory(err, sizeof *copy);
-  manifest->reader = copy; /* its release function is set when nothing can fail any more */
-  *copy = (tegula__reader){.read = reader->read, .state = reader->state, .cost = reader->cost_bytes, .chunked = reader->chunk != NULL};
-  for (int32_t k = 0; copy->chunked && k < reader->ndim; k++) copy->chunk[k] = reader->chunk[k];
+  *copy = (tegula__reader){.read = reader->read, .state = reader->state, .cost = reader->cost_bytes, .local = true};
   copy->name = strdup(reader->name);
-  if (copy->name == NULL) return tegula__out_of_memory(err, (int64_t)strlen(reader->name));
+  tegula_status status = copy->name != NULL ? tegula__manifest_add_reader(manifest, copy, err)
+                                            : tegula__out_of_memory(err, (int64_t)strlen(reader->name));
+  if (status != TEGULA_OK) {
+    free(copy->name);
+    free(copy);
+    return status;
+  }
   manifest->format = copy->name;
   manifest->name = "data";
   tegula__dense_strides(manifest->shape, manifest->ndim, manifest->dtype.item_size, 'C', strides);
-  FORWARD(tegula__manifest_add(manifest, TEGULA__NO_FILE, 0, origin, manifest->shape, strides, manifest->dtype.order, err));
+  tegula__part part = {.kind = TEGULA__PART_READ,
+                       .order = manifest->dtype.order,
+                       .file = TEGULA__NO_FILE,
+                       .lo = origin,
+                       .hi = manifest->shape,
+                       .strides = strides,
+                       .start = origin,
+                       .chunk = reader->chunk,
+                       .reader = copy};
+  FORWARD(tegula__manifest_add_part(manifest, &part, err));
   return tegula__manifest_finish(manifest, err);
 }
 
@@ -63,7 +76,7 @@ tegula_status tegula_dataset_from_reader(tegula_context *context, const tegula_r
     free(dataset);
     return status;
   }
-  dataset->manifest.reader->release = local.release;
+  dataset->manifest.readers[0]->release = local.release; /* now that nothing can fail any more */
   atomic_init(&dataset->references, 1);
   dataset->context = tegula__context_retain(context);
   *out = dataset;

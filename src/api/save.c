@@ -72,7 +72,7 @@ static int64_t first_row(const saving *s, int64_t i) {
 static char *file_path(const saving *s, int64_t i) {
   if (s->options.shards == 0) return strdup(s->publish.temporary);
   int width = snprintf(NULL, 0, "%" PRId64, s->file_count - 1);
-  return tegula__strprintf("%s/shard_%0*" PRId64 "%s", s->publish.temporary, width < 4 ? 4 : width, i, s->format->suffix);
+  return tegula__strprintf("%s/shard_%0*" PRId64 "%s", s->publish.temporary, width < 4 ? 4 : width, i, s->format->suffixes[0]);
 }
 
 /* Header, place and size of one file. */

@@ -39,8 +39,13 @@ tegula_status tegula_tiling_from_dataset(const tegula_dataset *dataset, int64_t 
   int64_t *rows = tegula__realloc_array(NULL, manifest->part_count + 1, sizeof *rows);
   if (rows == NULL) return tegula__out_of_memory(err, manifest->part_count * (int64_t)sizeof *rows);
   rows[0] = 0;
-  for (int64_t i = 0; i < manifest->part_count; i++) rows[i + 1] = manifest->ndim > 0 ? manifest->parts[i].hi[0] : 1;
-  tegula_status status = tegula__tiling_from_rows(manifest->shape, manifest->ndim, rows, manifest->part_count, tiles, ranks, out, err);
+  int64_t count = manifest->part_count;
+  for (int64_t i = 0; i < count; i++) {
+    rows[i + 1] = manifest->ndim > 0 ? manifest->parts[i].hi[0] : 1;
+    if (manifest->ndim > 0 && manifest->parts[i].lo[0] != rows[i]) count = 0; /* files side by side: no rows are a file's alone */
+  }
+  if (count == 0 && manifest->part_count > 0) rows[count = 1] = manifest->shape[0];
+  tegula_status status = tegula__tiling_from_rows(manifest->shape, manifest->ndim, rows, count, tiles, ranks, out, err);
   free(rows);
   return status;
 }

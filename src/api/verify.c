@@ -132,7 +132,8 @@ static void read_one_by_one(verify *v, const tegula_error *met) {
     int64_t file = v->pieces[first].file;
     for (last = first + 1; last < v->piece_count && v->pieces[last].file == file;) last++;
     tegula_error error = *met;
-    bool is_met = file < 0 || strncmp(met->path, v->manifest->files[file].path, sizeof met->path - 1) == 0;
+    bool is_met = file < 0 ? v->manifest->file_count == 0 /* a reader's alone: it may not be asked again */
+                           : strncmp(met->path, v->manifest->files[file].path, sizeof met->path - 1) == 0;
     if (is_met || move(v, &v->pieces[first], last - first, &error) != TEGULA_OK) note(v, file, &error);
   }
 }
@@ -165,7 +166,7 @@ static bool reserve(verify *v, int64_t more) {
   int64_t count = v->piece_count + more;
   return tegula__vector_reserve((void **)&v->pieces, &v->piece_capacity, count, sizeof *v->pieces) &&
          tegula__vector_reserve((void **)&v->tiles, &v->tile_capacity, count, sizeof *v->tiles) &&
-         tegula__vector_reserve((void **)&v->vectors, &v->vector_capacity, count * 3 * v->manifest->ndim, sizeof *v->vectors);
+         tegula__vector_reserve((void **)&v->vectors, &v->vector_capacity, count * 3 * v->manifest->ndim + 1, sizeof *v->vectors);
 }
 
 /* Adds the elements [first, first + count) of a part, counted in the file's order, to the window. */
@@ -186,7 +187,7 @@ static bool add_range(verify *v, const tegula__part *part, int64_t first, int64_
       vectors[ndim + axes[i]] = part->lo[axes[i]] + hi[i];
       vectors[2 * ndim + axes[i]] = strides[i];
     }
-    v->pieces[v->piece_count++] = (piece){.file = part->file, .tile = {.data = v->window.data + v->used, .order = part->order}};
+    v->pieces[v->piece_count++] = (piece){.file = tegula__part_file(part), .tile = {.data = v->window.data + v->used, .order = part->order}};
     v->used += tegula__box_count(ndim, lo, hi) * v->manifest->dtype.item_size;
   }
   return true;
@@ -207,10 +208,73 @@ static int64_t share_of_window(const verify *v, const tegula__part *part, int64_
 
 static void read_part(verify *v, const tegula__part *part) {
   int64_t elements = tegula__box_count(v->manifest->ndim, part->lo, part->hi);
-  for (int64_t at = 0, some; at < elements && v->stop == TEGULA_OK && !is_bad(v, part->file); at += some) {
+  for (int64_t at = 0, some; at < elements && v->stop == TEGULA_OK && !is_bad(v, tegula__part_file(part)); at += some) {
     some = share_of_window(v, part, at, elements);
     if (some > 0 && !add_range(v, part, at, some)) v->stop = tegula__out_of_memory(&v->stop_error, v->piece_count * (int64_t)sizeof *v->pieces);
     if (at + some < elements) flush(v);
+  }
+}
+
+/* ---- bytes in chunks: none is decoded twice ---- */
+
+/* Bytes of a block of so many chunks, as far as the part goes. */
+static int64_t block_bytes(const verify *v, const tegula__part *part, const int64_t *chunks) {
+  int64_t bytes = v->manifest->dtype.item_size, most;
+  for (int32_t k = 0; k < v->manifest->ndim; k++) {
+    int64_t length = part->hi[k] - part->lo[k];
+    bytes *= tegula__mul(chunks[k], part->chunk[k], &most) ? tegula__min(length, most) : length;
+  }
+  return bytes;
+}
+
+/* How many chunks along each axis go into a window together: at least one. */
+static void choose_blocks(const verify *v, const tegula__part *part, const int64_t *first, const int64_t *last, int64_t *chunks) {
+  for (int32_t k = 0; k < v->manifest->ndim; k++) chunks[k] = last[k] - first[k];
+  for (int32_t k = 0; k < v->manifest->ndim && block_bytes(v, part, chunks) > (int64_t)v->window.mapped; k++) {
+    chunks[k] = 1;
+    chunks[k] = tegula__max(1, (int64_t)v->window.mapped / tegula__max(1, block_bytes(v, part, chunks)));
+  }
+}
+
+/* Adds the box [lo, hi) of a part to the window, after what was there if it has no room. */
+static void add_box(verify *v, const tegula__part *part, const int64_t *lo, const int64_t *hi) {
+  int64_t ndim = v->manifest->ndim, extents[TEGULA_MAX_DIMS], bytes = tegula__box_count((int32_t)ndim, lo, hi) * v->manifest->dtype.item_size;
+  if (bytes > (int64_t)v->window.mapped - v->used) flush(v);
+  if (v->stop == TEGULA_OK && !reserve(v, 1)) v->stop = tegula__out_of_memory(&v->stop_error, v->piece_count * (int64_t)sizeof *v->pieces);
+  if (v->stop != TEGULA_OK || is_bad(v, tegula__part_file(part))) return;
+  int64_t *vectors = v->vectors + v->piece_count * 3 * ndim;
+  for (int64_t k = 0; k < ndim; k++) {
+    vectors[k] = lo[k];
+    vectors[ndim + k] = hi[k];
+    extents[k] = hi[k] - lo[k];
+  }
+  tegula__dense_strides(extents, (int32_t)ndim, v->manifest->dtype.item_size, 'C', vectors + 2 * ndim);
+  v->pieces[v->piece_count++] = (piece){.file = tegula__part_file(part), .tile = {.data = v->window.data + v->used, .order = part->order}};
+  v->used += bytes;
+}
+
+/* In blocks of whole chunks, so that none lies in two windows. */
+static void read_chunked(verify *v, const tegula__part *part) {
+  int32_t ndim = v->manifest->ndim;
+  int64_t first[TEGULA_MAX_DIMS], last[TEGULA_MAX_DIMS], chunks[TEGULA_MAX_DIMS], at[TEGULA_MAX_DIMS], end[TEGULA_MAX_DIMS];
+  int64_t lo[TEGULA_MAX_DIMS], hi[TEGULA_MAX_DIMS], unused[TEGULA_MAX_DIMS];
+  tegula__part chunk;
+  if (tegula__box_count(ndim, part->lo, part->hi) == 0) return;
+  tegula__part_chunks(part, ndim, first, last);
+  choose_blocks(v, part, first, last, chunks);
+  for (int32_t k = 0; k < ndim; k++) at[k] = first[k];
+  while (v->stop == TEGULA_OK && !is_bad(v, tegula__part_file(part))) {
+    for (int32_t k = 0; k < ndim; k++) end[k] = tegula__min(chunks[k], last[k] - at[k]) + at[k] - 1;
+    tegula__part_chunk(part, ndim, end, unused, hi, &chunk);
+    tegula__part_chunk(part, ndim, at, lo, unused, &chunk);
+    add_box(v, part, lo, hi);
+    int32_t k = ndim - 1;
+    for (; k >= 0; k--) {
+      at[k] = end[k] + 1;
+      if (at[k] < last[k]) break;
+      at[k] = first[k];
+    }
+    if (k < 0) return;
   }
 }
 
@@ -221,14 +285,16 @@ static const tegula__part *part_at(const verify *v, int64_t i) { return &v->mani
 static int compare_parts(const void *a, const void *b, void *state) {
   const tegula__part *parts = state;
   int64_t i = *(const int64_t *)a, j = *(const int64_t *)b;
-  if (parts[i].file != parts[j].file) return parts[i].file < parts[j].file ? -1 : 1;
+  int64_t first = tegula__part_file(&parts[i]), second = tegula__part_file(&parts[j]);
+  if (first != second) return first < second ? -1 : 1;
   return (i > j) - (i < j);
 }
 
 static tegula_status order_parts(verify *v, tegula_error *err) {
   const tegula__manifest *manifest = v->manifest;
   bool sorted = true;
-  for (int64_t i = 1; i < manifest->part_count; i++) sorted = sorted && manifest->parts[i - 1].file <= manifest->parts[i].file;
+  for (int64_t i = 1; i < manifest->part_count; i++)
+    sorted = sorted && tegula__part_file(&manifest->parts[i - 1]) <= tegula__part_file(&manifest->parts[i]);
   if (sorted) return TEGULA_OK;
   v->order = tegula__realloc_array(NULL, manifest->part_count, sizeof *v->order);
   if (v->order == NULL) return tegula__out_of_memory(err, manifest->part_count * (int64_t)sizeof *v->order);
@@ -237,15 +303,27 @@ static tegula_status order_parts(verify *v, tegula_error *err) {
   return TEGULA_OK;
 }
 
+/* What is lost is a problem of its own, unless the caller takes the fill value instead. */
+static void look_at_part(verify *v, const tegula__part *part, tegula_verify_level level) {
+  v->report.chunks += part->kind == TEGULA__PART_DENSE || part->kind == TEGULA__PART_READ;
+  if (part->kind == TEGULA__PART_LOST && v->call.options->missing != TEGULA_MISSING_FILL) {
+    note(v, TEGULA__NO_FILE, part->lost);
+    return;
+  }
+  if (level != TEGULA_VERIFY_DECODE || v->stop != TEGULA_OK) return;
+  if (part->kind == TEGULA__PART_CHUNKED)
+    read_chunked(v, part);
+  else
+    read_part(v, part);
+}
+
 /* One group; *part is where its parts begin, and then where those of the next do. */
 static void verify_group(verify *v, int64_t files, tegula_verify_level level, int64_t *part) {
   memset(v->bad, 0, sizeof v->bad);
   if (files > 0) tegula__pool_run_waiting(v->dataset->context->engine.pool, files, check_file, v); /* opening waits for storage */
   v->report.files += files;
-  for (; *part < v->manifest->part_count && part_at(v, *part)->file < v->group + files; ++*part) {
-    v->report.chunks++;
-    if (level == TEGULA_VERIFY_DECODE && v->stop == TEGULA_OK) read_part(v, part_at(v, *part));
-  }
+  for (; *part < v->manifest->part_count && tegula__part_file(part_at(v, *part)) < v->group + files; ++*part)
+    look_at_part(v, part_at(v, *part), level);
   flush(v);
   tell(v);
 }
@@ -258,9 +336,13 @@ static void ask(verify *v) {
                            (long long)v->manifest->file_count);
 }
 
-/* The window, for a level that reads. */
+/* The window, for a level that reads: at least the largest chunk. */
 static tegula_status make_window(verify *v, tegula_error *err) {
-  int64_t bytes = tegula__max(tegula__min(v->call.total, TEGULA__STREAM_BYTES), v->manifest->dtype.item_size);
+  int64_t bytes = tegula__max(tegula__min(v->call.total, TEGULA__STREAM_BYTES), v->manifest->dtype.item_size), one[TEGULA_MAX_DIMS];
+  for (int32_t k = 0; k < v->manifest->ndim; k++) one[k] = 1;
+  for (int64_t i = 0; i < v->manifest->part_count; i++)
+    if (v->manifest->parts[i].kind == TEGULA__PART_CHUNKED) bytes = tegula__max(bytes, block_bytes(v, &v->manifest->parts[i], one));
+  FORWARD(tegula__memory_check(bytes, err));
   v->boxes = tegula__realloc_array(NULL, tegula__max(1, v->manifest->ndim), TEGULA__RANGE_BOXES * 2 * sizeof *v->boxes);
   return v->boxes != NULL ? tegula__block_create(bytes, &v->window, err) : tegula__out_of_memory(err, TEGULA__RANGE_BOXES);
 }
@@ -268,6 +350,8 @@ static tegula_status make_window(verify *v, tegula_error *err) {
 static tegula_status verify_all(verify *v, tegula_verify_level level, tegula_error *err) {
   int64_t part = 0, files = v->manifest->file_count;
   FORWARD(order_parts(v, err));
+  for (int64_t i = 0; i < v->manifest->grid_count; i++)
+    for (int64_t k = 0; k < v->manifest->grids[i]->count; k++) v->report.chunks += v->manifest->grids[i]->chunks[k].length != 0;
   if (level == TEGULA_VERIFY_DECODE) FORWARD(make_window(v, err));
   if (files == 0) verify_group(v, 0, level, &part); /* a reader */
   for (; v->group < files && v->stop == TEGULA_OK; v->group += GROUP) {
@@ -309,7 +393,7 @@ tegula_status tegula_dataset_verify(tegula_dataset *dataset, tegula_verify_level
   tegula__tally tally;
   tegula_op turn;
   tegula_load_options_init(&local);
-  FORWARD(tegula__options_copy(&local, sizeof local, FIRST_LOAD_OPTIONS, options, "tegula_load_options", err));
+  FORWARD(tegula__load_options_copy(&local, options, err));
   FORWARD(tegula__tally_start(&tally, local.statistics, err));
   verify v = {.dataset = dataset, .manifest = &dataset->manifest, .visit = visit, .visit_state = state};
   v.call = (tegula__stream_call){.options = &local, .tally = &tally};

@@ -77,7 +77,7 @@ void tegula__shape_format(const int64_t *shape, int32_t ndim, char out[TEGULA__S
 
 /* ---- boxes in compact form: two vectors of ndim entries, half open ---- */
 
-/* Intersection into (lo, hi); false when it is empty (for ndim 0 never). Outputs may alias inputs. */
+/* Intersection into (lo, hi); false when it is empty (for ndim 0 never): then the outputs are of no use. Outputs may alias inputs. */
 bool tegula__box_intersect(int32_t ndim, const int64_t *a_lo, const int64_t *a_hi, const int64_t *b_lo, const int64_t *b_hi, int64_t *lo,
                            int64_t *hi);
 /* Elements of a box that lies within a checked shape. */

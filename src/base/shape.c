@@ -51,14 +51,13 @@ void tegula__shape_format(const int64_t *shape, int32_t ndim, char out[TEGULA__S
 
 bool tegula__box_intersect(int32_t ndim, const int64_t *a_lo, const int64_t *a_hi, const int64_t *b_lo, const int64_t *b_hi, int64_t *lo,
                            int64_t *hi) {
-  bool some = true;
-  for (int32_t k = 0; k < ndim; k++) {
+  for (int32_t k = ndim - 1; k >= 0; k--) { /* whoever asks for many boxes has chosen them by axis 0 already */
     int64_t l = tegula__max(a_lo[k], b_lo[k]), h = tegula__min(a_hi[k], b_hi[k]);
+    RETURN_IF(l >= h, false);
     lo[k] = l;
     hi[k] = h;
-    some = some && l < h;
   }
-  return some;
+  return true;
 }
 
 int64_t tegula__box_count(int32_t ndim, const int64_t *lo, const int64_t *hi) {

@@ -16,6 +16,7 @@ typedef struct describe_job {
   const tegula__discover_options *options;
   const tegula__format *format; /* the user's word, or NULL */
   tegula__side side;            /* what lies beside the files */
+  tegula__store store;
   tegula__file *files;          /* paths of the job until they move into the shards */
   int64_t count;
   tegula__file_set *set;
@@ -118,17 +119,31 @@ static tegula_status describe_raw(const describe_job *job, const tegula__source 
   return tegula__format_raw.describe(source, &options, shard, &found) == TEGULA_OK ? TEGULA_OK : doubt_side_file(job, &found, err);
 }
 
-static tegula_status describe_open(const describe_job *job, int64_t index, int fd, tegula_error *err) {
+/* The file as drivers see it, and its format. `state` and `head` are what the source works with. */
+static tegula_status look_at(const describe_job *job, int64_t index, open_file *state, unsigned char head[TEGULA__HEAD_BYTES],
+                             tegula__source *source, const tegula__format **format, tegula_error *err) {
   const tegula__file *file = &job->files[index];
+  *source = (tegula__source){.path = file->path,
+                             .size = file->stamp.size,
+                             .read = read_file,
+                             .state = state,
+                             .stamp = &file->stamp,
+                             .store = &job->store,
+                             .head = head};
+  *format = job->format;
+  if (*format == NULL || *format != &tegula__format_raw) {
+    source->head_size = (size_t)tegula__min(TEGULA__HEAD_BYTES, source->size);
+    FORWARD(tegula__io_read(state->fd, file->path, 0, head, source->head_size, job->counts, err));
+  }
+  return *format == NULL ? choose_format(job, source, format, err) : TEGULA_OK;
+}
+
+static tegula_status describe_open(const describe_job *job, int64_t index, int fd, tegula_error *err) {
   unsigned char head[TEGULA__HEAD_BYTES];
   open_file state = {fd, job->counts};
-  tegula__source source = {.path = file->path, .size = file->stamp.size, .read = read_file, .state = &state, .head = head};
-  const tegula__format *format = job->format;
-  if (format == NULL || format != &tegula__format_raw) {
-    source.head_size = (size_t)tegula__min(TEGULA__HEAD_BYTES, source.size);
-    FORWARD(tegula__io_read(fd, file->path, 0, head, source.head_size, job->counts, err));
-  }
-  if (format == NULL) FORWARD(choose_format(job, &source, &format, err));
+  tegula__source source;
+  const tegula__format *format;
+  FORWARD(look_at(job, index, &state, head, &source, &format, err));
   tegula__manifest *shard = &job->shards[index];
   shard->format = format->name;
   if (format == &tegula__format_raw) return describe_raw(job, &source, index, shard, err);
@@ -307,6 +322,7 @@ static void free_job(describe_job *job) {
   for (int64_t i = 0; job->files != NULL && i < job->count; i++) free(job->files[i].path);
   free(job->shards);
   free(job->files);
+  tegula__store_free(&job->store);
   tegula__side_free(&job->side);
   tegula__first_error_destroy(job->first_error);
 }
@@ -322,11 +338,42 @@ static tegula_status start_job(describe_job *job, tegula__handles *handles, tegu
   job->first_error = tegula__first_error_create();
   if (job->files == NULL || job->shards == NULL || job->first_error == NULL)
     return tegula__out_of_memory(err, job->count * (int64_t)(sizeof *job->shards + sizeof *job->files));
+  FORWARD(tegula__store_create(handles, job->counts, &job->store, err));
   FORWARD(tegula__file_set_create(handles, job->files, job->count, false, &job->set, err));
   for (int64_t i = 0; i < job->count; i++) job->files[i].path = paths->items[i];
   paths->count = 0;
   tegula__paths_free(paths);
   return TEGULA_OK;
+}
+
+static tegula_status list_open(const describe_job *job, int fd, tegula__list_fn each, void *each_state, tegula_error *err) {
+  unsigned char head[TEGULA__HEAD_BYTES];
+  open_file state = {fd, job->counts};
+  tegula__source source;
+  const tegula__format *format;
+  FORWARD(look_at(job, 0, &state, head, &source, &format, err));
+  if (format->list != NULL) return format->list(&source, &job->options->describe, each, each_state, err);
+  return tegula__fail(err, TEGULA_UNSUPPORTED, source.path, -1, "\"%s\" holds one array only: it is a file of the format %s", source.path,
+                      format->name);
+}
+
+tegula_status tegula__discover_list(tegula__handles *handles, tegula__paths *paths, const tegula__discover_options *options,
+                                    tegula__list_fn each, void *state, tegula__io_counts *counts, tegula_error *err) {
+  describe_job job = {.options = options, .counts = counts};
+  tegula_status status;
+  int fd;
+  FORWARD_WITH(status, check_request(paths, options, &job.format, err));
+  FORWARD_WITH(status, paths->count == 1 ? TEGULA_OK
+                                         : tegula__fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1, "datasets are listed of one file, not of %lld",
+                                                        (long long)paths->count));
+  FORWARD_WITH(status, start_job(&job, handles, paths, err));
+  FORWARD_WITH(status, tegula__file_set_acquire(job.set, 0, counts, &fd, err));
+  status = list_open(&job, fd, each, state, err);
+  tegula__file_set_release(job.set, 0);
+done:
+  free_job(&job);
+  tegula__paths_free(paths);
+  return status;
 }
 
 tegula_status tegula__discover(tegula__pool *pool, tegula__handles *handles, tegula__paths *paths,

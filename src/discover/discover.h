@@ -56,6 +56,12 @@ typedef struct tegula__side {
 tegula_status tegula__side_find(const tegula__paths *paths, tegula__side *out, tegula_error *err);
 void tegula__side_free(tegula__side *side);
 
+/* ---- other files ---- */
+
+/* A store over the file system, for drivers whose files speak of others. */
+tegula_status tegula__store_create(tegula__handles *handles, tegula__io_counts *counts, tegula__store *out, tegula_error *err);
+void tegula__store_free(tegula__store *store);
+
 /* ---- headers that are read later ---- */
 
 /* Can what other files hold be foretold from `first`, a described file? Rows of one size, in C order, behind a short header. */
@@ -95,5 +101,10 @@ typedef struct tegula__discover_options {
  * The error is that of the first file in order. */
 tegula_status tegula__discover(tegula__pool *pool, tegula__handles *handles, tegula__paths *paths, const tegula__discover_options *options,
                                tegula__manifest *out, tegula__file_set **files, tegula__io_counts *counts, tegula_error *err);
+
+/* Lists the datasets of the only file in the list (INVALID_ARGUMENT for several), in the order of their names. Takes the paths. UNSUPPORTED: a
+ * format that holds one array. */
+tegula_status tegula__discover_list(tegula__handles *handles, tegula__paths *paths, const tegula__discover_options *options,
+                                    tegula__list_fn each, void *state, tegula__io_counts *counts, tegula_error *err);
 
 #endif

@@ -28,19 +28,20 @@ typedef struct running {
   int32_t widest; /* workers */
 } running;
 
-/* The pieces of all tiles in the step's box. */
-static tegula_status find_pieces(const running *r, tegula__worker *worker, const tegula__step *step, tegula_error *err) {
-  int32_t ndim = r->targets.ndim;
-  int64_t first = 0, last = r->targets.count;
-  if (ndim > 0) tegula__targets_find(&r->targets, step->lo[0], step->hi[0], &first, &last);
+tegula_status tegula__find_pieces(tegula__worker *worker, const tegula__doing *doing, const int64_t *box_lo, const int64_t *box_hi,
+                                  tegula_error *err) {
+  const tegula__targets *targets = doing->targets;
+  int32_t ndim = targets->ndim;
+  int64_t first = 0, last = targets->count;
+  if (ndim > 0) tegula__targets_find(targets, box_lo[0], box_hi[0], &first, &last);
   if (!tegula__vector_reserve((void **)&worker->pieces, &worker->piece_capacity, last - first, sizeof *worker->pieces) ||
-      !tegula__vector_reserve((void **)&worker->vectors, &worker->vector_capacity, (last - first) * 2 * ndim, sizeof *worker->vectors))
+      !tegula__vector_reserve((void **)&worker->vectors, &worker->vector_capacity, (last - first) * 2 * ndim + 1, sizeof *worker->vectors))
     return tegula__out_of_memory(err, (last - first) * (int64_t)sizeof *worker->pieces);
   worker->piece_count = 0;
   for (int64_t i = first; i < last; i++) {
-    const tegula__tile *tile = &r->targets.tiles[r->targets.sorted[i]];
+    const tegula__tile *tile = &targets->tiles[targets->sorted[i]];
     int64_t *lo = worker->vectors + worker->piece_count * 2 * ndim, *hi = lo + ndim;
-    if (tegula__box_intersect(ndim, step->lo, step->hi, tile->lo, tile->hi, lo, hi))
+    if (tegula__box_intersect(ndim, box_lo, box_hi, tile->lo, tile->hi, lo, hi))
       worker->pieces[worker->piece_count++] = (tegula__piece){.tile = tile, .lo = lo, .hi = hi};
   }
   return TEGULA_OK;
@@ -53,35 +54,43 @@ static size_t head_of(const running *r, const tegula__step *step, int64_t file) 
   return heads != NULL && first ? heads->size(heads->state, file) : 0;
 }
 
-static tegula_status move_bytes(tegula__worker *worker, const tegula__doing *doing, tegula_error *err) {
-  const tegula__heads *heads = doing->move->heads;
-  FORWARD(doing->step->direct ? tegula__direct_step(worker, doing, err) : tegula__staged_step(worker, doing, err));
-  return doing->head_size > 0 ? heads->check(heads->state, doing->part->file, doing->head, doing->head_size, err) : TEGULA_OK;
+static tegula_status do_step(tegula__worker *worker, const tegula__doing *doing, tegula_error *err) {
+  if (tegula__step_has_box(doing->step)) FORWARD(tegula__find_pieces(worker, doing, doing->step->lo, doing->step->hi, err));
+  switch (doing->step->kind) {
+    case TEGULA__STEP_DIRECT: return tegula__direct_step(worker, doing, err);
+    case TEGULA__STEP_STAGED: return tegula__staged_step(worker, doing, err);
+    case TEGULA__STEP_CHUNKS: return tegula__chunks_step(worker, doing, err);
+    case TEGULA__STEP_FILL:
+    case TEGULA__STEP_LOST: return tegula__absent_step(worker, doing, err);
+    case TEGULA__STEP_READ: return tegula__reader_step(worker, doing, err);
+  }
+  return tegula__fail(err, TEGULA_INTERNAL, NULL, -1, "a step of the plan has no kind");
 }
 
-static tegula_status move_step(running *r, tegula__worker *worker, const tegula__step *step, int fd, tegula_error *err) {
+static tegula_status move_step(running *r, tegula__worker *worker, const tegula__step *step, int64_t file, int fd, tegula_error *err) {
   char head[TEGULA__HEAD_BYTES];
+  const tegula__heads *heads = r->move->heads;
   const tegula__manifest *manifest = r->move->manifest;
-  const tegula__part *part = &manifest->parts[step->part];
+  tegula__stored stored;
   tegula__doing doing = {.engine = r->engine,
                          .move = r->move,
-                         .part = part,
+                         .targets = &r->targets,
+                         .plan = &r->plan,
                          .step = step,
+                         .part = &manifest->parts[step->part],
                          .item_size = manifest->dtype.item_size,
                          .swap_size = tegula__dtype_swap_size(manifest->dtype)};
-  if (part->file >= 0) {
-    doing.file = (tegula__io_file){.fd = fd,
-                                   .index = part->file,
-                                   .path = manifest->files[part->file].path,
-                                   .writing = r->move->writing,
-                                   .counts = r->move->counts};
+  bool dense = step->kind == TEGULA__STEP_DIRECT || step->kind == TEGULA__STEP_STAGED;
+  if (dense) doing.part = tegula__step_stored(&r->plan, step, &stored);
+  if (file >= 0) {
+    doing.file = (tegula__io_file){
+        .fd = fd, .index = file, .path = manifest->files[file].path, .writing = r->move->writing, .counts = r->move->counts};
     doing.head = head;
-    doing.head_size = head_of(r, step, part->file);
+    doing.head_size = dense ? head_of(r, step, file) : 0;
     if (worker->lane == NULL) worker->lane = tegula__transport_take(r->engine->transport);
   }
-  FORWARD(find_pieces(r, worker, step, err));
-  if (part->file < 0) return tegula__reader_step(worker, &doing, err);
-  return move_bytes(worker, &doing, err);
+  FORWARD(do_step(worker, &doing, err));
+  return doing.head_size > 0 ? heads->check(heads->state, file, doing.head, doing.head_size, err) : TEGULA_OK;
 }
 
 /* Tells the caller, at most every PROGRESS_SECONDS and never from two threads at once; the end is always told. */
@@ -104,10 +113,10 @@ static void report_progress(running *r, int64_t bytes) {
  * the file, whichever step ended last. */
 static tegula_status run_file_step(running *r, tegula__worker *worker, int64_t *item, tegula_error *err) {
   const tegula__step *step = &r->plan.steps[*item];
-  int64_t file = r->move->manifest->parts[step->part].file;
+  int64_t file = tegula__part_file(&r->move->manifest->parts[step->part]);
   int fd;
   FORWARD(tegula__file_set_acquire(r->move->files, file, r->move->counts, &fd, err));
-  tegula_status status = move_step(r, worker, step, fd, err);
+  tegula_status status = move_step(r, worker, step, file, fd, err);
   if (status == TEGULA_OK && atomic_fetch_sub(&r->pending[step->group], 1) == 1) {
     status = tegula__file_set_finish(r->move->files, file, fd, r->move->durable, r->move->counts, err);
     *item = r->last_step[step->group];
@@ -121,9 +130,10 @@ static void run_step(void *state, int32_t worker_number, int64_t item) {
   const tegula__step *step = &r->plan.steps[item];
   if (atomic_load_explicit(&r->cancelled, memory_order_relaxed) || !tegula__first_error_wanted(r->first, item)) return;
   tegula__worker *worker = &r->workers[worker_number];
+  worker->extra = worker_number >= tegula__pool_threads(r->engine->pool);
   tegula_error error;
-  bool from_file = r->move->manifest->parts[step->part].file >= 0;
-  tegula_status status = from_file ? run_file_step(r, worker, &item, &error) : move_step(r, worker, step, -1, &error);
+  bool from_file = tegula__part_file(&r->move->manifest->parts[step->part]) >= 0;
+  tegula_status status = from_file ? run_file_step(r, worker, &item, &error) : move_step(r, worker, step, TEGULA__NO_FILE, -1, &error);
   if (status != TEGULA_OK) tegula__first_error_set(r->first, item, status, &error);
   worker->steps++;
   report_progress(r, step->bytes);
@@ -155,7 +165,7 @@ static void add_way(const running *r, tegula_statistics *statistics) {
     if (sum.declined == NULL) sum.declined = use.declined;
   }
   const char *reference = r->move->writing ? "pwrite" : "pread";
-  statistics->io_path = r->move->manifest->reader != NULL ? "reader" : sum.way_bytes > sum.reference_bytes ? sum.way : reference;
+  statistics->io_path = statistics->reader_bytes > 0 ? "reader" : sum.way_bytes > sum.reference_bytes ? sum.way : reference;
   if (sum.declined != NULL) statistics->fallback_reason = sum.declined;
 }
 
@@ -168,11 +178,13 @@ static void add_statistics(const running *r) {
     statistics->reader_bytes += r->workers[i].reader_bytes;
     statistics->steps += r->workers[i].steps;
   }
+  statistics->missing += r->plan.absent;
   statistics->workers = tegula__max(statistics->workers, r->widest);
   if (r->plan.step_count > 0) add_way(r, statistics);
 }
 
 static void stop(running *r) {
+  tegula__staging_trim(r->engine->staging);
   for (int32_t i = 0; r->workers != NULL && i < tegula__pool_most(r->engine->pool); i++) {
     tegula__transport_give(r->engine->transport, r->workers[i].lane);
     free(r->workers[i].pieces);
@@ -181,6 +193,7 @@ static void stop(running *r) {
     free(r->workers[i].heap);
     free(r->workers[i].iov);
     free(r->workers[i].waste);
+    tegula__decoder_destroy(r->workers[i].decoder);
   }
   free(r->workers);
   free((void *)r->pending);

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Workers take steps in order. A direct step moves bytes between the file and their final place with vectored calls; a staged one reads
- * into a slot and scatters in one fused pass (swap, transpose, copy), or gathers and writes. The error that is returned is that of the
+ * into a slot and scatters in one fused pass (swap, transpose, copy), or gathers and writes; chunks are decoded in between. The error that is returned is that of the
  * first step in the order of files and offsets, whatever thread met it. */
 #ifndef TEGULA_ENGINE_ENGINE_H
 #define TEGULA_ENGINE_ENGINE_H
@@ -38,6 +38,7 @@ typedef struct tegula__move {
   int64_t tile_count;
   const tegula__heads *heads; /* reading; may be NULL. Files without a step are not looked at */
   bool writing; /* from tiles to files */
+  tegula_missing missing;
   bool durable; /* writing: each file is on the disk when its last byte is written */
   tegula_progress_fn progress; /* may be NULL */
   void *progress_state;

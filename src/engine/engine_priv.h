@@ -4,6 +4,7 @@
 #ifndef TEGULA_ENGINE_ENGINE_PRIV_H
 #define TEGULA_ENGINE_ENGINE_PRIV_H
 
+#include "codec/codec.h"
 #include "engine/engine.h"
 
 /* What one worker keeps from step to step. */
@@ -19,6 +20,8 @@ typedef struct tegula__worker {
   struct iovec *iov; /* 2 * TEGULA__IO_VECTORS, shared by requests that are moved together */
   tegula__request requests[TEGULA__IO_DEPTH];
   tegula__lane *lane;
+  tegula__decoder *decoder;
+  bool extra; /* there are more workers than processors, and it is one of these */
   char *waste;       /* TEGULA__GAP bytes: where unwanted gaps are read to */
   int64_t direct_bytes, staged_bytes, reader_bytes, steps;
 } tegula__worker;
@@ -27,8 +30,10 @@ typedef struct tegula__worker {
 typedef struct tegula__doing {
   const tegula__engine *engine;
   const tegula__move *move;
-  const tegula__part *part;
+  const tegula__targets *targets;
+  const tegula__plan *plan;
   const tegula__step *step;
+  const tegula__part *part; /* of the manifest; for direct and staged steps the dense bytes that are moved */
   tegula__io_file file;
   char *head;       /* where the first bytes of the file go */
   size_t head_size; /* 0: this step does not read them */
@@ -36,12 +41,19 @@ typedef struct tegula__doing {
   uint32_t swap_size; /* of the dtype */
 } tegula__doing;
 
+/* The pieces of all tiles in the box, in the worker. */
+tegula_status tegula__find_pieces(tegula__worker *worker, const tegula__doing *doing, const int64_t *lo, const int64_t *hi, tegula_error *err);
+
 /* Moves the pieces with vectored calls. */
 tegula_status tegula__direct_step(tegula__worker *worker, const tegula__doing *doing, tegula_error *err);
 /* Moves the pieces through a staging slot. */
 tegula_status tegula__staged_step(tegula__worker *worker, const tegula__doing *doing, tegula_error *err);
 
-/* Fills the pieces from the manifest's reader. */
+/* Reads chunks, decodes each and scatters it. */
+tegula_status tegula__chunks_step(tegula__worker *worker, const tegula__doing *doing, tegula_error *err);
+/* Nothing is stored, or it is lost: fills, or says so, as the move wants it. */
+tegula_status tegula__absent_step(tegula__worker *worker, const tegula__doing *doing, tegula_error *err);
+/* Fills the pieces from the part's reader. */
 tegula_status tegula__reader_step(tegula__worker *worker, const tegula__doing *doing, tegula_error *err);
 /* Between a slot that holds the box from `lo` on with these strides, and the piece's memory: swaps and transposes on the way. */
 void tegula__copy_piece(const tegula__doing *doing, const int64_t *lo, const int64_t *slot_strides, char *slot, const tegula__piece *piece);

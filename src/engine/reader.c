@@ -11,11 +11,11 @@
 static tegula_status call(const tegula__doing *doing, const int64_t *lo, const int64_t *hi, char *data, const int64_t *strides,
                           tegula_error *err) {
   const tegula__manifest *manifest = doing->move->manifest;
-  const tegula__reader *reader = manifest->reader;
+  const tegula__reader *reader = doing->part->reader;
   tegula_view view = {.data = data, .dtype = manifest->dtype, .device_type = TEGULA_DEVICE_HOST, .box.ndim = manifest->ndim};
   for (int32_t k = 0; k < manifest->ndim; k++) {
-    view.box.lo[k] = lo[k];
-    view.box.hi[k] = hi[k];
+    view.box.lo[k] = lo[k] - (k == 0 ? reader->row : 0);
+    view.box.hi[k] = hi[k] - (k == 0 ? reader->row : 0);
     view.stride_bytes[k] = strides[k];
   }
   tegula_error theirs;
@@ -54,11 +54,12 @@ static tegula_status read_and_scatter(tegula__worker *worker, const tegula__doin
 }
 
 tegula_status tegula__reader_step(tegula__worker *worker, const tegula__doing *doing, tegula_error *err) {
-  const tegula__reader *reader = doing->move->manifest->reader;
-  bool in_place = !reader->chunked || worker->piece_count == 1;
+  const tegula__reader *reader = doing->part->reader;
+  bool in_place = doing->part->chunk == NULL || worker->piece_count == 1;
   for (int64_t i = 0; i < worker->piece_count; i++)
     in_place = in_place && (doing->swap_size == 1 || worker->pieces[i].tile->order == doing->part->order);
-  int64_t cost = in_place ? reader->cost : tegula__max(reader->cost, 0) + doing->step->bytes;
+  int64_t cost = tegula__max(0, reader->cost), box = tegula__box_count(doing->move->manifest->ndim, doing->step->lo, doing->step->hi);
+  if (!in_place && !tegula__add(cost, box * doing->item_size, &cost)) cost = INT64_MAX;
   tegula__staging_count(doing->engine->staging, cost);
   tegula_status status = in_place ? read_into_place(worker, doing, err) : read_and_scatter(worker, doing, err);
   tegula__staging_uncount(doing->engine->staging, cost);

@@ -6,8 +6,21 @@
 #ifndef TEGULA_FORMAT_FORMAT_H
 #define TEGULA_FORMAT_FORMAT_H
 
+#include <tegula/tegula_plugin.h>
+
 #include "base/base.h"
 #include "manifest/manifest.h"
+
+/* How a driver gets at files that its file speaks of. A handle outlives the store when it was detached: it is then read and closed at any
+ * time, from any thread, and what is read is counted nowhere. */
+typedef struct tegula__store tegula__store;
+struct tegula__store {
+  tegula_status (*open)(const tegula__store *store, const char *path, tegula__stamp *stamp, void **handle, tegula_error *err);
+  tegula_status (*read)(void *handle, int64_t offset, void *out, size_t size, tegula_error *err);
+  void (*detach)(void *handle);
+  void (*close)(void *handle);
+  void *state;
+};
 
 /* A file that is being described. */
 typedef struct tegula__source tegula__source;
@@ -17,6 +30,8 @@ struct tegula__source {
   /* Reads exactly `size` bytes at `offset`; the caller has checked that they are inside the file. */
   tegula_status (*read)(const tegula__source *source, int64_t offset, void *out, size_t size, tegula_error *err);
   void *state;
+  const tegula__stamp *stamp; /* NULL: it is not a file */
+  const tegula__store *store; /* NULL: there are no other files */
   /* The first bytes of the file, read already (may be fewer than the file has). Drivers look here before they read. */
   const unsigned char *head;
   size_t head_size;
@@ -24,6 +39,9 @@ struct tegula__source {
 
 /* Bytes [offset, offset + size) of the source into `out`, from the head where it has them. SHORT_FILE when the file ends before. */
 tegula_status tegula__source_read(const tegula__source *source, int64_t offset, void *out, size_t size, tegula_error *err);
+
+/* The plugins of a context: format/plugin/plugin.h. */
+typedef struct tegula__plugins tegula__plugins;
 
 /* What the user said about the files; texts parsed already. */
 typedef struct tegula__describe_options {
@@ -38,6 +56,7 @@ typedef struct tegula__describe_options {
   char order;      /* 'C', 'F', 0 */
   char byte_order; /* '<', '>', 0 */
   const char *dataset; /* NULL: the only one */
+  tegula__plugins *plugins; /* NULL: none */
 } tegula__describe_options;
 
 /* What is to be written. */
@@ -49,9 +68,12 @@ typedef struct tegula__layout_request {
   char order; /* 'C' or 'F' */
 } tegula__layout_request;
 
+/* Called for each dataset of a container; another status than OK ends the list. */
+typedef tegula_plugin_list_fn tegula__list_fn;
+
 typedef struct tegula__format {
   const char *name;
-  const char *suffix; /* ".npy"; NULL: not recognised by name */
+  const char *const *suffixes; /* ".npy", ...; ends with NULL; NULL: not recognised by name */
   const void *magic;  /* NULL: not recognised by its first bytes */
   size_t magic_size;
   bool (*recognise)(const void *head, size_t size); /* or NULL: where fixed bytes do not tell */
@@ -60,6 +82,9 @@ typedef struct tegula__format {
    * from the file is compared with source->size. A description of other files brings their table along, and their format's name. */
   tegula_status (*describe)(const tegula__source *source, const tegula__describe_options *options, tegula__manifest *out,
                             tegula_error *err);
+  /* NULL: it holds one array only. */
+  tegula_status (*list)(const tegula__source *source, const tegula__describe_options *options, tegula__list_fn each, void *state,
+                        tegula_error *err);
   /* NULL: cannot be saved. Appends the header to `header` and gives the byte strides of the array, whose first element follows the header. */
   tegula_status (*lay_out)(const tegula__layout_request *request, tegula__buffer *header, int64_t *strides, tegula_error *err);
 } tegula__format;
@@ -71,11 +96,12 @@ const tegula__format *tegula__format_by_name(const char *name);
 const tegula__format *tegula__format_by_content(const void *head, size_t size);
 /* By the path's suffix; NULL when none fits. */
 const tegula__format *tegula__format_by_suffix(const char *path);
-/* "npy, raw, manifest": for messages. */
+/* "npy, raw, hdf5, manifest": for messages. */
 void tegula__format_names(char *out, size_t size);
 
 extern const tegula__format tegula__format_npy;
 extern const tegula__format tegula__format_raw;
+extern const tegula__format tegula__format_hdf5;
 extern const tegula__format tegula__format_manifest;
 
 #endif

@@ -8,7 +8,7 @@
 
 #include "format/format_priv.h"
 
-static const tegula__format *const formats[] = {&tegula__format_npy, &tegula__format_raw, &tegula__format_manifest};
+static const tegula__format *const formats[] = {&tegula__format_npy, &tegula__format_raw, &tegula__format_hdf5, &tegula__format_manifest};
 
 #define FORMAT_COUNT (sizeof formats / sizeof formats[0])
 
@@ -34,8 +34,10 @@ const tegula__format *tegula__format_by_content(const void *head, size_t size) {
 const tegula__format *tegula__format_by_suffix(const char *path) {
   size_t length = strlen(path);
   for (size_t i = 0; i < FORMAT_COUNT; i++) {
-    size_t suffix = formats[i]->suffix != NULL ? strlen(formats[i]->suffix) : 0;
-    if (suffix > 0 && length > suffix && strcmp(path + length - suffix, formats[i]->suffix) == 0) return formats[i];
+    for (const char *const *at = formats[i]->suffixes; at != NULL && *at != NULL; at++) {
+      size_t suffix = strlen(*at);
+      if (length > suffix && strcmp(path + length - suffix, *at) == 0) return formats[i];
+    }
   }
   return NULL;
 }

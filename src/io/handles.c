@@ -22,6 +22,8 @@ enum { CLOSED = -1, OPENING = -2 };
 
 #define PATIENCE 20 /* tries, a millisecond apart, for a descriptor when none of ours can be closed */
 
+#define LONGEST_WAIT 4 /* seconds for one of ours to be let go */
+
 typedef struct handle {
   int fd; /* CLOSED, OPENING or a descriptor */
   int32_t pins;
@@ -203,12 +205,17 @@ static int evict(tegula__handles *handles) {
   return fd;
 }
 
-/* Makes room after the system has run out of descriptors: closes one of ours that nobody uses, or waits until one is let go. False when
- * there is none: `mine` is the only one counted. */
+/* Makes room after the system has run out of descriptors: closes one of ours that nobody uses, or waits for one to be let go, but
+ * not for ever. False when there is none. */
 static bool make_room(tegula__handles *handles) {
   pthread_mutex_lock(&handles->lock);
   handles->starving++;
-  while (handles->oldest == NULL && handles->open > handles->starving) pthread_cond_wait(&handles->changed, &handles->lock);
+  struct timespec until;
+  clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_sec += LONGEST_WAIT;
+  int late = 0; /* it may be this thread that holds them: descriptions keep files open while they open others */
+  while (handles->oldest == NULL && handles->open > handles->starving && late == 0)
+    late = pthread_cond_timedwait(&handles->changed, &handles->lock, &until);
   int surplus = evict(handles);
   handles->starving--;
   pthread_cond_broadcast(&handles->changed); /* the others that starve look again */
@@ -224,7 +231,11 @@ static int open_with_room(const tegula__file_set *set, const char *path, tegula_
     int fd = open_file(path, set->writing, counts);
     if (fd >= 0 || (errno != EMFILE && errno != ENFILE)) return fd;
     int failed = errno;
+    struct timespec begin, end;
+    clock_gettime(CLOCK_MONOTONIC, &begin);
     failures = make_room(set->handles) ? 0 : failures + 1;
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    if (failures > 0 && end.tv_sec - begin.tv_sec >= LONGEST_WAIT) failures = PATIENCE;
     if (failures == PATIENCE) {
       errno = failed;
       return -1;

@@ -53,4 +53,9 @@ void tegula__unshuffle(const tegula__kernels *kernels, void *dst, const void *sr
 void tegula__copy_strided(const tegula__kernels *kernels, char *dst, const int64_t *dst_strides, const char *src,
                           const int64_t *src_strides, const int64_t *extents, int32_t ndim, uint32_t item_size, uint32_t swap_size);
 
+/* Puts `value` (item_size bytes; NULL: zeros), each group of `swap_size` bytes reversed, in every item of a strided block. Strides in bytes,
+ * any sign. */
+void tegula__fill_strided(char *dst, const int64_t *strides, const int64_t *extents, int32_t ndim, uint32_t item_size, const void *value,
+                          uint32_t swap_size);
+
 #endif

@@ -43,6 +43,17 @@ static tegula_status check_shard(const tegula__manifest *first, const tegula__ma
   return mismatch(first, other, "the shape behind axis 0", expected, found, err);
 }
 
+/* Numbers of files that are not the shard's would be those of another one behind it. */
+static tegula_status check_file_numbers(const tegula__manifest *shard, tegula_error *err) {
+  bool good = true;
+  for (int64_t i = 0; i < shard->part_count; i++)
+    good = good && shard->parts[i].file >= TEGULA__NO_FILE && shard->parts[i].file < shard->file_count;
+  for (int64_t i = 0; i < shard->grid_count; i++) good = good && shard->grids[i]->file >= 0 && shard->grids[i]->file < shard->file_count;
+  if (good) return TEGULA_OK;
+  return tegula__fail(err, TEGULA_INTERNAL, path_of(shard), -1, "the manifest of \"%s\" speaks of a file that it does not have",
+                      path_of(shard));
+}
+
 /* Moves the parts and files of a shard behind those of `out`; its rows start at `row`. */
 static void move_shard(tegula__manifest *shard, tegula__manifest *out, int64_t row) {
   for (int64_t i = 0; i < shard->part_count; i++) {
@@ -50,11 +61,37 @@ static void move_shard(tegula__manifest *shard, tegula__manifest *out, int64_t r
     int64_t *lo = (int64_t *)part.lo; /* the shard owns it until now, out from here on */
     lo[0] += row;
     lo[shard->ndim] += row;
-    part.file += out->file_count;
+    if (part.file >= 0) part.file += out->file_count;
     out->parts[out->part_count++] = part;
   }
+  for (int64_t i = 0; i < shard->grid_count; i++) {
+    shard->grids[i]->file += out->file_count;
+    out->grids[out->grid_count++] = shard->grids[i];
+  }
+  for (int64_t i = 0; i < shard->reader_count; i++) {
+    shard->readers[i]->row += row;
+    out->readers[out->reader_count++] = shard->readers[i];
+  }
+  for (int64_t i = 0; i < shard->kept_count; i++) out->kept[out->kept_count++] = shard->kept[i];
   for (int64_t i = 0; i < shard->file_count; i++) out->files[out->file_count++] = shard->files[i];
-  shard->part_count = shard->file_count = 0;
+  shard->part_count = shard->file_count = shard->grid_count = shard->reader_count = shard->kept_count = 0;
+}
+
+/* Room for all that the shards hold together. */
+static bool make_room(const tegula__manifest *shards, int64_t count, tegula__manifest *out) {
+  int64_t parts = 0, files = 0, grids = 0, readers = 0, kept = 0;
+  for (int64_t i = 0; i < count; i++) {
+    parts += shards[i].part_count;
+    files += shards[i].file_count;
+    grids += shards[i].grid_count;
+    readers += shards[i].reader_count;
+    kept += shards[i].kept_count;
+  }
+  out->files = tegula__realloc_array(NULL, tegula__max(1, files), sizeof *out->files);
+  return out->files != NULL && tegula__vector_reserve((void **)&out->parts, &out->part_capacity, parts, sizeof *out->parts) &&
+         tegula__vector_reserve((void **)&out->grids, &out->grid_capacity, grids, sizeof(void *)) &&
+         tegula__vector_reserve((void **)&out->readers, &out->reader_capacity, readers, sizeof(void *)) &&
+         tegula__vector_reserve((void **)&out->kept, &out->kept_capacity, kept, sizeof *out->kept);
 }
 
 tegula_status tegula__manifest_join(tegula__manifest *shards, int64_t count, tegula__manifest *out, tegula_error *err) {
@@ -63,26 +100,28 @@ tegula_status tegula__manifest_join(tegula__manifest *shards, int64_t count, teg
     tegula__manifest_init(&shards[0]);
     return TEGULA_OK;
   }
-  int64_t rows = 0, parts = 0, files = 0;
+  int64_t rows = 0;
   for (int64_t i = 0; i < count; i++) {
     FORWARD(check_shard(&shards[0], &shards[i], err));
+    FORWARD(check_file_numbers(&shards[i], err));
     if (!tegula__add(rows, shards[i].shape[0], &rows))
       return tegula__fail(err, TEGULA_LIMIT_EXCEEDED, path_of(&shards[i]), -1, "up to \"%s\" the shards have more than 2^63 rows",
                           path_of(&shards[i]));
-    parts += shards[i].part_count;
-    files += shards[i].file_count;
   }
-  tegula__manifest joined = shards[0]; /* dtype, shape, names */
-  joined.part_count = joined.file_count = 0;
-  joined.part_capacity = parts;
-  joined.parts = tegula__realloc_array(NULL, parts, sizeof *joined.parts);
-  joined.files = tegula__realloc_array(NULL, files, sizeof *joined.files);
-  if (joined.parts == NULL || joined.files == NULL) {
-    free(joined.parts);
-    free(joined.files);
-    return tegula__out_of_memory(err, parts * (int64_t)sizeof *joined.parts + files * (int64_t)sizeof *joined.files);
+  tegula__manifest joined;
+  tegula__manifest_init(&joined);
+  if (!make_room(shards, count, &joined)) {
+    tegula__manifest_free(&joined);
+    return tegula__out_of_memory(err, count * (int64_t)sizeof *shards);
   }
-  shards[0].descr = NULL; /* moved */
+  joined.dtype = shards[0].dtype;
+  joined.ndim = shards[0].ndim;
+  for (int32_t k = 0; k < joined.ndim; k++) joined.shape[k] = shards[0].shape[k];
+  joined.format = shards[0].format;
+  joined.fill = shards[0].fill; /* kept: moved with the shard */
+  joined.name = shards[0].name; /* static, or kept: moved with the shard */
+  joined.descr = shards[0].descr;
+  shards[0].descr = NULL;
   int64_t row = 0;
   for (int64_t i = 0; i < count; i++) {
     int64_t length = shards[i].shape[0];

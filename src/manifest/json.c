@@ -64,11 +64,16 @@ static tegula_status write_all(tegula__buffer *buffer, const tegula__manifest *m
 }
 
 tegula_status tegula__manifest_write(const tegula__manifest *manifest, const char *folder, char **out, tegula_error *err) {
-  if (manifest->reader != NULL)
+  for (int64_t i = 0; i < manifest->part_count; i++)
+    if (manifest->parts[i].kind != TEGULA__PART_DENSE && manifest->parts[i].kind != TEGULA__PART_READ)
+      return tegula__fail(err, TEGULA_UNSUPPORTED, manifest->file_count > 0 ? manifest->files[0].path : NULL, -1,
+                          "a dataset of the format \"%.60s\" that is stored in chunks or has absent pieces cannot be written as JSON yet",
+                          manifest->format);
+  if (manifest->reader_count > 0)
     return tegula__hint(err,
                         tegula__fail(err, TEGULA_UNSUPPORTED, NULL, -1,
                                      "a dataset of the format \"%.60s\" comes from a function of this program and cannot be written as JSON",
-                                     manifest->reader->name),
+                                     manifest->readers[0]->name),
                         "save the array to files first");
   if (manifest->descr != NULL && !tegula__json_is_text(manifest->descr))
     return tegula__fail(err, TEGULA_UNSUPPORTED, manifest->files[0].path, -1,

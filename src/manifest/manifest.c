@@ -1,7 +1,7 @@
 /* Building, validating and searching a manifest.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "manifest/manifest.h"
+#include "manifest/manifest_priv.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,11 +12,13 @@ void tegula__manifest_free(tegula__manifest *manifest) {
   if (manifest->vectors == NULL) /* not finished: each part owns its vectors */
     for (int64_t i = 0; i < manifest->part_count; i++) free((void *)manifest->parts[i].lo);
   for (int64_t i = 0; i < manifest->file_count; i++) free(manifest->files[i].path);
-  if (manifest->reader != NULL) {
-    if (manifest->reader->release != NULL) manifest->reader->release(manifest->reader->state);
-    free(manifest->reader->name);
-    free(manifest->reader);
-  }
+  for (int64_t i = 0; i < manifest->grid_count; i++) tegula__grid_free(manifest->grids[i]);
+  for (int64_t i = 0; i < manifest->reader_count; i++) tegula__reader_free(manifest->readers[i]);
+  for (int64_t i = 0; i < manifest->kept_count; i++) free(manifest->kept[i]);
+  free(manifest->grids);
+  free(manifest->readers);
+  free(manifest->kept);
+  free(manifest->reach);
   free(manifest->vectors);
   free(manifest->parts);
   free(manifest->files);
@@ -24,24 +26,17 @@ void tegula__manifest_free(tegula__manifest *manifest) {
   tegula__manifest_init(manifest);
 }
 
-tegula_status tegula__manifest_add(tegula__manifest *manifest, int64_t file, int64_t offset, const int64_t *lo, const int64_t *hi,
-                                   const int64_t *strides, uint8_t order, tegula_error *err) {
-  size_t axes = (size_t)manifest->ndim, bytes = axes * sizeof(int64_t);
-  int64_t *vectors = malloc(3 * bytes + 1);
-  if (vectors == NULL || !tegula__vector_reserve((void **)&manifest->parts, &manifest->part_capacity, manifest->part_count + 1,
-                                                 sizeof *manifest->parts)) {
-    free(vectors);
-    return tegula__out_of_memory(err, (int64_t)(3 * bytes));
-  }
-  memcpy(vectors, lo, bytes);
-  memcpy(vectors + axes, hi, bytes);
-  memcpy(vectors + 2 * axes, strides, bytes);
-  manifest->parts[manifest->part_count++] = (tegula__part){
-      .file = file, .offset = offset, .lo = vectors, .hi = vectors + axes, .strides = vectors + 2 * axes, .order = order};
-  return TEGULA_OK;
-}
-
 static const char *first_path(const tegula__manifest *manifest) { return manifest->file_count > 0 ? manifest->files[0].path : NULL; }
+
+/* ---- a dense part ---- */
+
+static tegula_status too_short(const tegula__file *file, int64_t expected, tegula_error *err) {
+  return tegula__hint(err,
+                      tegula__fail(err, TEGULA_SHORT_FILE, file->path, file->stamp.size,
+                                   "\"%s\" is too short: expected %lld bytes, found %lld", file->path, (long long)expected,
+                                   (long long)file->stamp.size),
+                      "the file was cut or is still being written");
+}
 
 /* Does the part lie within its file? Checked: nothing here is trusted yet. */
 static tegula_status check_extent(const tegula__manifest *manifest, const tegula__part *part, tegula_error *err) {
@@ -55,53 +50,199 @@ static tegula_status check_extent(const tegula__manifest *manifest, const tegula
   }
   if (!tegula__add(last, part->offset, &end) || !tegula__add(end, manifest->dtype.item_size, &end))
     return tegula__fail(err, TEGULA_CORRUPT, file->path, -1, "\"%s\": the place of its data overflows", file->path);
-  if (end > file->stamp.size)
-    return tegula__hint(err,
-                        tegula__fail(err, TEGULA_SHORT_FILE, file->path, file->stamp.size,
-                                     "\"%s\" is too short: expected %lld bytes, found %lld", file->path, (long long)end,
-                                     (long long)file->stamp.size),
-                        "the file was cut or is still being written");
+  return end > file->stamp.size ? too_short(file, end, err) : TEGULA_OK;
+}
+
+/* ---- a chunked part ---- */
+
+/* Can elements be counted along the axis, and chunks, without overflow? */
+static bool axis_in_place(const tegula__part *part, int32_t k) {
+  int64_t behind;
+  return part->start[k] >= 0 && part->chunk[k] >= 1 && tegula__add(part->start[k], part->hi[k] - part->lo[k], &behind);
+}
+
+/* Do its numbers stay inside the grid's slots and its elements inside a decoded chunk? */
+static bool chunks_in_place(const tegula__manifest *manifest, const tegula__part *part) {
+  const tegula__grid *grid = part->grid;
+  int64_t slot = part->slot_base, byte = part->offset, some, last;
+  RETURN_IF(slot < 0 || byte < 0, false);
+  for (int32_t k = 0; k < manifest->ndim; k++) {
+    int64_t length = part->hi[k] - part->lo[k];
+    RETURN_IF(length == 0, true);
+    RETURN_IF(!axis_in_place(part, k) || part->strides[k] < 0 || part->slot_strides[k] < 0, false);
+    RETURN_IF(length > 1 && part->strides[k] == 0 && part->chunk[k] > 1, false);
+    last = part->start[k] + length - 1;
+    RETURN_IF(!tegula__mul(last / part->chunk[k], part->slot_strides[k], &some) || !tegula__add(slot, some, &slot), false);
+    RETURN_IF(!tegula__mul(tegula__min(last, part->chunk[k] - 1), part->strides[k], &some) || !tegula__add(byte, some, &byte), false);
+  }
+  return slot < grid->slots && tegula__add(byte, manifest->dtype.item_size, &byte) && byte <= grid->chunk_bytes;
+}
+
+static tegula_status check_chunk(const tegula__grid *grid, const tegula__chunk *chunk, const tegula__file *file, tegula_error *err) {
+  int64_t offset = (int64_t)chunk->offset, end;
+  if (offset < 0 || !tegula__add(offset, chunk->length, &end))
+    return tegula__fail(err, TEGULA_CORRUPT, file->path, -1, "\"%s\": the place of a chunk overflows", file->path);
+  if (end > file->stamp.size) return too_short(file, end, err);
+  if (tegula__chunk_plain(grid, chunk) && chunk->length != grid->chunk_bytes)
+    return tegula__fail(err, TEGULA_CORRUPT, file->path, offset, "\"%s\": an unfiltered chunk has %lld bytes, expected %lld", file->path,
+                        (long long)chunk->length, (long long)grid->chunk_bytes);
   return TEGULA_OK;
 }
 
-/* One part: inside the shape, all of the trailing axes, rows that start where the last part's ended. */
-static bool part_in_place(const tegula__manifest *manifest, const tegula__part *part, int64_t row) {
-  bool file_good = manifest->reader != NULL ? part->file == TEGULA__NO_FILE : part->file >= 0 && part->file < manifest->file_count;
-  RETURN_IF(!file_good || part->offset < 0, false);
+static tegula_status check_grid(const tegula__manifest *manifest, const tegula__grid *grid, tegula_error *err) {
+  bool good = grid->file >= 0 && grid->file < manifest->file_count && grid->chunk_bytes > 0 && grid->filter_count >= 0 &&
+              grid->filter_count <= TEGULA__CHAIN_MAX && grid->slots >= 0 && grid->count >= 0 &&
+              (grid->coordinates != NULL || grid->count == grid->slots);
+  for (int64_t i = 0; good && grid->coordinates != NULL && i < grid->count; i++)
+    good = grid->coordinates[i] < (uint64_t)grid->slots && (i == 0 || grid->coordinates[i - 1] < grid->coordinates[i]);
+  if (!good) return tegula__fail(err, TEGULA_INTERNAL, first_path(manifest), -1, "a table of chunks is out of order");
+  for (int64_t i = 0; i < grid->count; i++)
+    if (grid->chunks[i].length != 0) FORWARD(check_chunk(grid, &grid->chunks[i], &manifest->files[grid->file], err));
+  return TEGULA_OK;
+}
+
+/* ---- all parts ---- */
+
+/* A part without bytes in a file: its strides, by which it is cut, and a reader's chunks. */
+static bool free_in_place(const tegula__manifest *manifest, const tegula__part *part) {
+  int64_t last = manifest->dtype.item_size, reach;
+  RETURN_IF(part->file != TEGULA__NO_FILE || part->grid != NULL, false);
   for (int32_t k = 0; k < manifest->ndim; k++) {
-    RETURN_IF(part->lo[k] < 0 || part->hi[k] < part->lo[k] || part->hi[k] > manifest->shape[k], false);
-    RETURN_IF(k == 0 && part->lo[0] != row, false);
-    RETURN_IF(k > 0 && (part->lo[k] != 0 || part->hi[k] != manifest->shape[k]), false);
+    int64_t length = part->hi[k] - part->lo[k];
+    RETURN_IF(part->chunk != NULL && !axis_in_place(part, k), false);
+    RETURN_IF(length == 0, true);
+    RETURN_IF(part->strides[k] <= 0 || !tegula__mul(length - 1, part->strides[k], &reach) || !tegula__add(last, reach, &last), false);
   }
   return true;
 }
 
-static tegula_status check_parts(const tegula__manifest *manifest, tegula_error *err) {
+/* As stored: needed where bytes have an order. */
+static bool order_in_place(const tegula__manifest *manifest, const tegula__part *part) {
+  RETURN_IF(tegula__dtype_swap_size(manifest->dtype) <= 1, true);
+  bool stored = part->kind == TEGULA__PART_DENSE || part->kind == TEGULA__PART_CHUNKED;
+  return part->order == manifest->dtype.order || (stored && (part->order == '<' || part->order == '>'));
+}
+
+static bool kind_in_place(const tegula__manifest *manifest, const tegula__part *part) {
+  switch (part->kind) {
+    case TEGULA__PART_DENSE:
+      return part->file >= 0 && part->file < manifest->file_count && part->offset >= 0 && part->grid == NULL && part->chunk == NULL;
+    case TEGULA__PART_CHUNKED:
+      return part->grid != NULL && part->chunk != NULL && part->order == part->grid->order && chunks_in_place(manifest, part);
+    case TEGULA__PART_FILL: return part->chunk == NULL && free_in_place(manifest, part);
+    case TEGULA__PART_LOST:
+      return part->lost != NULL && part->lost->status != TEGULA_OK && part->chunk == NULL && free_in_place(manifest, part);
+    case TEGULA__PART_READ: return part->reader != NULL && free_in_place(manifest, part);
+  }
+  return false;
+}
+
+static tegula_status check_part(const tegula__manifest *manifest, int64_t index, tegula_error *err) {
+  const tegula__part *part = &manifest->parts[index];
+  bool good = true;
+  for (int32_t k = 0; good && k < manifest->ndim; k++)
+    good = part->lo[k] >= 0 && part->hi[k] >= part->lo[k] && part->hi[k] <= manifest->shape[k];
+  good = good && order_in_place(manifest, part) && kind_in_place(manifest, part);
+  if (!good)
+    return tegula__fail(err, TEGULA_INTERNAL, first_path(manifest), -1, "part %lld of the manifest is out of place", (long long)index);
+  return part->kind == TEGULA__PART_DENSE ? check_extent(manifest, part, err) : TEGULA_OK;
+}
+
+static int compare_along(const void *a, const void *b, void *axis) {
+  const tegula__part *p = *(tegula__part *const *)a, *q = *(tegula__part *const *)b;
+  int32_t k = *(int32_t *)axis;
+  return (p->lo[k] > q->lo[k]) - (p->lo[k] < q->lo[k]);
+}
+
+/* The axis along which parts are the shortest: where a sweep meets the fewest pairs. */
+static int32_t shortest_axis(const tegula__manifest *manifest) {
+  int32_t best = 0;
+  double least = 0;
+  for (int32_t k = 0; k < manifest->ndim; k++) {
+    double sum = 0;
+    for (int64_t i = 0; i < manifest->part_count; i++)
+      sum += (double)(manifest->parts[i].hi[k] - manifest->parts[i].lo[k]) / (double)tegula__max(1, manifest->shape[k]);
+    if (k > 0 && sum >= least) continue;
+    best = k;
+    least = sum;
+  }
+  return best;
+}
+
+/* Disjoint parts whose sizes add up to the whole cover it. */
+static bool parts_cover(const tegula__manifest *manifest, const tegula__part **sorted) {
+  int64_t total = 0, wanted = 1, lo[TEGULA_MAX_DIMS], hi[TEGULA_MAX_DIMS];
+  int32_t ndim = manifest->ndim, axis = shortest_axis(manifest);
+  for (int32_t k = 0; k < ndim; k++) wanted *= manifest->shape[k];
+  for (int64_t i = 0; i < manifest->part_count; i++) {
+    sorted[i] = &manifest->parts[i];
+    RETURN_IF(!tegula__add(total, tegula__box_count(ndim, sorted[i]->lo, sorted[i]->hi), &total), false);
+  }
+  RETURN_IF(total != wanted, false);
+  RETURN_IF(ndim == 0 || wanted == 0, true);
+  qsort_r(sorted, (size_t)manifest->part_count, sizeof *sorted, compare_along, &axis);
+  for (int64_t i = 0; i < manifest->part_count; i++)
+    for (int64_t j = i + 1; j < manifest->part_count && sorted[j]->lo[axis] < sorted[i]->hi[axis]; j++)
+      RETURN_IF(tegula__box_intersect(ndim, sorted[i]->lo, sorted[i]->hi, sorted[j]->lo, sorted[j]->hi, lo, hi), false);
+  return true;
+}
+
+/* Each part begins where the last one ended, and spans all of the other axes: what most formats give. */
+static bool parts_follow(const tegula__manifest *manifest) {
   int64_t row = 0;
+  RETURN_IF(manifest->ndim == 0, manifest->part_count == 1);
   for (int64_t i = 0; i < manifest->part_count; i++) {
     const tegula__part *part = &manifest->parts[i];
-    if (!part_in_place(manifest, part, row))
-      return tegula__fail(err, TEGULA_INTERNAL, NULL, -1, "part %lld of the manifest is out of place", (long long)i);
-    if (manifest->reader == NULL) FORWARD(check_extent(manifest, part, err));
-    if (manifest->ndim > 0) row = part->hi[0];
+    RETURN_IF(part->lo[0] != row, false);
+    for (int32_t k = 1; k < manifest->ndim; k++) RETURN_IF(part->lo[k] != 0 || part->hi[k] != manifest->shape[k], false);
+    row = part->hi[0];
   }
-  bool whole = manifest->ndim > 0 ? row == manifest->shape[0] : manifest->part_count == 1;
-  return whole ? TEGULA_OK : tegula__fail(err, TEGULA_INTERNAL, NULL, -1, "the parts of the manifest do not cover its shape");
+  return row == manifest->shape[0];
+}
+
+static int compare_rows(const void *a, const void *b, void *state) {
+  const tegula__part *p = a, *q = b;
+  int32_t ndim = *(int32_t *)state;
+  for (int32_t k = 0; k < ndim; k++)
+    if (p->lo[k] != q->lo[k]) return p->lo[k] < q->lo[k] ? -1 : 1;
+  return 0;
+}
+
+static tegula_status check_parts(tegula__manifest *manifest, tegula_error *err) {
+  for (int64_t i = 0; i < manifest->grid_count; i++) FORWARD(check_grid(manifest, manifest->grids[i], err));
+  for (int64_t i = 0; i < manifest->part_count; i++) FORWARD(check_part(manifest, i, err));
+  if (parts_follow(manifest)) return TEGULA_OK;
+  const tegula__part **sorted = tegula__realloc_array(NULL, tegula__max(1, manifest->part_count), sizeof *sorted);
+  if (sorted == NULL) return tegula__out_of_memory(err, manifest->part_count * (int64_t)sizeof *sorted);
+  bool good = parts_cover(manifest, sorted);
+  free(sorted);
+  if (!good)
+    return tegula__fail(err, TEGULA_INTERNAL, first_path(manifest), -1, "the parts of the manifest overlap or do not cover its shape");
+  if (manifest->part_count > 1)
+    qsort_r(manifest->parts, (size_t)manifest->part_count, sizeof *manifest->parts, compare_rows, &manifest->ndim);
+  return TEGULA_OK;
 }
 
 /* Moves the vectors of all parts into one block. */
 static tegula_status gather_vectors(tegula__manifest *manifest, tegula_error *err) {
   size_t axes = (size_t)manifest->ndim;
-  int64_t *block = tegula__realloc_array(NULL, tegula__max(1, manifest->part_count), 3 * axes * sizeof *block + 1);
-  if (block == NULL) return tegula__out_of_memory(err, manifest->part_count * (int64_t)(3 * axes * sizeof *block));
+  int64_t count = 0, used = 0, reach = 0;
+  for (int64_t i = 0; i < manifest->part_count; i++) count += tegula__part_vectors(&manifest->parts[i]);
+  int64_t *block = tegula__realloc_array(NULL, tegula__max(1, count), axes * sizeof *block + 1);
+  manifest->reach = tegula__realloc_array(NULL, tegula__max(1, manifest->part_count), sizeof *manifest->reach);
+  if (block == NULL || manifest->reach == NULL) {
+    free(block);
+    return tegula__out_of_memory(err, count * (int64_t)(axes * sizeof *block));
+  }
   for (int64_t i = 0; i < manifest->part_count; i++) {
     tegula__part *part = &manifest->parts[i];
-    int64_t *vectors = block + (size_t)i * 3 * axes;
-    memcpy(vectors, part->lo, 3 * axes * sizeof *vectors);
+    int64_t *vectors = block + (size_t)used * axes, own = tegula__part_vectors(part);
+    memcpy(vectors, part->lo, (size_t)own * axes * sizeof *vectors);
     free((void *)part->lo);
-    part->lo = vectors;
-    part->hi = vectors + axes;
-    part->strides = vectors + 2 * axes;
+    tegula__part_point(part, vectors, manifest->ndim);
+    used += own;
+    if (axes > 0) reach = tegula__max(reach, part->hi[0]);
+    manifest->reach[i] = reach;
   }
   manifest->vectors = block;
   return TEGULA_OK;
@@ -109,8 +250,9 @@ static tegula_status gather_vectors(tegula__manifest *manifest, tegula_error *er
 
 tegula_status tegula__manifest_finish(tegula__manifest *manifest, tegula_error *err) {
   int64_t bytes;
-  if (manifest->ndim < 0 || manifest->ndim > TEGULA_MAX_DIMS || !tegula__dtype_valid(manifest->dtype))
-    return tegula__fail(err, TEGULA_INTERNAL, NULL, -1, "the manifest has no valid dtype or number of axes");
+  bool good = manifest->ndim >= 0 && manifest->ndim <= TEGULA_MAX_DIMS && tegula__dtype_valid(manifest->dtype);
+  for (int32_t k = 0; good && k < manifest->ndim; k++) good = manifest->shape[k] >= 0;
+  if (!good) return tegula__fail(err, TEGULA_INTERNAL, first_path(manifest), -1, "the manifest has no valid dtype, number of axes or shape");
   if (!tegula__shape_bytes(manifest->shape, manifest->ndim, manifest->dtype.item_size, &bytes)) {
     char text[TEGULA__SHAPE_TEXT];
     tegula__shape_format(manifest->shape, manifest->ndim, text);
@@ -128,7 +270,7 @@ void tegula__manifest_find(const tegula__manifest *manifest, int64_t lo, int64_t
   int64_t low = 0, high = manifest->part_count;
   while (low < high) { /* the first part that ends behind lo */
     int64_t middle = low + (high - low) / 2;
-    if (manifest->parts[middle].hi[0] <= lo)
+    if (manifest->reach[middle] <= lo)
       low = middle + 1;
     else
       high = middle;

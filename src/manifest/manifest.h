@@ -2,32 +2,74 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * A manifest is a dataset (dtype, shape), a table of files, and parts. A part is a box of the array whose elements lie in one file at
- * offset + sum((index[k] - lo[k]) * strides[k]). Parts are disjoint, cover the array, are sorted by their rows (axis 0) and span all of
- * the other axes, so a row is found by bisection. After tegula__manifest_finish it is immutable and may be read by any threads. */
+ * A manifest is a dataset (dtype, shape), a table of files, and parts: disjoint boxes that together cover the array, sorted by their first
+ * rows (axis 0), so those of a range of rows are found by bisection. A part is dense (bytes of one file), chunked (a box of a stored array of
+ * chunks), filled (absent by the format's rules), lost, or read by a function. After tegula__manifest_finish a manifest is immutable and may
+ * be read by any threads. */
 #ifndef TEGULA_MANIFEST_MANIFEST_H
 #define TEGULA_MANIFEST_MANIFEST_H
 
 #include "base/base.h"
 
-/* A user's own format: elements come from a callback instead of files. */
+/* A function that fills boxes: a user's own format, or what a driver cannot describe as bytes. */
 typedef struct tegula__reader {
   tegula_reader_fn read;
   void *state;
   tegula_release_fn release; /* or NULL */
   char *name;
   int64_t cost;              /* memory that one call needs */
-  bool chunked;
-  int64_t chunk[TEGULA_MAX_DIMS]; /* when chunked: no box crosses a multiple of these */
+  int64_t row;               /* where its array begins in the joined one: boxes that it is given count from there */
+  bool local;                /* made by this program: it cannot be written down */
 } tegula__reader;
 
+/* One stored chunk. */
+typedef struct tegula__chunk {
+  uint64_t offset; /* in the file */
+  uint32_t length; /* bytes stored; 0: absent */
+  uint32_t mask;   /* bit i: stage i of the chain was skipped */
+} tegula__chunk;
+
+/* A stored array of chunks of one size. */
+typedef struct tegula__grid {
+  int64_t file;
+  int64_t chunk_bytes; /* of a decoded chunk */
+  uint8_t order;       /* byte order as stored: '<', '>' or '|' */
+  int32_t filter_count;
+  tegula__filter *filters; /* the chain, in encoding order; owned */
+  int64_t slots;           /* chunk slots */
+  int64_t count;           /* entries of the table */
+  uint64_t *coordinates;   /* the slot of each entry, ascending; NULL: entry i is slot i; owned */
+  tegula__chunk *chunks;   /* owned */
+  const void *fill;        /* for absent chunks: one item in native byte order; NULL: zeros, because none is defined */
+} tegula__grid;
+
+typedef enum tegula__part_kind {
+  TEGULA__PART_DENSE,   /* the element at `index` is at offset + sum((index[k] - lo[k]) * strides[k]) of the file */
+  TEGULA__PART_CHUNKED, /* see below */
+  TEGULA__PART_FILL,    /* absent: every element is `fill` */
+  TEGULA__PART_LOST,    /* should be there but is not: `lost` says why */
+  TEGULA__PART_READ     /* `reader` gives the elements */
+} tegula__part_kind;
+
+/* Chunked: along axis k an element is number g = start[k] + (index[k] - lo[k]) of the stored array. Its chunk is slot
+ * slot_base + sum((g / chunk[k]) * slot_strides[k]) of the grid, and in the decoded chunk it is at offset + sum((g % chunk[k]) * strides[k]).
+ * Axes that the stored array has not are folded: the part has length 1 there, chunk 1, strides 0. */
 typedef struct tegula__part {
-  int64_t file;           /* index in files, TEGULA__NO_FILE when the manifest has a reader */
-  int64_t offset;         /* of the element at lo */
-  const int64_t *lo;      /* ndim entries each; owned by the manifest */
+  tegula__part_kind kind;
+  uint8_t order; /* byte order as stored: '<', '>' or '|' */
+  int64_t file;  /* dense: index in files; else TEGULA__NO_FILE */
+  int64_t offset;
+  const int64_t *lo; /* ndim entries each; owned by the manifest */
   const int64_t *hi;
   const int64_t *strides; /* bytes, positive */
-  uint8_t order;          /* byte order as stored: '<', '>' or '|' */
+  /* chunked; also a reader's: no call crosses a multiple of chunk[k], counted by g. NULL: a reader that may be asked for any box */
+  const int64_t *start, *chunk;
+  const int64_t *slot_strides;
+  int64_t slot_base;
+  const tegula__grid *grid;
+  const void *fill; /* fill and lost: one item in native byte order; NULL: zeros */
+  const tegula_error *lost;
+  const tegula__reader *reader;
 } tegula__part;
 
 #define TEGULA__NO_FILE ((int64_t)-1)
@@ -41,15 +83,25 @@ typedef struct tegula__manifest {
   int64_t shape[TEGULA_MAX_DIMS];
   char *descr;        /* structured records: numpy's description, else NULL; owned */
   const char *format; /* static text: the driver's name */
-  const char *name;   /* static text: the dataset's name */
-  tegula__reader *reader; /* NULL: elements come from the files; owned, its release function is called with it */
+  const char *name;   /* the dataset's name: static, or kept */
+  const void *fill;   /* kept: what the format says about elements that were never written; NULL: nothing */
   tegula__file *files; /* owned, paths too */
   int64_t file_count;
   tegula__part *parts;
   int64_t part_count;
   int64_t part_capacity;
-  int64_t *vectors; /* one block behind all lo, hi, strides after finish; before, each part owns its vectors (one block at lo) */
+  int64_t *reach;   /* after finish: the largest hi[0] among parts[0..i] */
+  int64_t *vectors; /* one block behind the vectors of all parts after finish; before, each part owns its vectors (one block at lo) */
+  tegula__grid **grids; /* owned */
+  int64_t grid_count, grid_capacity;
+  tegula__reader **readers; /* owned, their release functions are called with them */
+  int64_t reader_count, reader_capacity;
+  void **kept; /* fill values, texts and errors that parts point at; owned */
+  int64_t kept_count, kept_capacity;
 } tegula__manifest;
+
+/* The file that its bytes come from; TEGULA__NO_FILE for parts without. */
+static inline int64_t tegula__part_file(const tegula__part *part) { return part->grid != NULL ? part->grid->file : part->file; }
 
 void tegula__manifest_init(tegula__manifest *manifest);
 void tegula__manifest_free(tegula__manifest *manifest);
@@ -57,6 +109,30 @@ void tegula__manifest_free(tegula__manifest *manifest);
 /* Adds a part; the vectors (ndim entries each) are copied. `file` is the index the file has in this manifest. */
 tegula_status tegula__manifest_add(tegula__manifest *manifest, int64_t file, int64_t offset, const int64_t *lo, const int64_t *hi,
                                    const int64_t *strides, uint8_t order, tegula_error *err);
+
+/* Adds any part: as manifest_add, with all that its kind needs. Vectors are copied; grid, fill, lost and reader must be of this manifest. */
+tegula_status tegula__manifest_add_part(tegula__manifest *manifest, const tegula__part *part, tegula_error *err);
+/* Takes memory from malloc, or frees it and fails. */
+tegula_status tegula__manifest_keep(tegula__manifest *manifest, void *memory, tegula_error *err);
+/* Take the struct and what it owns on success. */
+tegula_status tegula__manifest_add_grid(tegula__manifest *manifest, tegula__grid *grid, tegula_error *err);
+tegula_status tegula__manifest_add_reader(tegula__manifest *manifest, tegula__reader *reader, tegula_error *err);
+void tegula__grid_free(tegula__grid *grid);
+
+/* Is the chunk stored as it is: no filter, or all of them skipped? */
+static inline bool tegula__chunk_plain(const tegula__grid *grid, const tegula__chunk *chunk) {
+  uint32_t all = grid->filter_count >= 32 ? UINT32_MAX : (UINT32_C(1) << grid->filter_count) - 1;
+  return (chunk->mask & all) == all;
+}
+
+/* The entry of a slot in the grid's table; NULL when nothing is stored there. */
+const tegula__chunk *tegula__grid_find(const tegula__grid *grid, int64_t slot);
+
+/* The chunks that a chunked part (or a reader's with chunks) meets: along axis k from lo[k] to hi[k], counted in chunks. */
+void tegula__part_chunks(const tegula__part *part, int32_t ndim, int64_t *lo, int64_t *hi);
+/* What chunk `at` (ndim numbers of chunks) holds of the part: a dense part with the box [lo, hi) whose offset counts from the start of the
+ * decoded chunk. Returns its slot. `out` points at lo, hi and the part's strides. */
+int64_t tegula__part_chunk(const tegula__part *part, int32_t ndim, const int64_t *at, int64_t *lo, int64_t *hi, tegula__part *out);
 
 /* Checks all that the head of this file promises, and that each part lies within its file's size. TEGULA_SHORT_FILE names the file,
  * the bytes expected and found. */
@@ -66,7 +142,7 @@ tegula_status tegula__manifest_finish(tegula__manifest *manifest, tegula_error *
  * trailing axes or record description is TEGULA_MISMATCH naming the file and both values; a 0-d shard is refused when count > 1. */
 tegula_status tegula__manifest_join(tegula__manifest *shards, int64_t count, tegula__manifest *out, tegula_error *err);
 
-/* The parts [*first, *last) that hold rows of [lo, hi), by bisection. For ndim 0 all of them. */
+/* Among the parts [*first, *last) are all that hold rows of [lo, hi): by bisection. For ndim 0 all of them. */
 void tegula__manifest_find(const tegula__manifest *manifest, int64_t lo, int64_t hi, int64_t *first, int64_t *last);
 
 /* ---- as JSON (docs/manifest.md) ---- */

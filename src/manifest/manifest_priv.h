@@ -1,10 +1,15 @@
-/* What the files of this folder share among themselves: names of files as seen from a folder.
+/* What the files of this folder share among themselves: vectors of parts, names of files as seen from a folder.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TEGULA_MANIFEST_MANIFEST_PRIV_H
 #define TEGULA_MANIFEST_MANIFEST_PRIV_H
 
 #include "manifest/manifest.h"
+
+/* How many vectors of ndim entries a part has, and pointing it at a block that holds them. */
+int64_t tegula__part_vectors(const tegula__part *part);
+void tegula__part_point(tegula__part *part, int64_t *block, int32_t ndim);
+void tegula__reader_free(tegula__reader *reader);
 
 /* The files of a set mostly lie in one folder, which is resolved once. */
 typedef struct tegula__namer {

@@ -32,5 +32,11 @@ void tegula__staging_give(tegula__staging *staging, char *slot);
  * Whoever has something counted takes no slot and counts nothing else. */
 void tegula__staging_count(tegula__staging *staging, int64_t bytes);
 void tegula__staging_uncount(tegula__staging *staging, int64_t bytes);
+/* A block of at least `bytes`, counted together with `besides` bytes that the caller takes elsewhere. One for each thread is always to be
+ * had; more wait until they fit in the budget. Blocks that come back are kept while the budget has room for them, or threads are without
+ * one; trim frees what is too much for the budget when nobody has one any more. Whoever has one lends no other. The content is undefined. */
+tegula_status tegula__staging_lend(tegula__staging *staging, int64_t bytes, int64_t besides, tegula__block *out, tegula_error *err);
+void tegula__staging_return(tegula__staging *staging, tegula__block *block, int64_t besides);
+void tegula__staging_trim(tegula__staging *staging);
 
 #endif

@@ -20,11 +20,13 @@ static bool explain_sources(const tegula__manifest *manifest, const int64_t *lo,
   for (int64_t i = first; i < last; i++) {
     const tegula__part *part = &manifest->parts[i];
     int64_t start = scalar ? 0 : part->lo[0], end = scalar ? 1 : part->hi[0];
-    if (start == end) continue; /* an empty file in between */
+    int64_t some_lo[TEGULA_MAX_DIMS], some_hi[TEGULA_MAX_DIMS];
+    if (start == end || !tegula__box_intersect(manifest->ndim, lo, hi, part->lo, part->hi, some_lo, some_hi)) continue;
     RETURN_IF(!tegula__buffer_printf(out, started ? ", {\"file\": " : "{\"file\": "), false);
-    RETURN_IF(!tegula__buffer_json_text(out, part->file >= 0 ? manifest->files[part->file].path : NULL), false);
-    RETURN_IF(!tegula__buffer_printf(out, ", \"rows\": [%lld, %lld]}", (long long)(tegula__max(from, start) - start),
-                                     (long long)(tegula__min(to, end) - start)),
+    RETURN_IF(!tegula__buffer_json_text(out, tegula__part_file(part) >= 0 ? manifest->files[tegula__part_file(part)].path : NULL), false);
+    int64_t skipped = !scalar && part->kind == TEGULA__PART_CHUNKED ? part->start[0] : 0;
+    RETURN_IF(!tegula__buffer_printf(out, ", \"rows\": [%lld, %lld]}", (long long)(skipped + tegula__max(from, start) - start),
+                                     (long long)(skipped + tegula__min(to, end) - start)),
               false);
     started = true;
   }

@@ -9,9 +9,10 @@
  *
  *   file (columns slow, rows fast)          one block: 64 columns x 16384 rows of 4 bytes
  *   reads runs of 64 KiB, writes runs of 256 bytes. */
-#include "plan/plan.h"
+#include "plan/plan_priv.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define DIRECT_RUN ((int64_t)1 << 10)      /* shorter runs are staged: a copy costs less than a vector of a system call */
 #define LARGEST_STEP ((int64_t)8 << 20)
@@ -21,14 +22,16 @@
 
 /* What is known about a part before it is cut. */
 typedef struct cut {
-  const tegula__part *part;
+  const tegula__part *part; /* the bytes that are cut */
+  int64_t number;           /* of the part in the manifest */
+  int64_t chunk;            /* of the plan, -1: none */
   int64_t lo[TEGULA_MAX_DIMS], hi[TEGULA_MAX_DIMS]; /* bounding box of what is wanted */
   tegula__file_order order;
   int64_t block[TEGULA_MAX_DIMS]; /* lengths of a block */
   int32_t memory_axis;            /* densest axis of the tiles' memory, -1 for none */
   int64_t gap;                    /* as in a step */
   int64_t origin[TEGULA_MAX_DIMS]; /* blocks start at multiples of their length from here */
-  bool direct;
+  tegula__step_kind kind;
 } cut;
 
 static void include_box(cut *c, int32_t ndim, const int64_t *lo, const int64_t *hi, bool first) {
@@ -65,6 +68,23 @@ static walk start_walk(const tegula__targets *targets, const int64_t *lo, const 
   return w;
 }
 
+bool tegula__plan_wants(const tegula__plan *plan, const int64_t *box_lo, const int64_t *box_hi, int64_t *lo, int64_t *hi, int64_t *bytes) {
+  int32_t ndim = plan->manifest->ndim;
+  int64_t piece_lo[TEGULA_MAX_DIMS], piece_hi[TEGULA_MAX_DIMS], elements = 0;
+  cut c = {0};
+  walk w = start_walk(plan->targets, box_lo, box_hi);
+  while (next_tile(plan->targets, &w, box_lo, box_hi, piece_lo, piece_hi) != NULL) {
+    include_box(&c, ndim, piece_lo, piece_hi, elements == 0);
+    elements += tegula__box_count(ndim, piece_lo, piece_hi);
+  }
+  for (int32_t k = 0; k < ndim; k++) {
+    lo[k] = c.lo[k];
+    hi[k] = c.hi[k];
+  }
+  *bytes = elements * plan->manifest->dtype.item_size;
+  return elements > 0;
+}
+
 /* Fills bounding box, memory axis and the way bytes will travel; false when no tile wants anything. */
 static bool look_at(const tegula__plan *plan, cut *c) {
   const tegula__manifest *manifest = plan->manifest;
@@ -74,12 +94,12 @@ static bool look_at(const tegula__plan *plan, cut *c) {
   int64_t lo[TEGULA_MAX_DIMS], hi[TEGULA_MAX_DIMS], pieces = 0, shortest = INT64_MAX;
   walk w = start_walk(plan->targets, c->part->lo, c->part->hi);
   const tegula__tile *tile;
-  c->direct = true;
+  bool direct = true;
   c->memory_axis = -1;
   while ((tile = next_tile(plan->targets, &w, c->part->lo, c->part->hi, lo, hi)) != NULL) {
     include_box(c, ndim, lo, hi, pieces++ == 0);
     if (c->memory_axis < 0) c->memory_axis = densest_axis(tile, ndim, lo, hi);
-    if (swaps && tile->order != c->part->order) c->direct = false;
+    if (swaps && tile->order != c->part->order) direct = false;
     tegula__file_order order;
     int32_t axes;
     tegula__file_order_of(c->part, ndim, lo, hi, &order);
@@ -87,7 +107,8 @@ static bool look_at(const tegula__plan *plan, cut *c) {
     whole = axes == order.count;
   }
   if (pieces == 0) return false;
-  if (shortest < DIRECT_RUN && !(pieces == 1 && whole)) c->direct = false;
+  if (shortest < DIRECT_RUN && !(pieces == 1 && whole)) direct = false;
+  if (c->part->kind == TEGULA__PART_DENSE) c->kind = direct ? TEGULA__STEP_DIRECT : TEGULA__STEP_STAGED;
   tegula__file_order_of(c->part, ndim, c->lo, c->hi, &c->order);
   return true;
 }
@@ -139,41 +160,38 @@ static void choose_block(cut *c, int64_t most, uint32_t item) {
   shorten_all(c, most, item, 1);
 }
 
-static tegula_status add_step(tegula__plan *plan, const cut *c, const int64_t *lo, const int64_t *hi, int64_t elements, tegula_error *err) {
-  int64_t ndim = plan->manifest->ndim;
+tegula_status tegula__plan_add(tegula__plan *plan, const tegula__step *step, tegula_error *err) {
+  size_t axes = (size_t)plan->manifest->ndim;
   if (!tegula__vector_reserve((void **)&plan->steps, &plan->step_capacity, plan->step_count + 1, sizeof *plan->steps) ||
-      !tegula__vector_reserve((void **)&plan->vectors, &plan->vector_capacity, plan->vector_count + 2 * ndim, sizeof *plan->vectors))
+      !tegula__vector_reserve((void **)&plan->vectors, &plan->vector_capacity, plan->vector_count + 2 * (int64_t)axes + 1,
+                              sizeof *plan->vectors)) /* one more: steps of a scalar point at something too */
     return tegula__out_of_memory(err, plan->step_count * (int64_t)sizeof *plan->steps);
-  for (int64_t k = 0; k < ndim; k++) {
-    plan->vectors[plan->vector_count + k] = lo[k];
-    plan->vectors[plan->vector_count + ndim + k] = hi[k];
+  if (tegula__step_has_box(step) && axes > 0) {
+    memcpy(plan->vectors + plan->vector_count, step->lo, axes * sizeof *step->lo);
+    memcpy(plan->vectors + plan->vector_count + axes, step->hi, axes * sizeof *step->hi);
+    plan->vector_count += 2 * (int64_t)axes;
   }
-  plan->vector_count += 2 * ndim;
-  tegula__step *last = plan->step_count > 0 ? &plan->steps[plan->step_count - 1] : NULL;
   const tegula__part *parts = plan->manifest->parts;
-  bool same_file = last != NULL && parts[last->part].file == c->part->file;
+  const tegula__step *last = plan->step_count > 0 ? &plan->steps[plan->step_count - 1] : NULL;
+  bool same_file = last != NULL && tegula__part_file(&parts[last->part]) == tegula__part_file(&parts[step->part]);
   int64_t group = last == NULL ? 0 : same_file ? last->group : last->group + 1;
-  plan->steps[plan->step_count++] = (tegula__step){.part = c->part - parts,
-                                                   .group = group,
-                                                   .bytes = elements * plan->manifest->dtype.item_size,
-                                                   .gap = c->gap,
-                                                   .direct = c->direct};
+  plan->steps[plan->step_count] = *step;
+  plan->steps[plan->step_count++].group = group;
   plan->group_count = group + 1;
-  plan->bytes += elements * plan->manifest->dtype.item_size;
+  plan->bytes += step->bytes;
   return TEGULA_OK;
 }
 
 /* A step for the block [lo, hi), shrunk to what the tiles want of it; none when they want nothing. */
 static tegula_status step_for_block(tegula__plan *plan, const cut *c, const int64_t *lo, const int64_t *hi, tegula_error *err) {
-  int32_t ndim = plan->manifest->ndim;
-  int64_t piece_lo[TEGULA_MAX_DIMS], piece_hi[TEGULA_MAX_DIMS], elements = 0;
-  cut shrunk = {.part = c->part};
-  walk w = start_walk(plan->targets, lo, hi);
-  while (next_tile(plan->targets, &w, lo, hi, piece_lo, piece_hi) != NULL) {
-    include_box(&shrunk, ndim, piece_lo, piece_hi, elements == 0);
-    elements += tegula__box_count(ndim, piece_lo, piece_hi);
+  int64_t want_lo[TEGULA_MAX_DIMS], want_hi[TEGULA_MAX_DIMS];
+  tegula__step step = {.kind = c->kind, .part = c->number, .gap = c->gap, .lo = want_lo, .hi = want_hi};
+  if (!tegula__plan_wants(plan, lo, hi, want_lo, want_hi, &step.bytes)) return TEGULA_OK;
+  if (c->chunk >= 0) {
+    step.first = c->chunk;
+    step.count = 1;
   }
-  return elements == 0 ? TEGULA_OK : add_step(plan, c, shrunk.lo, shrunk.hi, elements, err);
+  return tegula__plan_add(plan, &step, err);
 }
 
 /* Where the block that starts at (or holds) `lo` ends along axis k. */
@@ -212,36 +230,63 @@ static int64_t even_share(const tegula__targets *targets, uint32_t item, int32_t
 }
 
 static void point_at_vectors(tegula__plan *plan) {
-  int64_t ndim = plan->manifest->ndim;
+  int64_t ndim = plan->manifest->ndim, at = 0;
   for (int64_t i = 0; i < plan->step_count; i++) {
-    plan->steps[i].lo = plan->vectors + 2 * ndim * i;
-    plan->steps[i].hi = plan->vectors + 2 * ndim * i + ndim;
+    if (!tegula__step_has_box(&plan->steps[i])) continue;
+    plan->steps[i].lo = plan->vectors + at;
+    plan->steps[i].hi = plan->vectors + at + ndim;
+    at += 2 * ndim;
   }
 }
 
-static tegula_status cut_part(tegula__plan *plan, const tegula__part *part, const tegula__plan_limits *limits, int64_t share,
-                              tegula_error *err) {
-  cut c = {.part = part, .gap = limits->writing ? 0 : TEGULA__GAP};
+tegula_status tegula__cut_dense(const tegula__cutting *cutting, const tegula__part *stored, int64_t number, int64_t chunk,
+                                tegula_error *err) {
+  tegula__plan *plan = cutting->plan;
+  cut c = {.part = stored, .number = number, .chunk = chunk, .gap = cutting->limits->writing ? 0 : TEGULA__GAP};
   if (!look_at(plan, &c)) return TEGULA_OK;
-  const tegula__reader *reader = plan->manifest->reader;
-  if (reader != NULL && reader->chunked) { /* one step for each stored piece */
-    for (int32_t k = 0; k < plan->manifest->ndim; k++) c.block[k] = reader->chunk[k];
-    return step_all_blocks(plan, &c, err);
-  }
   for (int32_t k = 0; k < plan->manifest->ndim; k++) c.origin[k] = c.lo[k];
-  int64_t staged = tegula__min(limits->staging_slot, is_transposed(&c) ? LARGEST_STEP : tegula__min(share, STAGED_STEP));
-  choose_block(&c, c.direct ? share : staged, plan->manifest->dtype.item_size);
+  int64_t staged = tegula__min(cutting->limits->staging_slot,
+                               is_transposed(&c) ? LARGEST_STEP : tegula__min(cutting->share, STAGED_STEP));
+  choose_block(&c, c.kind == TEGULA__STEP_DIRECT ? cutting->share : staged, plan->manifest->dtype.item_size);
   return step_all_blocks(plan, &c, err);
+}
+
+/* Parts without bytes in a file: blocks of an even share, or a reader's own pieces. */
+static tegula_status cut_other(const tegula__cutting *cutting, int64_t number, tegula__step_kind kind, tegula_error *err) {
+  tegula__plan *plan = cutting->plan;
+  const tegula__part *part = &plan->manifest->parts[number];
+  cut c = {.part = part, .number = number, .chunk = -1, .kind = kind};
+  if (!look_at(plan, &c)) return TEGULA_OK;
+  plan->absent += kind != TEGULA__STEP_READ;
+  for (int32_t k = 0; k < plan->manifest->ndim; k++) {
+    c.origin[k] = part->chunk != NULL ? part->lo[k] - part->start[k] : c.lo[k];
+    if (part->chunk != NULL) c.block[k] = part->chunk[k];
+  }
+  if (part->chunk == NULL) choose_block(&c, cutting->share, plan->manifest->dtype.item_size);
+  return step_all_blocks(plan, &c, err);
+}
+
+static tegula_status cut_part(const tegula__cutting *cutting, int64_t number, tegula_error *err) {
+  const tegula__part *part = &cutting->plan->manifest->parts[number];
+  switch (part->kind) {
+    case TEGULA__PART_DENSE: return tegula__cut_dense(cutting, part, number, -1, err);
+    case TEGULA__PART_CHUNKED: return tegula__cut_chunked(cutting, number, err);
+    case TEGULA__PART_FILL: return cut_other(cutting, number, TEGULA__STEP_FILL, err);
+    case TEGULA__PART_LOST: return cut_other(cutting, number, TEGULA__STEP_LOST, err);
+    case TEGULA__PART_READ: return cut_other(cutting, number, TEGULA__STEP_READ, err);
+  }
+  return tegula__fail(err, TEGULA_INTERNAL, NULL, -1, "part %lld has no kind", (long long)number);
 }
 
 tegula_status tegula__plan_create(const tegula__manifest *manifest, const tegula__targets *targets, const tegula__plan_limits *limits,
                                   tegula__plan *out, tegula_error *err) {
   *out = (tegula__plan){.manifest = manifest, .targets = targets};
-  int64_t share = even_share(targets, manifest->dtype.item_size, limits->threads), first = 0, last = manifest->part_count;
+  tegula__cutting cutting = {out, limits, even_share(targets, manifest->dtype.item_size, limits->threads)};
+  int64_t first = 0, last = manifest->part_count;
   if (manifest->ndim > 0 && targets->count > 0)
     tegula__manifest_find(manifest, targets->tiles[targets->sorted[0]].lo[0], targets->reach[targets->count - 1], &first, &last);
   for (int64_t i = first; i < last; i++) {
-    tegula_status status = cut_part(out, &manifest->parts[i], limits, share, err);
+    tegula_status status = cut_part(&cutting, i, err);
     if (status != TEGULA_OK) {
       tegula__plan_free(out);
       return status;
@@ -253,6 +298,7 @@ tegula_status tegula__plan_create(const tegula__manifest *manifest, const tegula
 
 void tegula__plan_free(tegula__plan *plan) {
   free(plan->steps);
+  free(plan->chunks);
   free(plan->vectors);
   *plan = (tegula__plan){0};
 }

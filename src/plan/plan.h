@@ -102,14 +102,36 @@ static inline int64_t tegula__part_offset(const tegula__part *part, int32_t ndim
 
 /* ---- the plan ---- */
 
+typedef enum tegula__step_kind {
+  TEGULA__STEP_DIRECT, /* bytes go straight between file and tiles */
+  TEGULA__STEP_STAGED, /* bytes go through a staging slot */
+  TEGULA__STEP_CHUNKS, /* stored chunks that lie next to each other: read at once, decoded one by one */
+  TEGULA__STEP_FILL,   /* nothing is stored: a box, or absent chunks */
+  TEGULA__STEP_LOST,
+  TEGULA__STEP_READ    /* the part's reader is called */
+} tegula__step_kind;
+
+/* A chunk that is wanted. */
+typedef struct tegula__planned_chunk {
+  int64_t number;             /* in C order among all chunks that the part meets */
+  int64_t bytes;              /* wanted of it */
+  const tegula__chunk *entry; /* NULL: absent */
+} tegula__planned_chunk;
+
 typedef struct tegula__step {
+  tegula__step_kind kind;
   int64_t part;
-  int64_t group;  /* steps of one file have the same number; numbers count up from 0 */
+  int64_t group;  /* steps of one file that follow each other have the same number; numbers count up from 0 */
   int64_t bytes;  /* wanted */
   int64_t gap;    /* gaps in the file up to this size are read and thrown away rather than skipped with a new request; 0 for writing */
-  const int64_t *lo, *hi; /* the box that is read; owned by the plan */
-  bool direct;    /* bytes go straight between file and tiles; else through staging */
+  int64_t first, count;   /* the chunks of the plan that it is about; count 0: it is about the part as it is */
+  const int64_t *lo, *hi; /* the box that is moved, unless it is about several chunks; owned by the plan */
 } tegula__step;
+
+/* Is it about one box, not about several chunks? */
+static inline bool tegula__step_has_box(const tegula__step *step) {
+  return step->kind != TEGULA__STEP_CHUNKS && !(step->kind == TEGULA__STEP_FILL && step->count > 0);
+}
 
 typedef struct tegula__plan_limits {
   int32_t threads;
@@ -122,8 +144,11 @@ typedef struct tegula__plan {
   const tegula__targets *targets;   /* borrowed */
   tegula__step *steps;
   int64_t step_count, step_capacity;
+  tegula__planned_chunk *chunks;
+  int64_t chunk_count, chunk_capacity;
   int64_t group_count;
   int64_t bytes; /* wanted by all steps */
+  int64_t absent; /* chunks and parts among what is wanted that are not stored */
   int64_t *vectors;
   int64_t vector_count, vector_capacity;
 } tegula__plan;
@@ -131,6 +156,15 @@ typedef struct tegula__plan {
 tegula_status tegula__plan_create(const tegula__manifest *manifest, const tegula__targets *targets, const tegula__plan_limits *limits,
                                   tegula__plan *out, tegula_error *err);
 void tegula__plan_free(tegula__plan *plan);
+
+/* What chunk `index` of the plan, one of the part's, holds of it: see tegula__part_chunk. */
+void tegula__plan_chunk(const tegula__plan *plan, const tegula__part *part, int64_t index, int64_t *lo, int64_t *hi, tegula__part *out);
+/* The dense bytes that a direct or staged step moves: the part, or a plain chunk of it as a part of its own, described in `out`. */
+typedef struct tegula__stored {
+  tegula__part part;
+  int64_t lo[TEGULA_MAX_DIMS], hi[TEGULA_MAX_DIMS];
+} tegula__stored;
+const tegula__part *tegula__step_stored(const tegula__plan *plan, const tegula__step *step, tegula__stored *out);
 
 /* ---- what a plan will do, without doing it ---- */
 

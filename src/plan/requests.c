@@ -24,19 +24,19 @@ typedef struct counter {
   int64_t total;
 } counter;
 
-static tegula_status find_pieces(counter *c, const tegula__step *step, tegula_error *err) {
+static tegula_status find_pieces(counter *c, const int64_t *box_lo, const int64_t *box_hi, tegula_error *err) {
   const tegula__targets *targets = c->plan->targets;
   int32_t ndim = targets->ndim;
   int64_t first, last;
-  tegula__targets_find(targets, ndim > 0 ? step->lo[0] : 0, ndim > 0 ? step->hi[0] : 1, &first, &last);
+  tegula__targets_find(targets, ndim > 0 ? box_lo[0] : 0, ndim > 0 ? box_hi[0] : 1, &first, &last);
   if (!tegula__vector_reserve((void **)&c->pieces, &c->piece_capacity, last - first, sizeof *c->pieces) ||
-      !tegula__vector_reserve((void **)&c->corners, &c->corner_capacity, (last - first) * 2 * ndim, sizeof *c->corners))
+      !tegula__vector_reserve((void **)&c->corners, &c->corner_capacity, (last - first) * 2 * ndim + 1, sizeof *c->corners))
     return tegula__out_of_memory(err, (last - first) * (int64_t)sizeof *c->pieces);
   c->piece_count = 0;
   for (int64_t i = first; i < last; i++) {
     const tegula__tile *tile = &targets->tiles[targets->sorted[i]];
     int64_t *lo = c->corners + c->piece_count * 2 * ndim, *hi = lo + ndim;
-    if (tegula__box_intersect(ndim, step->lo, step->hi, tile->lo, tile->hi, lo, hi))
+    if (tegula__box_intersect(ndim, box_lo, box_hi, tile->lo, tile->hi, lo, hi))
       c->pieces[c->piece_count++] = (tegula__piece){.tile = tile, .lo = lo, .hi = hi};
   }
   return TEGULA_OK;
@@ -45,9 +45,8 @@ static tegula_status find_pieces(counter *c, const tegula__step *step, tegula_er
 static int64_t tile_number(const counter *c, int64_t piece) { return c->pieces[piece].tile - c->plan->targets->tiles; }
 
 /* One request per index of the axes that lie outside of a request. */
-static void count_staged(counter *c, const tegula__step *step) {
+static void count_staged(counter *c, const tegula__step *step, const tegula__part *part) {
   const tegula__manifest *manifest = c->plan->manifest;
-  const tegula__part *part = &manifest->parts[step->part];
   tegula__file_order order;
   int64_t span, requests = 1;
   tegula__file_order_of(part, manifest->ndim, step->lo, step->hi, &order);
@@ -79,14 +78,14 @@ static void add_run(counter *c, tegula__batch *batch, const char **end, const te
   c->latest[tile] = c->total;
 }
 
-static tegula_status count_direct(counter *c, const tegula__step *step, tegula_error *err) {
+static tegula_status count_direct(counter *c, const tegula__step *step, const tegula__part *part, tegula_error *err) {
   const tegula__manifest *manifest = c->plan->manifest;
   int64_t count = c->piece_count;
   if (!tegula__vector_reserve((void **)&c->walks, &c->walk_capacity, count, sizeof *c->walks) ||
       !tegula__vector_reserve((void **)&c->heap, &c->heap_capacity, count, sizeof *c->heap))
     return tegula__out_of_memory(err, count * (int64_t)sizeof *c->walks);
   for (int64_t i = 0; i < count; i++) {
-    tegula__run_start(&c->walks[i], &manifest->parts[step->part], manifest->ndim, manifest->dtype.item_size, &c->pieces[i]);
+    tegula__run_start(&c->walks[i], part, manifest->ndim, manifest->dtype.item_size, &c->pieces[i]);
     c->heap[i] = i;
   }
   tegula__run_order(c->walks, c->heap, count);
@@ -99,20 +98,49 @@ static tegula_status count_direct(counter *c, const tegula__step *step, tegula_e
   return TEGULA_OK;
 }
 
-/* A stored piece that several tiles want is read once. */
-static void count_reader(counter *c) {
-  for (int64_t p = 0; p < c->piece_count; p++) c->reads[tile_number(c, p)]++;
-  c->total += c->plan->manifest->reader->chunked ? 1 : c->piece_count;
+/* A stored piece that several tiles want, or in another byte order, is read once for all. */
+static void count_reader(counter *c, const tegula__part *part) {
+  bool in_place = part->chunk == NULL || c->piece_count == 1, swaps = tegula__dtype_swap_size(c->plan->manifest->dtype) > 1;
+  for (int64_t p = 0; p < c->piece_count; p++) {
+    c->reads[tile_number(c, p)]++;
+    in_place = in_place && (!swaps || c->pieces[p].tile->order == part->order);
+  }
+  c->total += in_place ? c->piece_count : 1;
+}
+
+/* Chunks that lie next to each other are one request. */
+static tegula_status count_chunks(counter *c, const tegula__step *step, const tegula__part *part, tegula_error *err) {
+  int64_t lo[TEGULA_MAX_DIMS], hi[TEGULA_MAX_DIMS];
+  tegula__part piece;
+  c->total++;
+  for (int64_t i = step->first; i < step->first + step->count; i++) {
+    tegula__plan_chunk(c->plan, part, i, lo, hi, &piece);
+    FORWARD(find_pieces(c, lo, hi, err));
+    for (int64_t p = 0; p < c->piece_count; p++) {
+      int64_t tile = tile_number(c, p);
+      c->reads[tile] += c->latest[tile] != c->total;
+      c->latest[tile] = c->total;
+    }
+  }
+  return TEGULA_OK;
 }
 
 static tegula_status count_step(counter *c, const tegula__step *step, tegula_error *err) {
-  FORWARD(find_pieces(c, step, err));
-  if (c->plan->manifest->parts[step->part].file < 0) {
-    count_reader(c);
-    return TEGULA_OK;
+  const tegula__part *part = &c->plan->manifest->parts[step->part];
+  tegula__stored stored;
+  switch (step->kind) {
+    case TEGULA__STEP_CHUNKS: return count_chunks(c, step, part, err);
+    case TEGULA__STEP_FILL:
+    case TEGULA__STEP_LOST: return TEGULA_OK;
+    default: break;
   }
-  if (step->direct) return count_direct(c, step, err);
-  count_staged(c, step);
+  FORWARD(find_pieces(c, step->lo, step->hi, err));
+  if (step->kind == TEGULA__STEP_READ)
+    count_reader(c, part);
+  else if (step->kind == TEGULA__STEP_STAGED)
+    count_staged(c, step, tegula__step_stored(c->plan, step, &stored));
+  else
+    return count_direct(c, step, tegula__step_stored(c->plan, step, &stored), err);
   return TEGULA_OK;
 }
 

@@ -195,8 +195,31 @@ def manifest():
     put("manifest", "nothing", b"")
 
 
+def chunks():
+    """Bytes as fuzz_chunks.c takes them: an array (6, 5) of f4 in chunks (4, 3) of 48 bytes, and changes of it."""
+    shape, table = [6, 5], [0x90, 4, 0, 0, 0, 0]
+    vectors = [0, 0, 6, 5, 12, 4, 0, 0, 4, 3, 2, 1]
+
+    def whole(name, head=9, grid=0, table=table, kind=0x09, flags=4, vectors=vectors, rest=(0, 0)):
+        put("chunks", name, bytes([head, 0, *shape, 0, grid, *table, kind, flags, *vectors, *rest]))
+
+    whole("plain")
+    whole("starts-inside", vectors=[0, 0, 6, 5, 12, 4, 2, 1, 4, 3, 2, 1])
+    whole("absent", table=[0x90, 4, 0, 4, 0, 4])
+    whole("sparse", grid=0x20, table=[0x90, 4, 2, 16, 1, 16, 3])
+    whole("filtered", grid=0x08, table=[0x90, 4, 0, 10, 7, 0, 0, 0])
+    whole("one-inside-another", grid=0x08, table=[0x90, 4, 0, 0, 4, 11, 0x92, 3, 0])
+    whole("start-at-limit", vectors=[0, 0, 6, 5, 12, 4, 0xc5, 0, 4, 3, 2, 1])
+    whole("huge-chunk", vectors=[0, 0, 6, 5, 12, 4, 0, 0, 0xc0, 3, 2, 1])
+    whole("fill", kind=0x0a, flags=0)
+    whole("lost", kind=0x0b, flags=0)
+    whole("reader", kind=0x8c, flags=0)
+    whole("reader-no-chunk", kind=0x8c, flags=0, vectors=[0, 0, 6, 5, 20, 4, 0, 0, 0, 0, 0, 0])
+    whole("dense", kind=0x08, flags=0, vectors=[0, 0, 6, 5, 20, 4, 0, 0, 0, 0, 0, 0])
+
+
 if __name__ == "__main__":
-    for make in (dtypes, names, npy, codec, raw, side_file, manifest):
+    for make in (dtypes, names, npy, codec, raw, side_file, manifest, chunks):
         make()
     files = [path for path in CORPUS.rglob("*") if path.is_file()]
     print(f"{len(files)} files, {sum(path.stat().st_size for path in files)} bytes")

@@ -5,7 +5,7 @@
  * TEGULA_FAULT=FAMILY:N:KIND strikes at call N (from 1), FAMILY:N+:KIND at it and all later ones. KIND is an errno's name, `short`
  * (half of the bytes are transferred) or `keep` (close and free do nothing: proves that leaks are seen). TEGULA_FAULT_REPORT=PATH:
  * at exit one JSON object with the calls of each family, the number of strikes, live allocations and open descriptors.
- * TEGULA_FAULT_WINDOW=1: only calls between tegula_faults_window(1) and (0) count. TEGULA_FAULT_SPARE=libjansson: its allocations
+ * TEGULA_FAULT_WINDOW=1: only calls between tegula_faults_window(1) and (0) count. TEGULA_FAULT_SPARE=libjansson (or libc): its allocations
  * never fail.
  * Linux with glibc on 64-bit machines; the loader's own allocations are left alone. */
 #include <dirent.h>
@@ -56,7 +56,7 @@ static struct {
   _Atomic long calls[FAMILIES];
   _Atomic long strikes;
   atomic_bool counting;
-  bool spare_jansson;
+  bool spare_jansson, spare_libc;
   int family, fault;
   long nth;
   bool onwards;
@@ -132,6 +132,7 @@ __attribute__((constructor)) static void begin(void) {
   read_plan(getenv("TEGULA_FAULT"));
   const char *spare = getenv("TEGULA_FAULT_SPARE");
   faults.spare_jansson = spare != NULL && strcmp(spare, "libjansson") == 0;
+  faults.spare_libc = spare != NULL && strcmp(spare, "libc") == 0;
   atomic_store(&faults.counting, getenv("TEGULA_FAULT_WINDOW") == NULL);
 }
 
@@ -190,7 +191,7 @@ static origin origin_of(const void *caller) {
 /* Must this allocation fail? */
 static bool starved(const void *caller) {
   origin of = origin_of(caller);
-  if (of == LOADER || (of == JANSSON && faults.spare_jansson)) return false;
+  if (of == LOADER || (of == JANSSON && faults.spare_jansson) || (of == LIBC && faults.spare_libc)) return false;
   return fails(MEMORY);
 }
 

@@ -73,6 +73,8 @@ static json_t *do_context(probe_state *state, const json_t *command) {
   options.threads = (int32_t)number(command, "threads", 0);
   options.max_open_files = (int32_t)number(command, "max_open_files", 0);
   options.staging_bytes = number(command, "staging_bytes", 0);
+  options.plugin_path = getenv("TEGULA_PLUGIN_PATH");
+  options.hdf5_library = getenv("TEGULA_HDF5_LIBRARY");
   tegula_context *context = NULL;
   tegula_error error;
   tegula_status status = tegula_context_create(flag(command, "defaults") ? NULL : &options, NULL, &context, &error);
@@ -429,6 +431,13 @@ static tegula_status op_end(tegula_status queued, tegula_op **op, tegula_error *
   return status;
 }
 
+/* "missing": "error", "strict" or "fill". */
+static uint32_t missing_of(const json_t *command) {
+  const char *said = text(command, "missing");
+  if (said == NULL) return TEGULA_MISSING_ERROR;
+  return !strcmp(said, "strict") ? TEGULA_MISSING_STRICT : !strcmp(said, "fill") ? TEGULA_MISSING_FILL : TEGULA_MISSING_ERROR;
+}
+
 static json_t *do_load(probe_state *state, const json_t *command) {
   tegula_statistics statistics;
   tegula_statistics_init(&statistics);
@@ -438,6 +447,7 @@ static json_t *do_load(probe_state *state, const json_t *command) {
   options.statistics = &statistics;
   options.progress = flag(command, "progress") ? progress_note : NULL;
   options.progress_state = &progress;
+  options.missing = missing_of(command);
   tegula_error error;
   tegula_error *where = flag(command, "null_error") ? NULL : &error;
   tegula_load_options *chosen = flag(command, "defaults") ? NULL : &options;
@@ -496,6 +506,7 @@ static json_t *do_read(probe_state *state, const json_t *command) {
   tegula_load_options options;
   tegula_load_options_init(&options);
   options.statistics = &statistics;
+  options.missing = missing_of(command);
   tegula_error error;
   tegula_dtype dtype;
   tegula_box box;

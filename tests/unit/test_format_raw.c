@@ -236,12 +236,12 @@ static void formats_are_found_by_name_content_and_suffix(void **state) {
   assert_null(tegula__format_by_suffix("b.npy.gz"));
   char names[64];
   tegula__format_names(names, sizeof names);
-  assert_string_equal(names, "npy, raw, manifest");
+  assert_string_equal(names, "npy, raw, hdf5, manifest");
   tegula__format_names(names, 5);
   assert_string_equal(names, "npy,");
   size_t count = 0;
   while (tegula__format_at(count) != NULL) count++;
-  assert_int_equal(count, 3);
+  assert_int_equal(count, 4);
 }
 
 static void sources_take_the_head_first_and_check_the_end(void **state) {

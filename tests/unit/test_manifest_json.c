@@ -264,9 +264,10 @@ static void a_dataset_from_a_function_is_refused(void **state) {
   tegula__manifest m;
   char *text = NULL;
   tegula__manifest_init(&m);
-  m.reader = calloc(1, sizeof *m.reader);
-  assert_non_null(m.reader);
-  m.reader->name = strdup("mine");
+  tegula__reader *reader = calloc(1, sizeof *reader);
+  assert_non_null(reader);
+  reader->name = strdup("mine");
+  assert_ok(tegula__manifest_add_reader(&m, reader, &error));
   assert_refused(tegula__manifest_write(&m, NULL, &text, &error), TEGULA_UNSUPPORTED);
   assert_contains(error.message, "\"mine\"");
   assert_null(text);

@@ -4,6 +4,7 @@
 #include "support.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 
@@ -172,12 +173,126 @@ static void many_takers_stay_within_the_budget(void **state) {
   tegula__staging_destroy(c.staging);
 }
 
+/* ---- lent blocks ---- */
+
+/* The block whose first byte is 7, not another one that was put at its address. */
+static bool is_there(const char *page) {
+  unsigned char resident;
+  return mincore((void *)(uintptr_t)page, 4096, &resident) == 0 && *page == 7;
+}
+
+static void lent_blocks_are_kept_until_somebody_needs_their_room(void **state) {
+  (void)state;
+  tegula_error error;
+  tegula__staging *staging;
+  tegula__block a, b, c;
+  const int64_t mib = 1 << 20;
+  assert_ok(tegula__staging_create(16 * mib, 1, &staging, &error));
+  assert_ok(tegula__staging_lend(staging, 8 * mib - 100, 0, &a, &error));
+  assert_true(a.mapped == (size_t)(8 * mib));
+  char *first = a.data;
+  first[0] = 7;
+  tegula__staging_return(staging, &a, 0);
+  assert_null(a.data);
+  assert_ok(tegula__staging_lend(staging, 7 * mib, mib, &a, &error)); /* the same again */
+  assert_ptr_equal(a.data, first);
+  assert_int_equal(a.data[0], 7);
+  tegula__staging_return(staging, &a, mib);
+  assert_ok(tegula__staging_lend(staging, mib, 0, &b, &error)); /* 8 MiB would be too many for it: one of its own */
+  assert_true(b.mapped == (size_t)mib && is_there(first));
+  assert_ok(tegula__staging_lend(staging, 10 * mib, 0, &c, &error)); /* 1 + 10 + the kept 8 are too many */
+  assert_false(is_there(first));
+  char *third = c.data;
+  third[0] = 7;
+  tegula__staging_return(staging, &c, 0);
+  assert_true(is_there(third));
+  tegula__staging_count(staging, 8 * mib); /* of somebody else */
+  assert_false(is_there(third));
+  tegula__staging_uncount(staging, 8 * mib);
+  tegula__staging_return(staging, &b, 0);
+  assert_ok(tegula__staging_lend(staging, 40 * mib, 0, &c, &error)); /* more than the budget: alone, and kept for the one thread */
+  third = c.data;
+  third[0] = 7;
+  tegula__staging_return(staging, &c, 0);
+  assert_true(is_there(third));
+  tegula__staging_trim(staging); /* until the work is done */
+  assert_false(is_there(third));
+  assert_refused(tegula__staging_lend(staging, INT64_MAX, 0, &c, &error), TEGULA_OUT_OF_MEMORY);
+  assert_refused(tegula__staging_lend(staging, INT64_MAX / 2, INT64_MAX / 2 + 2, &c, &error), TEGULA_OUT_OF_MEMORY);
+  assert_refused(tegula__staging_lend(staging, INT64_MAX / 2, 0, &c, &error), TEGULA_OUT_OF_MEMORY); /* the system has not so much */
+  assert_ok(tegula__staging_lend(staging, 0, mib, &c, &error)); /* and nothing of it stays counted */
+  tegula__staging_return(staging, &c, mib);
+  tegula__staging_destroy(staging);
+}
+
+/* As many blocks as threads are always to be had, however large. */
+static void each_thread_has_a_block(void **state) {
+  (void)state;
+  tegula_error error;
+  tegula__staging *staging;
+  tegula__block blocks[3];
+  assert_ok(tegula__staging_create((int64_t)1 << 20, 3, &staging, &error));
+  for (int i = 0; i < 3; i++) assert_ok(tegula__staging_lend(staging, (int64_t)4 << 20, 1 << 20, &blocks[i], &error)); /* nobody waits */
+  char *first = blocks[0].data;
+  first[0] = 7;
+  tegula__staging_return(staging, &blocks[0], 1 << 20);
+  assert_true(is_there(first));
+  assert_ok(tegula__staging_lend(staging, (int64_t)4 << 20, 1 << 20, &blocks[0], &error)); /* the same again */
+  assert_ptr_equal(blocks[0].data, first);
+  for (int i = 0; i < 3; i++) tegula__staging_return(staging, &blocks[i], 1 << 20);
+  tegula__staging_trim(staging);
+  assert_false(is_there(first));
+  tegula__staging_destroy(staging);
+}
+
+/* Borrowers of odd sizes, more than there are threads: what they have together is within the budget but for one block a thread. */
+typedef struct borrowers {
+  tegula__staging *staging;
+  _Atomic int64_t bytes, most;
+  _Atomic int spoiled;
+} borrowers;
+
+static void *borrow_many(void *argument) {
+  borrowers *all = argument;
+  uint64_t seed = (uint64_t)(uintptr_t)&seed;
+  for (int round = 0; round < 300; round++) {
+    tegula__block block;
+    int64_t size = random_between(&seed, 1, 1500000), besides = random_between(&seed, 0, 300000);
+    if (tegula__staging_lend(all->staging, size, besides, &block, NULL) != TEGULA_OK) break;
+    int64_t now = atomic_fetch_add(&all->bytes, size + besides) + size + besides, most = atomic_load(&all->most);
+    while (now > most && !atomic_compare_exchange_weak(&all->most, &most, now)) {}
+    memset(block.data, round, 64);
+    block.data[size - 1] = (char)round;
+    sched_yield();
+    for (int i = 0; i < 64; i++) all->spoiled += block.data[i] != (char)round;
+    atomic_fetch_sub(&all->bytes, size + besides);
+    tegula__staging_return(all->staging, &block, besides);
+  }
+  return NULL;
+}
+
+static void many_borrowers_stay_within_the_budget(void **state) {
+  (void)state;
+  tegula_error error;
+  borrowers all = {0};
+  pthread_t threads[TAKERS];
+  assert_ok(tegula__staging_create((int64_t)4 << 20, 1, &all.staging, &error));
+  for (int i = 0; i < TAKERS; i++) assert_int_equal(pthread_create(&threads[i], NULL, borrow_many, &all), 0);
+  for (int i = 0; i < TAKERS; i++) assert_int_equal(pthread_join(threads[i], NULL), 0);
+  assert_true(all.most > 1 << 20 && all.most <= 4 << 20);
+  assert_int_equal(all.spoiled, 0);
+  assert_int_equal(all.bytes, 0);
+  tegula__staging_destroy(all.staging);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(blocks_are_aligned_and_whole),          cmocka_unit_test(no_bytes_need_no_block),
       cmocka_unit_test(a_block_is_reserved_not_touched),       cmocka_unit_test(too_much_is_refused_with_both_numbers),
       cmocka_unit_test(slots_follow_from_budget_and_threads),  cmocka_unit_test(who_finds_no_slot_waits_for_one),
-      cmocka_unit_test(many_takers_stay_within_the_budget),
+      cmocka_unit_test(many_takers_stay_within_the_budget),    cmocka_unit_test(lent_blocks_are_kept_until_somebody_needs_their_room),
+      cmocka_unit_test(each_thread_has_a_block),
+      cmocka_unit_test(many_borrowers_stay_within_the_budget),
   };
   return cmocka_run_group_tests_name("memory: block, staging", tests, NULL, NULL);
 }

@@ -71,9 +71,9 @@ static void check_sizes(const move_case *c, const tegula__plan *plan, const tegu
     bytes += step->bytes;
     int64_t read = bytes_of_requests(c, step);
     if (tegula__box_count(c->manifest.ndim, step->lo, step->hi) == 1) continue; /* a single item is never cut */
-    if (read > (step->direct ? LARGEST : limits->staging_slot))
-      fail_msg("a step that is %s reads %lld bytes", step->direct ? "direct" : "staged", (long long)read);
-    assert_true(step->direct || step->bytes <= limits->staging_slot);
+    if (read > (step->kind == TEGULA__STEP_DIRECT ? LARGEST : limits->staging_slot))
+      fail_msg("a step that is %s reads %lld bytes", step->kind == TEGULA__STEP_DIRECT ? "direct" : "staged", (long long)read);
+    assert_true(step->kind == TEGULA__STEP_DIRECT || step->bytes <= limits->staging_slot);
   }
   assert_int_equal(plan->bytes, bytes);
 }
@@ -102,7 +102,7 @@ static void every_wanted_element_is_in_one_step(void **state) {
     assert_int_equal(plan.bytes, wanted * c.manifest.dtype.item_size);
     check_order(&c, &plan);
     check_sizes(&c, &plan, &limits);
-    for (int64_t i = 0; i < plan.step_count; i++) *(plan.steps[i].direct ? &direct : &staged) += 1;
+    for (int64_t i = 0; i < plan.step_count; i++) *(plan.steps[i].kind == TEGULA__STEP_DIRECT ? &direct : &staged) += 1;
     cut += plan.step_count > c.manifest.part_count;
     tegula__plan_free(&plan);
     tegula__targets_free(&targets);
@@ -165,7 +165,7 @@ static void work_is_even_however_uneven_the_files(void **state) {
   assert_int_equal(c.plan.bytes, 65543 * 1024);
   assert_true(largest_step(&c.plan) <= ((int64_t)2 << 20) + 1024);
   assert_true(c.plan.step_count >= 7 + 32 && c.plan.step_count <= 7 + 34);
-  for (int64_t i = 0; i < c.plan.step_count; i++) assert_true(c.plan.steps[i].direct);
+  for (int64_t i = 0; i < c.plan.step_count; i++) assert_true(c.plan.steps[i].kind == TEGULA__STEP_DIRECT);
   rows_free(&c);
 }
 
@@ -197,7 +197,7 @@ static void a_file_is_read_once_for_all_columns_of_tiles(void **state) {
   for (int64_t i = 0; i < c.plan.step_count; i++) { /* whole rows of the file, all four tiles in each step */
     assert_int_equal(c.plan.steps[i].lo[1], 0);
     assert_int_equal(c.plan.steps[i].hi[1], 4096);
-    assert_true(c.plan.steps[i].direct);
+    assert_true(c.plan.steps[i].kind == TEGULA__STEP_DIRECT);
   }
   rows_free(&c);
 }
@@ -212,7 +212,7 @@ static void fortran_files_are_staged_in_patches(void **state) {
   int64_t last = -1;
   for (int64_t i = 0; i < c.plan.step_count; i++) {
     const tegula__step *step = &c.plan.steps[i];
-    assert_false(step->direct);
+    assert_false(step->kind == TEGULA__STEP_DIRECT);
     assert_true(step->bytes <= limits.staging_slot);
     assert_true((step->hi[1] - step->lo[1]) * 4 >= 256); /* whole cache lines are written */
     int64_t offset = step->lo[0] * 4 + step->lo[1] * 400000;

@@ -254,7 +254,7 @@ static tegula_status npy_describe(const tegula__source *source, const tegula__de
 
 const tegula__format tegula__format_npy = {
     .name = "npy",
-    .suffix = ".npy",
+    .suffixes = (const char *const[]){".npy", NULL},
     .magic = TEGULA__NPY_MAGIC,
     .magic_size = TEGULA__NPY_MAGIC_SIZE,
     .alike = true,

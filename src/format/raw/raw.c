@@ -188,7 +188,7 @@ static tegula_status raw_lay_out(const tegula__layout_request *request, tegula__
 
 const tegula__format tegula__format_raw = {
     .name = "raw",
-    .suffix = ".raw",
+    .suffixes = (const char *const[]){".raw", NULL},
     .magic = NULL,
     .magic_size = 0,
     .describe = raw_describe,

@@ -1,0 +1,115 @@
+/* `tegula info` of a container: all its datasets.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "commands.h"
+#include "report.h"
+
+/* What is collected while the library lists. */
+typedef struct listing {
+  json_t *datasets;
+  int no_memory;
+} listing;
+
+static int64_t array_bytes(const tegula_entry *entry) {
+  tegula_dtype dtype;
+  int64_t bytes = 1;
+  if (entry->dtype == NULL || tegula_dtype_parse(entry->dtype, &dtype, NULL) != TEGULA_OK) {
+    return -1;
+  }
+  bytes = dtype.item_size;
+  for (int32_t axis = 0; axis < entry->ndim; axis++) {
+    if (__builtin_mul_overflow(bytes, entry->shape[axis], &bytes)) {
+      return -1;
+    }
+  }
+  return bytes;
+}
+
+/* "shuffle,deflate:6" as a list. */
+static json_t *codec_list(const char *text) {
+  json_t *list = json_array();
+  while (list != NULL && text != NULL && *text != '\0') {
+    size_t length = 0;
+    while (text[length] != '\0' && text[length] != ',') {
+      length++;
+    }
+    if (json_array_append_new(list, json_stringn(text, length)) != 0) {
+      json_decref(list);
+      return NULL;
+    }
+    text += length + (text[length] == ',');
+  }
+  return list;
+}
+
+json_t *info_codecs(const char *text) {
+  return codec_list(text);
+}
+
+static int take(void *state, const tegula_entry *entry) {
+  listing *l = state;
+  int64_t bytes = array_bytes(entry);
+  json_t *one = json_pack("{s:o, s:o, s:o, s:o, s:o, s:i, s:o, s:I}", "name", report_text(entry->name), "shape",
+                          entry->shape != NULL ? report_shape(entry->shape, entry->ndim) : json_null(), "dtype",
+                          report_text(entry->dtype), "chunks",
+                          entry->chunk != NULL ? report_shape(entry->chunk, entry->ndim) : json_null(), "codecs",
+                          codec_list(entry->codecs), "files", 1, "bytes", bytes >= 0 ? json_integer(bytes) : json_null(),
+                          "stored_bytes", (json_int_t)entry->stored_bytes);
+  if (one != NULL && entry->refused != NULL && json_object_set_new(one, "refused", report_text(entry->refused)) != 0) {
+    json_decref(one);
+    one = NULL;
+  }
+  l->no_memory = one == NULL || json_array_append_new(l->datasets, one) != 0;
+  return l->no_memory;
+}
+
+static void print_entry(const json_t *entry) {
+  const char *name = json_string_value(json_object_get(entry, "name")), *dtype = json_string_value(json_object_get(entry, "dtype"));
+  const char *refused = json_string_value(json_object_get(entry, "refused"));
+  char *shape = json_dumps(json_object_get(entry, "shape"), JSON_COMPACT | JSON_ENCODE_ANY);
+  char *chunks = json_dumps(json_object_get(entry, "chunks"), JSON_COMPACT | JSON_ENCODE_ANY);
+  printf("dataset %s: shape %s, dtype %s", name, shape != NULL ? shape : "?", dtype != NULL ? dtype : "-");
+  if (!json_is_null(json_object_get(entry, "chunks"))) {
+    printf(", chunks %s", chunks != NULL ? chunks : "?");
+  }
+  const json_t *codecs = json_object_get(entry, "codecs");
+  for (size_t i = 0; i < json_array_size(codecs); i++) {
+    printf("%s%s", i == 0 ? ", " : "+", json_string_value(json_array_get(codecs, i)));
+  }
+  printf(", %" PRId64 " bytes stored%s%s\n", (int64_t)json_integer_value(json_object_get(entry, "stored_bytes")),
+         refused != NULL ? "; cannot be loaded: " : "", refused != NULL ? refused : "");
+  free(shape);
+  free(chunks);
+}
+
+int info_may_list(const cli_job *job) {
+  struct stat info;
+  return job->settings.dataset == NULL && job->settings.manifest == NULL &&
+         (stat(job->settings.paths[0], &info) != 0 || S_ISREG(info.st_mode)); /* no stat: listing says why */
+}
+
+tegula_status info_list(cli_job *job, const tegula_open_options *options) {
+  listing l = {json_array(), 0};
+  if (l.datasets == NULL) {
+    return report_no_memory(&job->error);
+  }
+  tegula_status status = tegula_list(job->context, job->settings.paths[0], options, take, &l, &job->error);
+  if (l.no_memory) {
+    status = report_no_memory(&job->error);
+  }
+  if (status == TEGULA_OK && job->settings.json) {
+    job->report = json_pack("{s:s, s:O}", "format", "hdf5", "datasets", l.datasets);
+    status = job->report != NULL ? TEGULA_OK : report_no_memory(&job->error);
+  } else if (status == TEGULA_OK && !job->settings.quiet) {
+    printf("format  hdf5, %zu dataset%s\n", json_array_size(l.datasets), json_array_size(l.datasets) == 1 ? "" : "s");
+    for (size_t i = 0; i < json_array_size(l.datasets); i++) {
+      print_entry(json_array_get(l.datasets, i));
+    }
+  }
+  json_decref(l.datasets);
+  return status;
+}

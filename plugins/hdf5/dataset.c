@@ -1,0 +1,261 @@
+/* One dataset: its type, shape, fill value and layout; and the parts of it that need no chunks.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hdf5_priv.h"
+
+/* ---- opening ---- */
+
+static tegula_status read_type(hdf5_dataset *out, tegula_error *err) {
+  hdf5_library *library = out->call->library;
+  char why[256];
+  out->type_id = library->call.H5Dget_type(out->id);
+  if (out->type_id < 0)
+    return hdf5_failed(library, err, TEGULA_CORRUPT, out->file->path, "read the type of \"%s\" in \"%s\"", out->name, out->file->path);
+  RETURN_IF(hdf5_type_of(library, out->type_id, &out->type, why, sizeof why), TEGULA_OK);
+  return library->host->fail(err, TEGULA_UNSUPPORTED, out->file->path, -1, "cannot load \"%s\" of \"%s\": it has %s", out->name,
+                             out->file->path, why);
+}
+
+/* The extent in the dataset's own file. A virtual dataset with open ends has one that depends on its sources: virtual.c. */
+static tegula_status read_shape(hdf5_dataset *out, tegula_error *err) {
+  hdf5_library *library = out->call->library;
+  const hdf5_functions *call = &library->call;
+  hsize_t dims[HDF5_MAX_RANK] = {0};
+  hid_t space = call->H5Dget_space(out->id);
+  int type = space >= 0 ? call->H5Sget_simple_extent_type(space) : -1;
+  out->ndim = type == HDF5_SPACE_SIMPLE ? call->H5Sget_simple_extent_ndims(space) : 0;
+  bool good = type >= 0 && out->ndim >= 0 && out->ndim <= HDF5_MAX_RANK;
+  good = good && (type != HDF5_SPACE_SIMPLE || call->H5Sget_simple_extent_dims(space, dims, NULL) >= 0);
+  if (space >= 0) call->H5Sclose(space);
+  if (!good)
+    return hdf5_failed(library, err, TEGULA_CORRUPT, out->file->path, "read the shape of \"%s\" in \"%s\"", out->name, out->file->path);
+  if (type == HDF5_SPACE_NULL)
+    return library->host->fail(err, TEGULA_UNSUPPORTED, out->file->path, -1,
+                               "cannot load \"%s\" of \"%s\": it is empty (a null dataspace) and has no shape", out->name, out->file->path);
+  for (int k = 0; k < out->ndim; k++) out->shape[k] = dims[k] > INT64_MAX ? -1 : (int64_t)dims[k];
+  return TEGULA_OK;
+}
+
+tegula_status hdf5_set_strides(hdf5_dataset *out, tegula_error *err) {
+  int64_t bytes = out->type.dtype.item_size;
+  bool good = true, empty = false;
+  for (int k = out->ndim - 1; k >= 0 && good; k--) {
+    out->strides[k] = bytes;
+    empty = empty || out->shape[k] == 0;
+    good = out->shape[k] >= 0 && !__builtin_mul_overflow(bytes, out->shape[k] ? out->shape[k] : 1, &bytes);
+  }
+  out->bytes = empty ? 0 : bytes;
+  RETURN_IF(good, TEGULA_OK);
+  return out->call->library->host->fail(err, TEGULA_LIMIT_EXCEEDED, out->file->path, -1, "\"%s\" of \"%s\" has more than 2^63 bytes",
+                                        out->name, out->file->path);
+}
+
+/* The fill value in native order: zeros by default, NULL where none is defined. */
+static tegula_status read_fill(hdf5_dataset *out, tegula_error *err) {
+  hdf5_library *library = out->call->library;
+  const hdf5_functions *call = &library->call;
+  int state = HDF5_FILL_DEFAULT;
+  tegula_dtype dtype = out->type.dtype;
+  if (call->H5Pfill_value_defined(out->plist, &state) < 0) goto failed;
+  RETURN_IF(state == HDF5_FILL_UNDEFINED, TEGULA_OK);
+  out->fill = calloc(1, (size_t)dtype.item_size + 16);
+  RETURN_IF(!out->fill, hdf5_out_of_memory(library, err));
+  RETURN_IF(state == HDF5_FILL_DEFAULT, TEGULA_OK);
+  if (out->type.converted) {
+    if (call->H5Pget_fill_value(out->plist, hdf5_predefined(library, out->type.memory), out->fill) < 0) goto failed;
+    return TEGULA_OK;
+  }
+  if (call->H5Pget_fill_value(out->plist, out->type_id, out->fill) < 0) goto failed;
+  if (out->type.order != '|' && out->type.order != HDF5_NATIVE_ORDER) hdf5_type_swap(dtype, out->fill);
+  return TEGULA_OK;
+failed:
+  return hdf5_failed(library, err, TEGULA_CORRUPT, out->file->path, "read the fill value of \"%s\" in \"%s\"", out->name, out->file->path);
+}
+
+static tegula_status read_chunk_shape(hdf5_dataset *out, tegula_error *err) {
+  hsize_t dims[HDF5_MAX_RANK] = {0};
+  int count = out->call->library->call.H5Pget_chunk(out->plist, HDF5_MAX_RANK, dims);
+  bool good = count == out->ndim;
+  for (int k = 0; good && k < count; k++) {
+    good = dims[k] > 0 && dims[k] <= INT64_MAX;
+    out->chunk[k] = (int64_t)dims[k];
+  }
+  if (good) return hdf5_filters_read(out, err);
+  return out->call->library->host->fail(err, TEGULA_CORRUPT, out->file->path, -1, "\"%s\" of \"%s\" has chunks that do not fit its shape",
+                                        out->name, out->file->path);
+}
+
+static tegula_status read_layout(hdf5_dataset *out, tegula_error *err) {
+  hdf5_library *library = out->call->library;
+  out->plist = library->call.H5Dget_create_plist(out->id);
+  out->layout = out->plist >= 0 ? library->call.H5Pget_layout(out->plist) : -1;
+  if (out->layout < 0)
+    return hdf5_failed(library, err, TEGULA_CORRUPT, out->file->path, "read the layout of \"%s\" in \"%s\"", out->name, out->file->path);
+  FORWARD(read_fill(out, err));
+  return out->layout == HDF5_CHUNKED ? read_chunk_shape(out, err) : TEGULA_OK;
+}
+
+tegula_status hdf5_dataset_open(hdf5_call *call, hdf5_file *file, hid_t id, const char *name, hdf5_dataset *out, tegula_error *err) {
+  *out = (hdf5_dataset){.call = call, .file = file, .name = name, .id = id, .type_id = -1, .plist = -1, .grid = -1};
+  tegula_status status;
+  FORWARD_WITH(status, read_shape(out, err));
+  FORWARD_WITH(status, read_type(out, err));
+  FORWARD_WITH(status, hdf5_set_strides(out, err));
+  FORWARD_WITH(status, read_layout(out, err));
+  if (out->layout == HDF5_VIRTUAL) FORWARD_WITH(status, hdf5_virtual_open(out, err));
+done:
+  if (status != TEGULA_OK) hdf5_dataset_close(out);
+  return status;
+}
+
+void hdf5_dataset_close(hdf5_dataset *dataset) {
+  const hdf5_functions *call = &dataset->call->library->call;
+  if (dataset->type_id >= 0) call->H5Tclose(dataset->type_id);
+  if (dataset->plist >= 0) call->H5Pclose(dataset->plist);
+  if (dataset->memory > 0) call->H5Tclose(dataset->memory);
+  dataset->type_id = dataset->plist = -1;
+  dataset->memory = 0;
+  hdf5_virtual_close(dataset);
+  free(dataset->fill);
+  free(dataset->filters);
+  dataset->fill = NULL;
+  dataset->filters = NULL;
+}
+
+/* ---- where the bytes are ---- */
+
+static tegula_status prepare_contiguous(hdf5_dataset *dataset, tegula_error *err) {
+  hdf5_library *library = dataset->call->library;
+  if (library->call.H5Pget_external_count(dataset->plist) > 0) {
+    dataset->kind = HDF5_KIND_EXTERNAL;
+    return TEGULA_OK;
+  }
+  haddr_t offset = library->call.H5Dget_offset(dataset->id);
+  haddr_t shifted = HDF5_UNDEFINED + (haddr_t)dataset->file->base; /* libhdf5 adds the user block to an address that is none, too */
+  if (offset == HDF5_UNDEFINED || offset == shifted) { /* nothing was ever written */
+    dataset->kind = HDF5_KIND_FILL;
+    return TEGULA_OK;
+  }
+  dataset->kind = HDF5_KIND_DENSE;
+  dataset->offset = (int64_t)offset;
+  if (offset > (haddr_t)dataset->file->size || (haddr_t)dataset->bytes > (haddr_t)dataset->file->size - offset)
+    return library->host->fail(err, TEGULA_SHORT_FILE, dataset->file->path, dataset->file->size,
+                               "\"%s\" of \"%s\" is cut: expected %lld bytes from %llu on, found a file of %lld bytes", dataset->name,
+                               dataset->file->path, (long long)dataset->bytes, (unsigned long long)offset, (long long)dataset->file->size);
+  return hdf5_file_number(dataset->call, dataset->file, &dataset->file_number, err);
+}
+
+/* Numbers convert into each other, as libhdf5 converts them; anything else must be the same. */
+static bool converts(const hdf5_type *from, const hdf5_type *to) {
+  static const char numbers[] = "iufE";
+  return strchr(numbers, from->dtype.kind) && strchr(numbers, to->dtype.kind);
+}
+
+static bool same_dtype(tegula_dtype a, tegula_dtype b) {
+  return a.kind == b.kind && a.item_size == b.item_size;
+}
+
+tegula_status hdf5_prepare(hdf5_dataset *dataset, const hdf5_dataset *like, tegula_error *err) {
+  hdf5_library *library = dataset->call->library;
+  bool same = same_dtype(dataset->type.dtype, like->type.dtype);
+  if (!same && !converts(&dataset->type, &like->type)) {
+    char have[TEGULA_DTYPE_TEXT], want[TEGULA_DTYPE_TEXT];
+    hdf5_type_text(dataset->type.dtype, have);
+    hdf5_type_text(like->type.dtype, want);
+    return library->host->fail(err, TEGULA_MISMATCH, dataset->file->path, -1,
+                               "\"%s\" of \"%s\" is a source of a virtual dataset of dtype %s, but has dtype %s, which does not convert",
+                               dataset->name, dataset->file->path, want, have);
+  }
+  if (!same || dataset->type.converted || dataset->layout == HDF5_COMPACT) {
+    if (dataset->layout == HDF5_VIRTUAL || library->call.H5Pget_external_count(dataset->plist) > 0)
+      return library->host->fail(err, TEGULA_UNSUPPORTED, dataset->file->path, -1,
+                                 "cannot load \"%s\" of \"%s\": its type must be converted, which is not done for %s datasets",
+                                 dataset->name, dataset->file->path, dataset->layout == HDF5_VIRTUAL ? "virtual" : "external");
+    dataset->kind = HDF5_KIND_READER;
+    dataset->memory = hdf5_type_memory(library, same ? dataset->type_id : like->type_id, same ? &dataset->type : &like->type);
+    if (dataset->memory <= 0)
+      return hdf5_failed(library, err, TEGULA_INTERNAL, dataset->file->path, "make a type in memory for \"%s\"", dataset->name);
+    hdf5_chain chain = {.reader = true};
+    return dataset->layout == HDF5_CHUNKED ? hdf5_filters_map(dataset, &chain, err) : TEGULA_OK;
+  }
+  if (dataset->layout == HDF5_CHUNKED) return hdf5_prepare_chunks(dataset, err);
+  if (dataset->layout == HDF5_CONTIGUOUS) return prepare_contiguous(dataset, err);
+  if (dataset->layout == HDF5_VIRTUAL) {
+    dataset->kind = HDF5_KIND_VIRTUAL;
+    return TEGULA_OK;
+  }
+  return library->host->fail(err, TEGULA_UNSUPPORTED, dataset->file->path, -1,
+                             "cannot load \"%s\" of \"%s\": it has a layout that is not known", dataset->name, dataset->file->path);
+}
+
+/* ---- places ---- */
+
+int64_t hdf5_place_length(const hdf5_place *place, int k) {
+  int axis = place->axis[k];
+  return axis < 0 ? 1 : place->hi[axis] - place->lo[axis];
+}
+
+bool hdf5_place_clip(const hdf5_place *outer, int dataset_ndim, const int64_t *lo, const int64_t *hi, hdf5_place *out) {
+  *out = *outer;
+  for (int k = 0; k < dataset_ndim; k++) {
+    int64_t from = outer->start[k], to = from + hdf5_place_length(outer, k);
+    int64_t first = from > lo[k] ? from : lo[k], last = to < hi[k] ? to : hi[k];
+    if (first >= last) return false;
+    out->start[k] = first;
+    int axis = outer->axis[k];
+    if (axis < 0) continue;
+    out->lo[axis] = outer->lo[axis] + (first - from);
+    out->hi[axis] = out->lo[axis] + (last - first);
+  }
+  return true;
+}
+
+static tegula_status emit_dense(hdf5_dataset *dataset, const hdf5_place *place, tegula_error *err) {
+  int64_t offset = dataset->offset, strides[HDF5_MAX_RANK];
+  for (int a = 0; a < place->ndim; a++) strides[a] = dataset->type.dtype.item_size;
+  for (int k = 0; k < dataset->ndim; k++) {
+    offset += place->start[k] * dataset->strides[k];
+    if (place->axis[k] >= 0) strides[place->axis[k]] = dataset->strides[k];
+  }
+  return dataset->call->library->host->add_dense(dataset->call->builder, dataset->file_number, offset, place->lo, place->hi, strides,
+                                                 dataset->type.order, err);
+}
+
+static tegula_status emit_grid(hdf5_dataset *dataset, const hdf5_place *place, tegula_error *err) {
+  int64_t start[HDF5_MAX_RANK], chunk[HDF5_MAX_RANK], slot[HDF5_MAX_RANK] = {0}, byte[HDF5_MAX_RANK] = {0};
+  tegula_plugin_chunked part = {.lo = place->lo, .hi = place->hi, .start = start, .chunk = chunk, .slot_stride = slot, .byte_stride = byte};
+  for (int a = 0; a < place->ndim; a++) start[a] = 0, chunk[a] = 1;
+  int64_t slots = 1, bytes = dataset->type.dtype.item_size;
+  for (int k = dataset->ndim - 1; k >= 0; k--) {
+    int axis = place->axis[k];
+    int64_t length = dataset->chunk[k];
+    if (axis < 0) {
+      part.slot_base += place->start[k] / length * slots;
+      part.byte_base += place->start[k] % length * bytes;
+    } else {
+      start[axis] = place->start[k];
+      chunk[axis] = length;
+      slot[axis] = slots;
+      byte[axis] = bytes;
+    }
+    slots *= dataset->shape[k] / length + (dataset->shape[k] % length != 0);
+    bytes *= length;
+  }
+  return dataset->call->library->host->add_chunked(dataset->call->builder, dataset->grid, &part, err);
+}
+
+tegula_status hdf5_emit(hdf5_dataset *dataset, const hdf5_place *place, tegula_error *err) {
+  const tegula_plugin_host *host = dataset->call->library->host;
+  switch (dataset->kind) {
+    case HDF5_KIND_FILL: return host->add_fill(dataset->call->builder, place->lo, place->hi, dataset->fill, err);
+    case HDF5_KIND_DENSE: return emit_dense(dataset, place, err);
+    case HDF5_KIND_GRID: return emit_grid(dataset, place, err);
+    case HDF5_KIND_EXTERNAL: return hdf5_emit_external(dataset, place, err);
+    case HDF5_KIND_READER: return hdf5_emit_reader(dataset, place, err);
+    default: return hdf5_emit_virtual(dataset, place, err);
+  }
+}

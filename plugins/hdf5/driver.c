@@ -1,0 +1,247 @@
+/* The virtual file driver: libhdf5 reads what it needs through the host, in blocks that are kept.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Metadata lies in small pieces near each other; on storage that answers in milliseconds every request counts, so pieces come out of blocks
+ * of 64 KiB, of which each file keeps the 64 that were used last. Files are never written, never locked, and never shared between two
+ * opens. What libhdf5 wants to open on its own (external links, virtual sources) is refused: the plugin follows names itself. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "hdf5_priv.h"
+
+enum { BLOCK = HDF5_BLOCK, BLOCKS = 64 };
+enum { MEMORY_SUPER = 1, MEMORY_RAW = 3, MEMORY_TYPES = 7 };
+enum { FEATURE_SWMR = 0x1000, SWMR_ATTEMPTS = 25 /* 34 ms in all */ };
+
+typedef struct block {
+  int64_t index; /* -1: empty */
+  uint64_t used;
+  size_t size;
+  char *bytes;
+} block;
+
+typedef struct driver_file {
+  /* H5FD_t: for libhdf5 only. 72 to 80 bytes in all releases; the rest is room to spare. */
+  union {
+    hid_t driver;
+    char room[256];
+  } head;
+  hdf5_library *library;
+  tegula_plugin_file *host;
+  int64_t size;
+  haddr_t eoa;
+  bool changing; /* a writer is at it: libhdf5 reads again what does not fit, so nothing may be kept */
+  uint64_t clock;
+  block *last;
+  block blocks[BLOCKS];
+} driver_file;
+
+/* While H5Fopen runs: whose file `open` is to take. libhdf5 hands the callback nothing that would tell. */
+static _Thread_local hdf5_library *opening_library;
+
+/* H5FD_class_t up to 1.12; later ones begin with a version and a number, and have more functions. Functions that are not here are NULL. */
+#define CLASS_HEAD                                                                                                                         \
+  const char *name;                                                                                                                        \
+  haddr_t maximum;                                                                                                                         \
+  int close_degree;                                                                                                                        \
+  void *terminate;                                                                                                                         \
+  void *superblock[3];                                                                                                                     \
+  size_t info_size;                                                                                                                        \
+  void *info[3];                                                                                                                           \
+  size_t transfer_size;                                                                                                                    \
+  void *transfer[2];                                                                                                                       \
+  driver_file *(*open)(const char *, unsigned, hid_t, haddr_t);                                                                            \
+  herr_t (*close)(driver_file *);                                                                                                          \
+  int (*compare)(const driver_file *, const driver_file *);                                                                                \
+  herr_t (*query)(const driver_file *, unsigned long *);                                                                                   \
+  void *type_map, *allocate, *release;                                                                                                     \
+  haddr_t (*get_eoa)(const driver_file *, int);                                                                                            \
+  herr_t (*set_eoa)(driver_file *, int, haddr_t);                                                                                          \
+  haddr_t (*get_eof)(const driver_file *, int);                                                                                            \
+  void *handle;                                                                                                                            \
+  herr_t (*read)(driver_file *, int, hid_t, haddr_t, size_t, void *);                                                                      \
+  herr_t (*write)(driver_file *, int, hid_t, haddr_t, size_t, const void *);
+
+typedef struct driver_class_old { /* 1.8 to 1.12 */
+  CLASS_HEAD
+  void *flush, *truncate, *lock, *unlock;
+  int map[MEMORY_TYPES];
+} driver_class_old;
+
+typedef struct driver_class_new { /* 1.13 and later: version 1 */
+  unsigned version;
+  int value;
+  CLASS_HEAD
+  void *vectors[4];
+  void *flush, *truncate, *lock, *unlock, *delete, *control;
+  int map[MEMORY_TYPES];
+} driver_class_new;
+
+static driver_file *driver_open(const char *name, unsigned flags, hid_t access, haddr_t maximum) {
+  (void)name, (void)access, (void)maximum;
+  hdf5_library *library = opening_library;
+  if (!library || !library->opening) return NULL;
+  driver_file *file = calloc(1, sizeof *file);
+  if (!file) return NULL;
+  file->library = library;
+  file->host = library->opening;
+  library->opening = NULL;
+  file->size = library->host->file_size(file->host);
+  file->changing = (flags & HDF5_SWMR_READ) != 0;
+  for (int k = 0; k < BLOCKS; k++) file->blocks[k].index = -1;
+  file->blocks[0] = (block){.size = file->size < BLOCK ? (size_t)file->size : BLOCK, .bytes = library->opening_block};
+  library->opening_block = NULL;
+  return file;
+}
+
+static herr_t driver_close(driver_file *file) {
+  for (int k = 0; k < BLOCKS; k++) free(file->blocks[k].bytes);
+  file->library->host->file_close(file->host);
+  free(file);
+  return 0;
+}
+
+/* Two opens are two files, whatever they open. */
+static int driver_compare(const driver_file *a, const driver_file *b) {
+  return a == b ? 0 : (uintptr_t)a < (uintptr_t)b ? -1 : 1;
+}
+
+static herr_t driver_query(const driver_file *file, unsigned long *flags) {
+  (void)file;
+  *flags = FEATURE_SWMR;
+  return 0;
+}
+
+static haddr_t driver_get_eoa(const driver_file *file, int type) {
+  (void)type;
+  return file->eoa;
+}
+
+static herr_t driver_set_eoa(driver_file *file, int type, haddr_t address) {
+  (void)type;
+  file->eoa = address;
+  return 0;
+}
+
+static haddr_t driver_get_eof(const driver_file *file, int type) {
+  (void)type;
+  return (haddr_t)file->size;
+}
+
+static herr_t host_read(driver_file *file, int64_t offset, void *out, size_t size) {
+  hdf5_library *library = file->library;
+  tegula_error failure;
+  tegula_status status = library->host->file_read(file->host, offset, out, size, &failure);
+  if (status != TEGULA_OK && library->failure.status == TEGULA_OK) {
+    library->failure = failure;
+    library->failure.status = status;
+  }
+  return status == TEGULA_OK ? 0 : -1;
+}
+
+/* The block of that index, read if it is not there; NULL on failure. */
+static const block *get_block(driver_file *file, int64_t index) {
+  file->clock++;
+  if (file->last && file->last->index == index) return file->last;
+  block *oldest = &file->blocks[0];
+  for (int k = 0; k < BLOCKS; k++) {
+    block *candidate = &file->blocks[k];
+    if (candidate->index == index) {
+      candidate->used = file->clock;
+      return file->last = candidate;
+    }
+    if (candidate->used < oldest->used) oldest = candidate;
+  }
+  int64_t offset = index * BLOCK, left = file->size - offset;
+  oldest->index = -1;
+  oldest->size = left < BLOCK ? (size_t)left : BLOCK;
+  if (!oldest->bytes) oldest->bytes = malloc(BLOCK);
+  if (!oldest->bytes || host_read(file, offset, oldest->bytes, oldest->size) < 0) return NULL;
+  oldest->index = index;
+  oldest->used = file->clock;
+  return file->last = oldest;
+}
+
+/* The header of an extensible array: libhdf5 walks over all slots that it claims, stored or not (chunks.c). */
+static void note_array(hdf5_library *library, const unsigned char *bytes, size_t size) {
+  enum { FIXED = 12, AT = 4 /* lengths before it */ };
+  size_t width = size > 16 ? (size - 16) / 7 : 0; /* six lengths and an address, of the same width in all but made-up files */
+  if (width < 2 || width > 8 || size != 16 + 7 * width || memcmp(bytes, "EAHD", 4) != 0) return;
+  library->claimed = 0;
+  for (size_t k = width; k-- > 0;) library->claimed = library->claimed << 8 | bytes[FIXED + AT * width + k];
+}
+
+static herr_t read_blocks(driver_file *file, haddr_t address, size_t size, void *out) {
+  for (char *to = out; size > 0;) {
+    const block *from = get_block(file, (int64_t)(address / BLOCK));
+    if (!from) return -1;
+    size_t skip = (size_t)(address % BLOCK), part = from->size - skip < size ? from->size - skip : size;
+    memcpy(to, from->bytes + skip, part);
+    to += part;
+    address += part;
+    size -= part;
+  }
+  return 0;
+}
+
+static herr_t driver_read(driver_file *file, int type, hid_t transfer, haddr_t address, size_t size, void *out) {
+  (void)transfer;
+  hdf5_probe *probe = &file->library->probe;
+  if (probe->buffer && out == probe->buffer) {
+    probe->hits++;
+    probe->address = address;
+    probe->size = size;
+    return 0;
+  }
+  bool inside = address <= (haddr_t)file->size && size <= (haddr_t)file->size - address;
+  if (!inside && type != MEMORY_SUPER) return -1;
+  if (!inside) { /* a superblock is asked for with room to spare */
+    size_t there = address < (haddr_t)file->size ? (size_t)((haddr_t)file->size - address) : 0;
+    memset((char *)out + there, 0, size - there);
+    size = there;
+  }
+  if (type == MEMORY_RAW || size >= BLOCK) return host_read(file, (int64_t)address, out, size);
+  if (file->changing ? host_read(file, (int64_t)address, out, size) < 0 : read_blocks(file, address, size, out) < 0) return -1;
+  note_array(file->library, out, size);
+  return 0;
+}
+
+static herr_t driver_write(driver_file *file, int type, hid_t transfer, haddr_t address, size_t size, const void *bytes) {
+  (void)file, (void)type, (void)transfer, (void)address, (void)size, (void)bytes;
+  return -1;
+}
+
+#define CLASS_VALUES                                                                                                                       \
+  .name = "tegula", .maximum = (haddr_t)1 << 62, .close_degree = 1 /* weak */, .open = driver_open, .close = driver_close,                 \
+  .compare = driver_compare, .query = driver_query, .get_eoa = driver_get_eoa, .set_eoa = driver_set_eoa, .get_eof = driver_get_eof,       \
+  .read = driver_read, .write = driver_write, .map = {1, 1, 1, 3, 3, 1, 1}
+
+bool hdf5_driver_register(hdf5_library *library) {
+  static const driver_class_old old = {CLASS_VALUES};
+  static const driver_class_new new = {.version = 1, .value = 0x7e9a, CLASS_VALUES};
+  library->driver = library->call.H5FDregister(hdf5_library_from(library, 1, 13, 0) ? (const void *)&new : (const void *)&old);
+  return library->driver >= 0;
+}
+
+hid_t hdf5_driver_open(hdf5_library *library, tegula_plugin_file *file, char *first, bool swmr) {
+  const hdf5_functions *call = &library->call;
+  hid_t access = call->H5Pcreate(call->file_access_class), id = -1;
+  library->opening = file;
+  library->opening_block = first;
+  bool good = access >= 0 && call->H5Pset_driver(access, library->driver, NULL) >= 0;
+  /* a page buffer would answer requests in place of the driver; chunks are never read twice */
+  good = good && call->H5Pset_page_buffer_size(access, 0, 0, 0) >= 0 && call->H5Pset_cache(access, 0, 1, 0, 0.75) >= 0;
+  /* SWMR: what does not fit its checksum is read again, with pauses of 1, 2, 4, ... ns between; libhdf5's own 100 times never end */
+  good = good && call->H5Pset_metadata_read_attempts(access, swmr ? SWMR_ATTEMPTS : 1) >= 0;
+  if (good && call->set_file_locking) good = call->set_file_locking(access, false, true) >= 0;
+  opening_library = library;
+  if (good) id = call->H5Fopen("file", swmr ? HDF5_SWMR_READ : HDF5_READ_ONLY, access);
+  opening_library = NULL;
+  if (access >= 0) call->H5Pclose(access);
+  if (library->opening) library->host->file_close(file);
+  library->opening = NULL;
+  free(library->opening_block);
+  library->opening_block = NULL;
+  return id;
+}

@@ -1,0 +1,138 @@
+/* Open files of one call: each once however often it is named, closed as soon as nobody needs it.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "hdf5_priv.h"
+
+enum { FLAG_WRITE = 1, FLAG_SWMR = 4 };
+
+char *hdf5_text(const char *format, ...) {
+  char *out = NULL;
+  va_list arguments;
+  va_start(arguments, format);
+  int length = vasprintf(&out, format, arguments);
+  va_end(arguments);
+  return length < 0 ? NULL : out;
+}
+
+char *hdf5_beside(const char *file, const char *name) {
+  const char *slash = strrchr(file, '/');
+  return slash ? hdf5_text("%.*s/%s", (int)(slash - file), file, name) : strdup(name);
+}
+
+char *hdf5_resolve(const hdf5_file *file, const char *name) {
+  if (name[0] == '/') return strdup(name);
+  char *here = hdf5_beside(file->path, name);
+  if (!here || access(here, F_OK) == 0) return here;
+  char *there = hdf5_beside(file->canonical, name);
+  if (!there || access(there, F_OK) != 0) {
+    free(there);
+    return here;
+  }
+  free(here);
+  return there;
+}
+
+/* Where the superblock is (at 0, 512, 1024, 2048, ...), and its consistency flags (0 for versions that have none). `first` is the file's first
+ * block: one request serves this and most of what libhdf5 reads. */
+static tegula_status find_superblock(hdf5_call *call, tegula_plugin_file *host_file, const char *path, char *first, int64_t *base,
+                                     unsigned *flags, tegula_error *err) {
+  const tegula_plugin_host *host = call->library->host;
+  static const unsigned char signature[8] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
+  int64_t size = host->file_size(host_file), there = size < HDF5_BLOCK ? size : HDF5_BLOCK;
+  if (there > 0) FORWARD(host->file_read(host_file, 0, first, (size_t)there, err));
+  for (int64_t at = 0; at <= size - 12; at = at ? at * 2 : 512) {
+    unsigned char bytes[12];
+    if (at <= there - 12) memcpy(bytes, first + at, sizeof bytes);
+    else FORWARD(host->file_read(host_file, at, bytes, sizeof bytes, err));
+    if (memcmp(bytes, signature, sizeof signature) != 0) continue;
+    *base = at;
+    *flags = bytes[8] >= 3 ? bytes[11] : 0;
+    return TEGULA_OK;
+  }
+  return host->fail(err, TEGULA_CORRUPT, path, -1, "\"%s\" is not an HDF5 file: no HDF5 signature at 0, 512, 1024, ... in its %lld bytes", path,
+                    (long long)size);
+}
+
+static tegula_status open_id(hdf5_call *call, tegula_plugin_file *host_file, hdf5_file *file, tegula_error *err) {
+  hdf5_library *library = call->library;
+  unsigned flags = 0;
+  char *first = malloc(HDF5_BLOCK);
+  tegula_status status = first ? find_superblock(call, host_file, file->path, first, &file->base, &flags, err) : hdf5_out_of_memory(library, err);
+  if (status == TEGULA_OK && (flags & FLAG_WRITE) && !(flags & FLAG_SWMR))
+    status = library->host->hint(err,
+                                 library->host->fail(err, TEGULA_UNSUPPORTED, file->path, file->base + 11,
+                                                     "\"%s\" is marked as open for writing: its content may be incomplete", file->path),
+                                 "wait until its writer has closed it; if no program has it open, one was killed: h5clear -s \"%s\" takes "
+                                 "the mark away",
+                                 file->path);
+  if (status != TEGULA_OK) {
+    library->host->file_close(host_file);
+    free(first);
+    return status;
+  }
+  file->id = hdf5_driver_open(library, host_file, first, (flags & FLAG_SWMR) != 0); /* takes both */
+  return file->id >= 0 ? TEGULA_OK : hdf5_failed(library, err, TEGULA_CORRUPT, file->path, "open \"%s\"", file->path);
+}
+
+static void free_file(hdf5_file *file) {
+  free(file->path);
+  free(file->canonical);
+  free(file);
+}
+
+tegula_status hdf5_file_open(hdf5_call *call, const char *path, hdf5_file **out, tegula_error *err) {
+  hdf5_library *library = call->library;
+  char *canonical = realpath(path, NULL);
+  for (hdf5_file *file = canonical ? call->files : NULL; file; file = file->next) {
+    if (strcmp(file->canonical, canonical) != 0) continue;
+    free(canonical);
+    file->references++;
+    *out = file;
+    return TEGULA_OK;
+  }
+  hdf5_file *file = calloc(1, sizeof *file);
+  if (!file) {
+    free(canonical);
+    return hdf5_out_of_memory(library, err);
+  }
+  *file = (hdf5_file){
+      .library = library, .references = 1, .path = strdup(path), .canonical = canonical ? canonical : strdup(path), .id = -1, .number = -1};
+  tegula_status status = file->path && file->canonical ? TEGULA_OK : hdf5_out_of_memory(library, err);
+  tegula_plugin_file *host_file = NULL;
+  if (status == TEGULA_OK) status = library->host->file_open(call->builder, path, &host_file, err);
+  if (status == TEGULA_OK) {
+    file->host = host_file;
+    file->size = library->host->file_size(host_file);
+    status = open_id(call, host_file, file, err);
+  }
+  if (status != TEGULA_OK) {
+    free_file(file);
+    return status;
+  }
+  file->next = call->files;
+  call->files = file;
+  *out = file;
+  return TEGULA_OK;
+}
+
+void hdf5_file_release(hdf5_call *call, hdf5_file *file) {
+  if (!file || --file->references > 0) return;
+  for (hdf5_file **at = call ? &call->files : NULL; at && *at; at = &(*at)->next)
+    if (*at == file) {
+      *at = file->next;
+      break;
+    }
+  file->library->call.H5Fclose(file->id); /* closes the host's file too */
+  free_file(file);
+}
+
+tegula_status hdf5_file_number(hdf5_call *call, hdf5_file *file, int64_t *number, tegula_error *err) {
+  if (file->number < 0) FORWARD(call->library->host->add_file(call->builder, file->host, &file->number, err));
+  *number = file->number;
+  return TEGULA_OK;
+}

@@ -1,0 +1,138 @@
+/* Filter pipelines: which of tegula's codecs they are, and what to say of those that are none.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hdf5_priv.h"
+
+enum { DEFLATE = 1, SHUFFLE = 2, FLETCHER32 = 3, SZIP = 4, NBIT = 5, SCALEOFFSET = 6 };
+
+/* Registered numbers: https://github.com/HDFGroup/hdf5_plugins/blob/master/docs/RegisteredFilterPlugins.md */
+typedef struct known_filter {
+  int number;
+  const char *name;
+  bool codec; /* one of tegula's */
+} known_filter;
+
+static const known_filter KNOWN[] = {
+    {DEFLATE, "deflate", true}, {SHUFFLE, "shuffle", true}, {FLETCHER32, "fletcher32", true},
+    {SZIP, "szip", true},       {NBIT, "nbit", false},      {SCALEOFFSET, "scaleoffset", false},
+    {305, "lzo", false},        {307, "bzip2", false},      {32000, "lzf", true},
+    {32001, "blosc", true},     {32004, "lz4", true},       {32008, "bitshuffle", true},
+    {32013, "zfp", false},      {32015, "zstd", true},      {32017, "sz", false},
+    {32024, "sz3", false},      {32026, "blosc2", true},    {32018, "fcidecomp", false},
+    {32028, "sperr", false},
+};
+
+static const known_filter *known(int number) {
+  for (size_t k = 0; k < sizeof KNOWN / sizeof KNOWN[0]; k++)
+    if (KNOWN[k].number == number) return &KNOWN[k];
+  return NULL;
+}
+
+tegula_status hdf5_filters_read(hdf5_dataset *dataset, tegula_error *err) {
+  hdf5_library *library = dataset->call->library;
+  const hdf5_functions *call = &library->call;
+  int count = call->H5Pget_nfilters(dataset->plist);
+  if (count < 0 || count > 32)
+    return hdf5_failed(library, err, TEGULA_CORRUPT, dataset->file->path, "read the filters of \"%s\" in \"%s\"", dataset->name,
+                       dataset->file->path);
+  dataset->filters = calloc((size_t)count + 1, sizeof *dataset->filters);
+  RETURN_IF(!dataset->filters, hdf5_out_of_memory(library, err));
+  for (int k = 0; k < count; k++) {
+    hdf5_filter *filter = &dataset->filters[k];
+    size_t values = sizeof filter->values / sizeof filter->values[0];
+    filter->number =
+        call->H5Pget_filter2(dataset->plist, (unsigned)k, &filter->flags, &values, filter->values, sizeof filter->name, filter->name, NULL);
+    filter->name[sizeof filter->name - 1] = 0;
+    filter->count = (unsigned)(values < 32 ? values : 32);
+    if (filter->number < 0)
+      return hdf5_failed(library, err, TEGULA_CORRUPT, dataset->file->path, "read filter %d of \"%s\" in \"%s\"", k, dataset->name,
+                         dataset->file->path);
+    dataset->filter_count = k + 1;
+  }
+  return TEGULA_OK;
+}
+
+tegula_status hdf5_filters_refuse(const hdf5_dataset *dataset, int index, tegula_error *err) {
+  const hdf5_filter *filter = &dataset->filters[index];
+  const tegula_plugin_host *host = dataset->call->library->host;
+  const known_filter *entry = known(filter->number);
+  const char *name = entry ? entry->name : filter->name[0] ? filter->name : "no name";
+  tegula_status status = host->fail(err, TEGULA_UNSUPPORTED, dataset->file->path, -1,
+                                    "cannot load \"%s\" of \"%s\": its chunks went through HDF5 filter %d (%s), which is not at hand",
+                                    dataset->name, dataset->file->path, filter->number, name);
+  return host->hint(err, status,
+                    "install the filter as a plugin of HDF5 (pip install hdf5plugin has many; HDF5_PLUGIN_PATH names its folder)");
+}
+
+/* Parameters as the host wants them; false: they make no sense. */
+static bool parameters(const hdf5_filter *from, uint32_t item_size, tegula_plugin_filter *to) {
+  int32_t count = 0;
+  if (from->number == SHUFFLE) {
+    to->params[count++] = from->count >= 1 ? from->values[0] : item_size;
+  } else if (from->number == SZIP) {
+    if (from->count < 4) return false;
+    for (; count < 4; count++) to->params[count] = from->values[count];
+  } else if (from->number == 32008) { /* version, version, item size, block, compressor */
+    to->params[count++] = from->count >= 3 ? from->values[2] : item_size;
+    to->params[count++] = from->count >= 4 ? from->values[3] : 0;
+    to->params[count++] = from->count >= 5 ? from->values[4] : 0;
+  }
+  to->param_count = count;
+  return true;
+}
+
+bool hdf5_filters_known(const hdf5_dataset *dataset) {
+  for (int k = 0; k < dataset->filter_count; k++)
+    if (dataset->call->library->call.H5Zfilter_avail(dataset->filters[k].number) <= 0) return false;
+  return true;
+}
+
+/* Those that no codec undoes: libhdf5's to undo, or absent. */
+static void find_others(const hdf5_dataset *dataset, hdf5_chain *chain) {
+  for (int k = 0; k < dataset->filter_count; k++) {
+    const known_filter *entry = known(dataset->filters[k].number);
+    bool codec = entry && entry->codec && !chain->reader;
+    if (codec) continue;
+    if (dataset->call->library->call.H5Zfilter_avail(dataset->filters[k].number) > 0)
+      chain->reader = true;
+    else
+      chain->absent |= UINT32_C(1) << k;
+  }
+}
+
+tegula_status hdf5_filters_map(const hdf5_dataset *dataset, hdf5_chain *chain, tegula_error *err) {
+  find_others(dataset, chain);
+  for (int k = 0; k < dataset->filter_count; k++) {
+    const hdf5_filter *filter = &dataset->filters[k];
+    bool absent = chain->reader && dataset->call->library->call.H5Zfilter_avail(filter->number) <= 0;
+    RETURN_IF(absent, hdf5_filters_refuse(dataset, k, err));
+    if (chain->reader || chain->absent >> k & 1) continue;
+    tegula_plugin_filter *to = &chain->filters[chain->count++];
+    *to = (tegula_plugin_filter){.codec = known(filter->number)->name};
+    if (!parameters(filter, dataset->type.dtype.item_size, to))
+      return dataset->call->library->host->fail(err, TEGULA_CORRUPT, dataset->file->path, -1,
+                                                "\"%s\" of \"%s\" has a %s filter without its parameters", dataset->name,
+                                                dataset->file->path, to->codec);
+  }
+  return TEGULA_OK;
+}
+
+void hdf5_filters_text(const hdf5_dataset *dataset, char *out, size_t size) {
+  size_t used = 0;
+  out[0] = 0;
+  for (int k = 0; k < dataset->filter_count && used + 1 < size; k++) {
+    const hdf5_filter *filter = &dataset->filters[k];
+    const known_filter *entry = known(filter->number);
+    const char *comma = k ? "," : "";
+    if (!entry)
+      used += (size_t)snprintf(out + used, size - used, "%sfilter-%d", comma, filter->number);
+    else if (filter->number == DEFLATE && filter->count > 0)
+      used += (size_t)snprintf(out + used, size - used, "%sdeflate:%u", comma, filter->values[0]);
+    else
+      used += (size_t)snprintf(out + used, size - used, "%s%s", comma, entry->name);
+  }
+}

@@ -1,0 +1,247 @@
+/* What the files of this plugin share.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * libhdf5 says what is in a file: names, types, where the bytes are. It moves none of them, but for datasets that only it can decode.
+ * Every call into it is made under the lock of its library, with its printing of errors off. */
+#ifndef TEGULA_HDF5_HDF5_PRIV_H
+#define TEGULA_HDF5_HDF5_PRIV_H
+
+#include <pthread.h>
+#include <tegula/tegula_plugin.h>
+
+#include "functions.h"
+
+#define RETURN_IF(condition, value)                                                                                                        \
+  do {                                                                                                                                     \
+    if (condition) return (value);                                                                                                         \
+  } while (0)
+#define FORWARD(expression)                                                                                                                \
+  do {                                                                                                                                     \
+    tegula_status status_ = (expression);                                                                                                  \
+    if (status_ != TEGULA_OK) return status_;                                                                                              \
+  } while (0)
+#define FORWARD_WITH(status, expression)                                                                                                   \
+  do {                                                                                                                                     \
+    (status) = (expression);                                                                                                               \
+    if ((status) != TEGULA_OK) goto done;                                                                                                  \
+  } while (0)
+
+#define HDF5_NATIVE_ORDER (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? '<' : '>')
+
+/* ---- the library ---- */
+
+/* The request that is being watched for (chunks.c): known by its buffer, answered without reading. */
+typedef struct hdf5_probe {
+  const void *buffer; /* NULL: none */
+  int hits;
+  haddr_t address;
+  size_t size;
+} hdf5_probe;
+
+typedef struct hdf5_library {
+  struct hdf5_library *next;
+  const tegula_plugin_host *host;
+  void *handle;
+  int descriptor; /* of the copy that `handle` is of; -1: none */
+  char *path;
+  char text[512]; /* "HDF5 1.14.6 (/usr/lib/...)" */
+  unsigned version[3];
+  hdf5_functions call;
+  hid_t driver;
+  pthread_mutex_t lock; /* recursive: the host may release a reader while it is called */
+  int lock_depth;
+  tegula_plugin_file *opening; /* the file that the driver's `open` takes; NULL: libhdf5 opens files on its own, and may not */
+  char *opening_block;         /* the first bytes of that file */
+  hdf5_probe probe;
+  uint64_t claimed; /* slots that the header of the extensible array that was read last says to have */
+  tegula_error failure; /* what the host said when a read of the driver failed; status OK: none did */
+  char reason[256];     /* what libhdf5 said of its last failure */
+  bool quiet;           /* failures are expected: not noted */
+  void *saved_printer, *saved_printer_state;
+} hdf5_library;
+
+/* Finds and opens libhdf5. Libraries are kept until the process ends: they cannot be unloaded. */
+tegula_status hdf5_library_open(const tegula_plugin_host *host, const tegula_plugin_options *options, hdf5_library **out,
+                                tegula_error *err);
+void hdf5_lock(hdf5_library *library);
+void hdf5_unlock(hdf5_library *library);
+/* Is it this release or a newer one? */
+bool hdf5_library_from(const hdf5_library *library, unsigned major, unsigned minor, unsigned release);
+/* Turns what libhdf5 reported (or the host, in a read of the driver) into one line: "could not WHAT: ITS TEXT". */
+tegula_status hdf5_failed(hdf5_library *library, tegula_error *err, tegula_status status, const char *path, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+/* A predefined type by its symbol, for example "H5T_NATIVE_INT32_g"; -1: there is none. */
+hid_t hdf5_predefined(const hdf5_library *library, const char *symbol);
+/* A copy of libhdf5 that nobody else in the process shares; NULL with the reason in `why`. */
+void *hdf5_open_private(const char *path, int *descriptor, char *why, size_t size);
+void hdf5_close_private(void *handle, int descriptor);
+
+/* ---- the driver ---- */
+
+/* Registers the virtual file driver; false on failure. */
+bool hdf5_driver_register(hdf5_library *library);
+/* Opens `file` through the driver; `first`: its first HDF5_BLOCK bytes (malloc), or as many as it has. Takes both: the file is closed with the
+ * id, or at once on failure. */
+enum { HDF5_BLOCK = 64 * 1024 };
+hid_t hdf5_driver_open(hdf5_library *library, tegula_plugin_file *file, char *first, bool swmr);
+
+/* ---- files ---- */
+
+/* An open file; counted, because readers keep theirs. */
+typedef struct hdf5_file {
+  hdf5_library *library;
+  int64_t references;
+  char *path;      /* as named */
+  char *canonical; /* without symbolic links; what files are compared by */
+  tegula_plugin_file *host;
+  int64_t size;
+  int64_t base; /* where its superblock is */
+  hid_t id;
+  int64_t number; /* in the host's table; -1: not yet there */
+  struct hdf5_file *next;
+} hdf5_file;
+
+/* One call of describe or list. */
+typedef struct hdf5_call {
+  hdf5_library *library;
+  tegula_plugin_builder *builder;
+  hdf5_file *files;  /* those that are open */
+  size_t array_item; /* item size of the array that is described */
+  const struct hdf5_ancestor *ancestors;
+} hdf5_call;
+
+tegula_status hdf5_file_open(hdf5_call *call, const char *path, hdf5_file **out, tegula_error *err);
+void hdf5_file_release(hdf5_call *call, hdf5_file *file);
+/* The number of the file in the host's table. */
+tegula_status hdf5_file_number(hdf5_call *call, hdf5_file *file, int64_t *number, tegula_error *err);
+/* A name that a file gives, from the folder of that file; new memory. */
+char *hdf5_beside(const char *file, const char *name);
+/* Where a name that `file` gives leads: absolute as it is, else from the folder of the file, then from the folder that a symbolic link to
+ * the file leads to. Never from the working directory. New memory, also when nothing is there. */
+char *hdf5_resolve(const hdf5_file *file, const char *name);
+char *hdf5_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
+tegula_status hdf5_out_of_memory(const hdf5_library *library, tegula_error *err);
+
+/* ---- names ---- */
+
+typedef struct hdf5_found {
+  hdf5_file *file; /* counted: release it */
+  hid_t id;        /* a dataset */
+  char *name;      /* its path in that file */
+} hdf5_found;
+
+/* The dataset of that name, or the only one for NULL. */
+tegula_status hdf5_find(hdf5_call *call, hdf5_file *file, const char *name, hdf5_found *out, tegula_error *err);
+void hdf5_found_free(hdf5_call *call, hdf5_found *found);
+typedef tegula_status (*hdf5_each_fn)(void *state, hdf5_file *file, hid_t dataset, const char *name, tegula_error *err);
+/* Every dataset of the file, each once, links followed. `dataset` is -1 for an object that libhdf5 could not open (a newer format, damage).
+ */
+tegula_status hdf5_walk(hdf5_call *call, hdf5_file *file, hdf5_each_fn each, void *state, tegula_error *err);
+#define HDF5_STOP TEGULA_END /* what `each` returns when it has seen enough; hdf5_walk then returns OK */
+
+/* ---- types ---- */
+
+typedef struct hdf5_type {
+  tegula_dtype dtype; /* native byte order */
+  char order;         /* of the stored bytes */
+  bool converted;     /* libhdf5 must convert: the stored form is not one that numpy has */
+  char memory[32];    /* with `converted`: the predefined type to convert to */
+} hdf5_type;
+
+/* False: cannot be loaded, and `why` says it, as "has ...": "variable-length strings". */
+bool hdf5_type_of(hdf5_library *library, hid_t type, hdf5_type *out, char *why, size_t size);
+void hdf5_type_text(tegula_dtype dtype, char out[TEGULA_DTYPE_TEXT]);
+/* The type to ask H5Dread for, to get native elements of `type`; close it. */
+hid_t hdf5_type_memory(hdf5_library *library, hid_t stored, const hdf5_type *type);
+void hdf5_type_swap(tegula_dtype dtype, unsigned char *element);
+
+/* ---- datasets and where they are ---- */
+
+typedef struct hdf5_filter {
+  int number;
+  unsigned flags;
+  unsigned count;
+  unsigned values[32];
+  char name[64];
+} hdf5_filter;
+
+typedef struct hdf5_dataset {
+  hdf5_call *call;
+  hdf5_file *file;
+  const char *name;
+  hid_t id, type_id, plist;
+  hdf5_type type;
+  int ndim;
+  int64_t shape[HDF5_MAX_RANK];
+  int64_t strides[HDF5_MAX_RANK]; /* C order, bytes */
+  int64_t bytes;
+  int layout;
+  unsigned char *fill; /* native; NULL: none is defined */
+  int64_t chunk[HDF5_MAX_RANK];
+  int filter_count;
+  hdf5_filter *filters;
+  /* set by hdf5_prepare */
+  int kind;
+  int64_t file_number, offset;   /* dense */
+  int64_t grid;                  /* chunks */
+  struct hdf5_mapping *mappings; /* virtual */
+  int64_t mapping_count;
+  hid_t memory; /* reader: the type asked for; 0: from `type` */
+} hdf5_dataset;
+
+enum { HDF5_KIND_FILL, HDF5_KIND_DENSE, HDF5_KIND_GRID, HDF5_KIND_EXTERNAL, HDF5_KIND_READER, HDF5_KIND_VIRTUAL };
+
+/* A box of the array that is described, and where in a dataset its elements are: along axis k of the dataset at
+ * start[k] + (i[axis[k]] - lo[axis[k]]), or at start[k] where axis[k] is -1. Axes of the array that no axis of the dataset follows are one
+ * long in the box. */
+typedef struct hdf5_place {
+  int ndim;
+  int64_t lo[HDF5_MAX_RANK], hi[HDF5_MAX_RANK];
+  int axis[HDF5_MAX_RANK];
+  int64_t start[HDF5_MAX_RANK];
+} hdf5_place;
+
+/* Fills `out` from the dataset `id`, which stays the caller's. Refuses by name what cannot be loaded. */
+tegula_status hdf5_dataset_open(hdf5_call *call, hdf5_file *file, hid_t id, const char *name, hdf5_dataset *out, tegula_error *err);
+void hdf5_dataset_close(hdf5_dataset *dataset);
+/* How many elements of the dataset the place covers along its axis k. */
+int64_t hdf5_place_length(const hdf5_place *place, int k);
+/* Finds out once where the bytes are; `like` is the type of the array. */
+tegula_status hdf5_prepare(hdf5_dataset *dataset, const hdf5_dataset *like, tegula_error *err);
+/* Tells the host about one place of a prepared dataset. */
+tegula_status hdf5_emit(hdf5_dataset *dataset, const hdf5_place *place, tegula_error *err);
+/* The mappings of a virtual dataset, and its shape where that depends on its sources. */
+tegula_status hdf5_virtual_open(hdf5_dataset *dataset, tegula_error *err);
+void hdf5_virtual_close(hdf5_dataset *dataset);
+tegula_status hdf5_set_strides(hdf5_dataset *dataset, tegula_error *err);
+/* False: its chunk index is so large that libhdf5 would walk it for minutes. */
+bool hdf5_chunks_countable(const hdf5_dataset *dataset);
+tegula_status hdf5_prepare_chunks(hdf5_dataset *dataset, tegula_error *err);
+tegula_status hdf5_emit_external(hdf5_dataset *dataset, const hdf5_place *place, tegula_error *err);
+tegula_status hdf5_emit_virtual(hdf5_dataset *dataset, const hdf5_place *place, tegula_error *err);
+tegula_status hdf5_emit_reader(hdf5_dataset *dataset, const hdf5_place *place, tegula_error *err);
+/* The part of `outer` whose elements are in [lo, hi) of its dataset; false: none. */
+bool hdf5_place_clip(const hdf5_place *outer, int dataset_ndim, const int64_t *lo, const int64_t *hi, hdf5_place *out);
+
+/* ---- filters ---- */
+
+/* Reads the pipeline of `plist`. */
+tegula_status hdf5_filters_read(hdf5_dataset *dataset, tegula_error *err);
+/* How a chain is undone. */
+typedef struct hdf5_chain {
+  bool reader;     /* by libhdf5 */
+  uint32_t absent; /* filters that nobody has, by their bits in a chunk's mask: right where all chunks skipped them */
+  int count;
+  tegula_plugin_filter filters[32]; /* without those that are absent */
+} hdf5_chain;
+
+/* `chain->reader` on entry: libhdf5 must do it in any case. Refused where it must and cannot. */
+tegula_status hdf5_filters_map(const hdf5_dataset *dataset, hdf5_chain *chain, tegula_error *err);
+/* Says that the filter is not at hand. */
+tegula_status hdf5_filters_refuse(const hdf5_dataset *dataset, int index, tegula_error *err);
+/* Has libhdf5 all of them? */
+bool hdf5_filters_known(const hdf5_dataset *dataset);
+void hdf5_filters_text(const hdf5_dataset *dataset, char *out, size_t size);
+
+#endif

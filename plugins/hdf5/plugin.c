@@ -1,0 +1,139 @@
+/* The entry: describe one dataset, list all.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hdf5_priv.h"
+
+static tegula_status plugin_open(const tegula_plugin_host *host, const tegula_plugin_options *options, void **plugin, tegula_error *err) {
+  hdf5_library *library = NULL;
+  FORWARD(hdf5_library_open(host, options, &library, err));
+  *plugin = library;
+  return TEGULA_OK;
+}
+
+/* Libraries stay: see library.c. */
+static void plugin_close(void *plugin) {
+  (void)plugin;
+}
+
+static const char *plugin_library(void *plugin) {
+  return ((const hdf5_library *)plugin)->text;
+}
+
+static hdf5_place whole(const hdf5_dataset *dataset) {
+  hdf5_place place = {.ndim = dataset->ndim};
+  for (int k = 0; k < dataset->ndim; k++) {
+    place.hi[k] = dataset->shape[k];
+    place.axis[k] = k;
+  }
+  return place;
+}
+
+static tegula_status describe_dataset(hdf5_call *call, hdf5_dataset *dataset, tegula_error *err) {
+  const tegula_plugin_host *host = call->library->host;
+  call->array_item = dataset->type.dtype.item_size;
+  FORWARD(host->set_array(call->builder, dataset->name, dataset->type.dtype, dataset->ndim, dataset->shape, err));
+  FORWARD(host->set_fill(call->builder, dataset->fill, err));
+  FORWARD(hdf5_prepare(dataset, dataset, err));
+  RETURN_IF(dataset->bytes == 0, TEGULA_OK); /* no elements: no parts */
+  hdf5_place place = whole(dataset);
+  return hdf5_emit(dataset, &place, err);
+}
+
+static tegula_status describe_found(hdf5_call *call, const hdf5_found *found, tegula_error *err) {
+  hdf5_dataset dataset;
+  FORWARD(hdf5_dataset_open(call, found->file, found->id, found->name, &dataset, err));
+  tegula_status status = describe_dataset(call, &dataset, err);
+  hdf5_dataset_close(&dataset);
+  return status;
+}
+
+static tegula_status plugin_describe(void *plugin, tegula_plugin_builder *builder, const char *path, const char *name, tegula_error *err) {
+  hdf5_call call = {.library = plugin, .builder = builder};
+  hdf5_file *file = NULL;
+  hdf5_found found = {.id = -1};
+  int64_t number;
+  hdf5_lock(call.library);
+  tegula_status status;
+  FORWARD_WITH(status, hdf5_file_open(&call, path, &file, err));
+  FORWARD_WITH(status, hdf5_file_number(&call, file, &number, err)); /* file 0 is the one that was named */
+  FORWARD_WITH(status, hdf5_find(&call, file, name, &found, err));
+  FORWARD_WITH(status, describe_found(&call, &found, err));
+done:
+  hdf5_found_free(&call, &found);
+  hdf5_file_release(&call, file);
+  hdf5_unlock(call.library);
+  return status;
+}
+
+/* ---- list ---- */
+
+typedef struct listing {
+  hdf5_call *call;
+  tegula_plugin_list_fn each;
+  void *state;
+} listing;
+
+static tegula_status list_one(void *state, hdf5_file *file, hid_t id, const char *name, tegula_error *err) {
+  listing *list = state;
+  hdf5_library *library = list->call->library;
+  hdf5_dataset dataset;
+  tegula_error refusal = {0};
+  char dtype[TEGULA_DTYPE_TEXT], codecs[512] = "", why[sizeof refusal.message];
+  tegula_plugin_entry_info info = {.name = name, .codecs = codecs};
+  dataset.ndim = 0;
+  tegula_status status = id >= 0 ? hdf5_dataset_open(list->call, file, id, name, &dataset, &refusal)
+                                 : hdf5_failed(library, &refusal, TEGULA_CORRUPT, file->path, "open \"%s\" in \"%s\"", name, file->path);
+  if (status == TEGULA_OUT_OF_MEMORY || status == TEGULA_CANCELLED || status == TEGULA_IO) {
+    if (err) *err = refusal;
+    return status;
+  }
+  info.ndim = dataset.ndim;
+  info.shape = dataset.shape;
+  if (status != TEGULA_OK) {
+    snprintf(why, sizeof why, "%s", refusal.message);
+    info.refused = why;
+    return list->each(list->state, &info, err);
+  }
+  hdf5_type_text(dataset.type.dtype, dtype);
+  hdf5_filters_text(&dataset, codecs, sizeof codecs);
+  info.dtype = dtype;
+  info.chunk = dataset.layout == HDF5_CHUNKED ? dataset.chunk : NULL;
+  bool countable = dataset.layout != HDF5_CHUNKED || hdf5_chunks_countable(&dataset);
+  info.stored_bytes = countable ? (int64_t)library->call.H5Dget_storage_size(id) : -1;
+  status = list->each(list->state, &info, err);
+  hdf5_dataset_close(&dataset);
+  return status;
+}
+
+static tegula_status plugin_list(void *plugin, tegula_plugin_builder *builder, const char *path, tegula_plugin_list_fn each, void *state,
+                                 tegula_error *err) {
+  hdf5_call call = {.library = plugin, .builder = builder};
+  hdf5_file *file = NULL;
+  listing list = {.call = &call, .each = each, .state = state};
+  hdf5_lock(call.library);
+  tegula_status status = hdf5_file_open(&call, path, &file, err);
+  if (status == TEGULA_OK) status = hdf5_walk(&call, file, list_one, &list, err);
+  hdf5_file_release(&call, file);
+  hdf5_unlock(call.library);
+  return status;
+}
+
+__attribute__((visibility("default"))) const tegula_plugin *tegula_plugin_entry(int32_t host_version);
+
+const tegula_plugin *tegula_plugin_entry(int32_t host_version) {
+  static const tegula_plugin plugin = {
+      .struct_size = sizeof plugin,
+      .version = TEGULA_PLUGIN_VERSION,
+      .name = "hdf5",
+      .open = plugin_open,
+      .close = plugin_close,
+      .library = plugin_library,
+      .describe = plugin_describe,
+      .list = plugin_list,
+  };
+  return host_version == TEGULA_PLUGIN_VERSION ? &plugin : NULL;
+}

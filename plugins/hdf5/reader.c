@@ -1,0 +1,135 @@
+/* What only libhdf5 can read: filters of its own, types that must be converted, data inside of an object's header.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * A reader keeps its file and dataset open until the host releases it. Its calls run one at a time, under the library's lock. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "hdf5_priv.h"
+
+typedef struct reader {
+  hdf5_library *library;
+  hdf5_file *file;
+  char *name;
+  hid_t id, memory;
+  int ndim;
+  hdf5_place place;
+  size_t item;
+} reader;
+
+static void reader_release(void *state) {
+  reader *r = state;
+  hdf5_lock(r->library);
+  if (r->memory > 0) r->library->call.H5Tclose(r->memory);
+  if (r->id > 0) r->library->call.H5Oclose(r->id);
+  r->file->references--; /* not in the list of any call by now, or still in that of the one that made it */
+  if (r->file->references == 0) {
+    r->file->references = 1;
+    hdf5_file_release(NULL, r->file);
+  }
+  hdf5_unlock(r->library);
+  free(r->name);
+  free(r);
+}
+
+/* Reads the box, in C order, into `out`. */
+static tegula_status read_box(const reader *r, const tegula_view *dst, void *out, tegula_error *err) {
+  const hdf5_functions *call = &r->library->call;
+  hsize_t start[HDF5_MAX_RANK], count[HDF5_MAX_RANK];
+  for (int k = 0; k < r->ndim; k++) {
+    int axis = r->place.axis[k];
+    start[k] = (hsize_t)(r->place.start[k] + (axis < 0 ? 0 : dst->box.lo[axis] - r->place.lo[axis]));
+    count[k] = axis < 0 ? 1 : (hsize_t)(dst->box.hi[axis] - dst->box.lo[axis]);
+  }
+  hid_t in_file = 0, in_memory = 0;
+  bool good = true;
+  if (r->ndim > 0) {
+    in_file = call->H5Dget_space(r->id);
+    in_memory = call->H5Screate_simple(r->ndim, count, NULL);
+    good = in_file >= 0 && in_memory >= 0 && call->H5Sselect_hyperslab(in_file, 0 /* set */, start, NULL, count, NULL) >= 0;
+  }
+  good = good && call->H5Dread(r->id, r->memory, in_memory, in_file, HDF5_DEFAULT, out) >= 0;
+  tegula_status status =
+      good ? TEGULA_OK : hdf5_failed(r->library, err, TEGULA_CORRUPT, r->file->path, "read \"%s\" of \"%s\"", r->name, r->file->path);
+  if (in_file > 0) call->H5Sclose(in_file);
+  if (in_memory > 0) call->H5Sclose(in_memory);
+  return status;
+}
+
+static bool is_dense(const tegula_view *view, size_t item, int64_t *elements) {
+  bool dense = true;
+  *elements = 1;
+  for (int k = view->box.ndim - 1; k >= 0; k--) {
+    int64_t length = view->box.hi[k] - view->box.lo[k];
+    dense = dense && (length <= 1 || view->stride_bytes[k] == *elements * (int64_t)item);
+    *elements *= length;
+  }
+  return dense;
+}
+
+static void scatter(const tegula_view *dst, size_t item, const char *from) {
+  int64_t at[TEGULA_MAX_DIMS] = {0};
+  char *to = dst->data;
+  for (;;) {
+    memcpy(to, from, item);
+    from += item;
+    int k = dst->box.ndim - 1;
+    for (; k >= 0; k--) {
+      to += dst->stride_bytes[k];
+      if (++at[k] < dst->box.hi[k] - dst->box.lo[k]) break;
+      to -= at[k] * dst->stride_bytes[k];
+      at[k] = 0;
+    }
+    if (k < 0) return;
+  }
+}
+
+static tegula_status reader_read(void *state, const tegula_view *dst, tegula_error *err) {
+  const reader *r = state;
+  int64_t elements;
+  bool dense = is_dense(dst, r->item, &elements);
+  RETURN_IF(elements == 0, TEGULA_OK);
+  char *scratch = dense ? NULL : malloc((size_t)elements * r->item);
+  RETURN_IF(!dense && !scratch, hdf5_out_of_memory(r->library, err));
+  hdf5_lock(r->library);
+  tegula_status status = read_box(r, dst, dense ? dst->data : scratch, err);
+  hdf5_unlock(r->library);
+  if (status == TEGULA_OK && !dense) scatter(dst, r->item, scratch);
+  free(scratch);
+  return status;
+}
+
+tegula_status hdf5_emit_reader(hdf5_dataset *dataset, const hdf5_place *place, tegula_error *err) {
+  hdf5_library *library = dataset->call->library;
+  const hdf5_functions *call = &library->call;
+  reader *r = calloc(1, sizeof *r);
+  RETURN_IF(!r, hdf5_out_of_memory(library, err));
+  *r = (reader){.library = library,
+                .file = dataset->file,
+                .name = strdup(dataset->name),
+                .ndim = dataset->ndim,
+                .place = *place,
+                .item = dataset->call->array_item};
+  dataset->file->references++;
+  r->id = call->H5Oopen(dataset->file->id, dataset->name, HDF5_DEFAULT);
+  r->memory = call->H5Tcopy(dataset->memory);
+  int64_t chunk[HDF5_MAX_RANK], cost = (int64_t)r->item;
+  for (int a = 0; a < place->ndim; a++) chunk[a] = place->hi[a] - place->lo[a];
+  for (int k = 0; k < dataset->ndim; k++) {
+    int axis = place->axis[k];
+    bool chunked = dataset->layout == HDF5_CHUNKED;
+    if (axis >= 0 && chunked && dataset->chunk[k] < chunk[axis]) chunk[axis] = dataset->chunk[k];
+    int64_t length = chunked ? dataset->chunk[k] : dataset->shape[k];
+    if (__builtin_mul_overflow(cost, length, &cost)) cost = INT64_MAX / 4;
+  }
+  if (!r->name || r->id < 0 || r->memory < 0) {
+    tegula_status status = hdf5_failed(library, err, TEGULA_CORRUPT, dataset->file->path, "open \"%s\" of \"%s\" for reading",
+                                       dataset->name, dataset->file->path);
+    if (r->id < 0) r->id = 0;
+    if (r->memory < 0) r->memory = 0;
+    reader_release(r);
+    return status;
+  }
+  return library->host->add_reader(dataset->call->builder, place->lo, place->hi, chunk, 2 * cost, reader_read, r, reader_release, err);
+}

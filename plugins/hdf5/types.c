@@ -1,0 +1,210 @@
+/* Which dtype a stored type is.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Only what has exactly numpy's bits is read as it is: sizes, bit fields, offsets and byte order are compared. What numpy has a wider type
+ * for (integers with padding, odd floats) libhdf5 converts. Everything else is refused by its name. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hdf5_priv.h"
+
+typedef struct float_form {
+  size_t size, sign, exponent, exponent_size, mantissa_size, bias;
+} float_form;
+
+/* size, position of sign and exponent, length of exponent and mantissa, bias (IEEE 754; bfloat16) */
+static const float_form HALF = {2, 15, 10, 5, 10, 15}, SINGLE = {4, 31, 23, 8, 23, 127}, DOUBLE = {8, 63, 52, 11, 52, 1023},
+                        BRAIN = {2, 15, 7, 8, 7, 127};
+
+static bool same_form(const float_form *a, const float_form *b) {
+  return a->size == b->size && a->sign == b->sign && a->exponent == b->exponent && a->exponent_size == b->exponent_size &&
+         a->mantissa_size == b->mantissa_size && a->bias == b->bias;
+}
+
+static char order_of(hdf5_library *library, hid_t type) {
+  int order = library->call.H5Tget_order(type);
+  return order == HDF5_LITTLE ? '<' : order == HDF5_BIG ? '>' : 0;
+}
+
+/* Does the type fill all its bits? */
+static bool whole_bits(hdf5_library *library, hid_t type) {
+  return library->call.H5Tget_precision(type) == 8 * library->call.H5Tget_size(type) && library->call.H5Tget_offset(type) == 0;
+}
+
+static void set(hdf5_type *out, uint8_t kind, size_t size, char order) {
+  bool plain = size == 1 || kind == 'S' || kind == 'V' || kind == 'b';
+  out->dtype = (tegula_dtype){.kind = kind, .order = plain ? '|' : (uint8_t)HDF5_NATIVE_ORDER, .item_size = (uint32_t)size};
+  out->order = plain ? '|' : order;
+}
+
+static bool refuse(char *why, size_t size, const char *text) {
+  snprintf(why, size, "%s", text);
+  return false;
+}
+
+static bool integer(hdf5_library *library, hid_t type, hdf5_type *out, char *why, size_t room) {
+  size_t size = library->call.H5Tget_size(type);
+  bool is_signed = library->call.H5Tget_class(type) == HDF5_INTEGER && library->call.H5Tget_sign(type) == 1;
+  bool whole = whole_bits(library, type) && (size == 1 || size == 2 || size == 4 || size == 8);
+  char order = order_of(library, type);
+  if (whole && (order || size == 1)) {
+    set(out, is_signed ? 'i' : 'u', size, order);
+    return true;
+  }
+  if (size > 8 || library->call.H5Tget_class(type) == HDF5_BITFIELD) {
+    snprintf(why, room, "%s of %zu bits in %zu bytes, which no dtype holds", size > 8 ? "integers" : "bit fields",
+             library->call.H5Tget_precision(type), size);
+    return false;
+  }
+  size_t wide = size <= 1 ? 1 : size <= 2 ? 2 : size <= 4 ? 4 : 8;
+  set(out, is_signed ? 'i' : 'u', wide, HDF5_NATIVE_ORDER);
+  out->converted = true;
+  snprintf(out->memory, sizeof out->memory, "H5T_NATIVE_%sINT%zu_g", is_signed ? "" : "U", 8 * wide);
+  return true;
+}
+
+static bool read_form(hdf5_library *library, hid_t type, float_form *out) {
+  size_t mantissa = 0;
+  *out = (float_form){.size = library->call.H5Tget_size(type), .bias = library->call.H5Tget_ebias(type)};
+  if (library->call.H5Tget_fields(type, &out->sign, &out->exponent, &out->exponent_size, &mantissa, &out->mantissa_size) < 0) return false;
+  return mantissa == 0 && library->call.H5Tget_norm(type) == 0 /* implied leading bit */ && whole_bits(library, type);
+}
+
+static bool floating(hdf5_library *library, hid_t type, hdf5_type *out, char *why, size_t room) {
+  float_form form;
+  char order = order_of(library, type);
+  bool usual = read_form(library, type, &form) && order;
+  bool brain = same_form(&form, &BRAIN);
+  if (usual && (brain || same_form(&form, &HALF) || same_form(&form, &SINGLE) || same_form(&form, &DOUBLE))) {
+    set(out, brain ? 'E' : 'f', form.size, order);
+    return true;
+  }
+  bool narrow = form.size > 1 && form.size <= 8 && form.exponent_size > 0;
+  if (!narrow || form.exponent_size > 11 || form.mantissa_size > 52) {
+    snprintf(why, room, "floating-point numbers of %zu bytes with %zu bits of exponent and %zu of mantissa, which no dtype holds",
+             form.size, form.exponent_size, form.mantissa_size);
+    return false;
+  }
+  bool single = form.exponent_size <= 8 && form.mantissa_size <= 23;
+  set(out, 'f', single ? 4 : 8, HDF5_NATIVE_ORDER);
+  out->converted = true;
+  snprintf(out->memory, sizeof out->memory, "H5T_NATIVE_%s_g", single ? "FLOAT" : "DOUBLE");
+  return true;
+}
+
+static bool member_is(hdf5_library *library, hid_t type, unsigned index, const char *a, const char *b) {
+  char *name = library->call.H5Tget_member_name(type, index);
+  bool same = name && (strcmp(name, a) == 0 || (b && strcmp(name, b) == 0));
+  if (name) library->call.H5free_memory(name);
+  return same;
+}
+
+/* {FALSE = 0, TRUE = 1} of one byte is how h5py stores numpy's bool. */
+static bool is_bool(hdf5_library *library, hid_t type, hid_t base) {
+  const hdf5_functions *call = &library->call;
+  unsigned char values[2] = {9, 9};
+  return call->H5Tget_size(base) == 1 && call->H5Tget_nmembers(type) == 2 && member_is(library, type, 0, "FALSE", NULL) &&
+         member_is(library, type, 1, "TRUE", NULL) && call->H5Tget_member_value(type, 0, &values[0]) >= 0 &&
+         call->H5Tget_member_value(type, 1, &values[1]) >= 0 && values[0] == 0 && values[1] == 1;
+}
+
+static bool enumeration(hdf5_library *library, hid_t type, hdf5_type *out, char *why, size_t room) {
+  hid_t base = library->call.H5Tget_super(type);
+  bool good = base >= 0 && integer(library, base, out, why, room);
+  if (base < 0) refuse(why, room, "an enumeration without a base type");
+  if (good && out->converted) good = refuse(why, room, "an enumeration of integers with padding");
+  if (good && is_bool(library, type, base)) set(out, 'b', 1, '|');
+  if (base >= 0) library->call.H5Tclose(base);
+  return good;
+}
+
+static bool complex_pair(hdf5_library *library, hid_t part, size_t size, hdf5_type *out, char *why, size_t room) {
+  if (library->call.H5Tget_class(part) != HDF5_FLOAT || !floating(library, part, out, why, room))
+    return refuse(why, room, "complex numbers whose parts are no floats of 4 or 8 bytes");
+  if (out->converted || out->dtype.kind != 'f' || out->dtype.item_size < 4 || size != 2 * (size_t)out->dtype.item_size) {
+    snprintf(why, room, "complex numbers of %zu bytes (only 8 and 16, without padding, have a dtype)", size);
+    return false;
+  }
+  set(out, 'c', size, out->order);
+  return true;
+}
+
+static bool compound(hdf5_library *library, hid_t type, hdf5_type *out, char *why, size_t room) {
+  const hdf5_functions *call = &library->call;
+  size_t size = call->H5Tget_size(type);
+  bool pair = call->H5Tget_nmembers(type) == 2 && member_is(library, type, 0, "r", "real") && member_is(library, type, 1, "i", "imag");
+  if (!pair) return refuse(why, room, "a compound type (records), of which only complex numbers {r, i} can be loaded");
+  hid_t first = call->H5Tget_member_type(type, 0), second = call->H5Tget_member_type(type, 1);
+  bool good = first >= 0 && second >= 0 && call->H5Tequal(first, second) > 0 && call->H5Tget_member_offset(type, 0) == 0 &&
+              call->H5Tget_member_offset(type, 1) == size / 2;
+  if (!good) refuse(why, room, "a compound {r, i} whose parts differ or have gaps, which is no complex number");
+  good = good && complex_pair(library, first, size, out, why, room);
+  if (first >= 0) call->H5Tclose(first);
+  if (second >= 0) call->H5Tclose(second);
+  return good;
+}
+
+static bool native_complex(hdf5_library *library, hid_t type, hdf5_type *out, char *why, size_t room) {
+  hid_t part = library->call.H5Tget_super(type);
+  bool good = part >= 0 && complex_pair(library, part, library->call.H5Tget_size(type), out, why, room);
+  if (part < 0) refuse(why, room, "a complex type without parts");
+  if (part >= 0) library->call.H5Tclose(part);
+  return good;
+}
+
+static bool sized(hdf5_library *library, hid_t type, uint8_t kind, hdf5_type *out, char *why, size_t room) {
+  size_t size = library->call.H5Tget_size(type);
+  if (size == 0 || size > INT32_MAX) return refuse(why, room, "elements of no bytes, or of more than 2 GiB");
+  set(out, kind, size, '|');
+  return true;
+}
+
+bool hdf5_type_of(hdf5_library *library, hid_t type, hdf5_type *out, char *why, size_t room) {
+  *out = (hdf5_type){0};
+  switch (library->call.H5Tget_class(type)) {
+    case HDF5_INTEGER:
+    case HDF5_BITFIELD: return integer(library, type, out, why, room);
+    case HDF5_FLOAT: return floating(library, type, out, why, room);
+    case HDF5_ENUM: return enumeration(library, type, out, why, room);
+    case HDF5_COMPLEX: return native_complex(library, type, out, why, room);
+    case HDF5_COMPOUND: return compound(library, type, out, why, room);
+    case HDF5_OPAQUE: return sized(library, type, 'V', out, why, room);
+    case HDF5_STRING:
+      if (library->call.H5Tis_variable_str(type) != 0) return refuse(why, room, "strings of variable length");
+      return sized(library, type, 'S', out, why, room);
+    case HDF5_VLEN: return refuse(why, room, "sequences of variable length");
+    case HDF5_REFERENCE: return refuse(why, room, "references to other objects");
+    case HDF5_ARRAY: return refuse(why, room, "elements that are arrays themselves");
+    case HDF5_TIME: return refuse(why, room, "the HDF5 time type");
+    default: return refuse(why, room, "a type that this release does not know");
+  }
+}
+
+void hdf5_type_text(tegula_dtype dtype, char out[TEGULA_DTYPE_TEXT]) {
+  if (dtype.kind == 'E')
+    snprintf(out, TEGULA_DTYPE_TEXT, "bfloat16");
+  else
+    snprintf(out, TEGULA_DTYPE_TEXT, "%c%c%u", dtype.order, dtype.kind, dtype.item_size);
+}
+
+hid_t hdf5_type_memory(hdf5_library *library, hid_t stored, const hdf5_type *type) {
+  const hdf5_functions *call = &library->call;
+  if (type->converted) return call->H5Tcopy(hdf5_predefined(library, type->memory));
+  if (type->order == '|' || type->order == HDF5_NATIVE_ORDER) return call->H5Tcopy(stored);
+  if (type->dtype.kind != 'E' && type->dtype.kind != 'f') return call->H5Tget_native_type(stored, 1 /* ascending */);
+  hid_t memory = call->H5Tcopy(stored);
+  if (memory >= 0) call->H5Tset_order(memory, HDF5_NATIVE_ORDER == '<' ? HDF5_LITTLE : HDF5_BIG);
+  return memory;
+}
+
+void hdf5_type_swap(tegula_dtype dtype, unsigned char *element) {
+  size_t group = dtype.kind == 'c' ? dtype.item_size / 2 : dtype.item_size;
+  for (size_t at = 0; at < dtype.item_size; at += group)
+    for (size_t k = 0; k < group / 2; k++) {
+      unsigned char byte = element[at + k];
+      element[at + k] = element[at + group - 1 - k];
+      element[at + group - 1 - k] = byte;
+    }
+}

@@ -1,0 +1,225 @@
+/* Virtual datasets: mappings -> pieces -> what their sources say.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Where mappings overlap the later one wins, as in libhdf5, which copies them in order. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "virtual.h"
+
+/* ---- pieces ---- */
+
+static tegula_status make_pieces(hdf5_dataset *dataset, hdf5_pieces *pieces, tegula_error *err) {
+  pieces->to = dataset->ndim;
+  for (int64_t k = 0; k < dataset->mapping_count; k++)
+    if (dataset->mappings[k].from.ndim > pieces->from) pieces->from = dataset->mappings[k].from.ndim;
+  for (int64_t k = 0; k < dataset->mapping_count; k++) {
+    const hdf5_mapping *mapping = &dataset->mappings[k];
+    int64_t to = hdf5_selection_count(&mapping->to, dataset->shape), from = hdf5_selection_count(&mapping->from, mapping->from.extent);
+    if (to == -2) return hdf5_fail_mapping(dataset, TEGULA_CORRUPT, k, "reaches beyond the shape of the dataset", err);
+    if (to < 0 || from == -1) return hdf5_fail_mapping(dataset, TEGULA_CORRUPT, k, "has more than 2^63 elements", err);
+    if (from >= 0 && from != to)
+      return hdf5_fail_mapping(dataset, TEGULA_MISMATCH, k, "selects another number of elements in its source than in the dataset", err);
+    if (to == 0) continue;
+    if (from == -2 && mapping->from.boxes) return hdf5_fail_mapping(dataset, TEGULA_CORRUPT, k, "reaches beyond its source", err);
+    if (!hdf5_mapping_pieces(mapping, k, pieces))
+      return dataset->call->library->host->fail(err, TEGULA_LIMIT_EXCEEDED, dataset->file->path, -1,
+                                                "the virtual dataset \"%s\" in \"%s\" falls into more than 2^20 pieces", dataset->name,
+                                                dataset->file->path);
+  }
+  return TEGULA_OK;
+}
+
+/* A piece as a place in its source, seen from the array; false: the place does not touch it. */
+static bool compose(const hdf5_dataset *dataset, const hdf5_pieces *pieces, int64_t *piece, int from_ndim, const hdf5_place *outer,
+                    hdf5_place *out) {
+  hdf5_place seen;
+  if (!hdf5_place_clip(outer, dataset->ndim, piece, piece + dataset->ndim, &seen)) return false;
+  *out = seen;
+  for (int k = 0; k < from_ndim; k++) {
+    int64_t axis = hdf5_piece_axis(pieces, piece)[k];
+    out->start[k] = hdf5_piece_start(pieces, piece)[k] + (axis < 0 ? 0 : seen.start[axis] - piece[axis]);
+    out->axis[k] = axis < 0 ? -1 : seen.axis[axis];
+  }
+  return true;
+}
+
+/* Gives a place over the longer axes of a whole source the axes that are one long too; false: it has another shape than is expected. */
+static bool spread(const hdf5_selection *from, const hdf5_dataset *in, hdf5_place *place) {
+  hdf5_place given = *place;
+  int at = 0;
+  for (int k = 0; k < in->ndim; k++) {
+    bool longer = in->shape[k] != 1;
+    if (longer && (at == from->ndim || from->extent[at] != in->shape[k])) return false;
+    place->axis[k] = longer ? given.axis[at] : -1;
+    place->start[k] = longer ? given.start[at] : 0;
+    at += longer;
+  }
+  return at == from->ndim;
+}
+
+static tegula_status beyond(const hdf5_dataset *dataset, const hdf5_mapping *mapping, const hdf5_source *s, tegula_error *err) {
+  char want[128] = "", have[128] = "";
+  for (int k = 0, used = 0; k < mapping->from.ndim && used < 100; k++)
+    used += snprintf(want + used, sizeof want - (size_t)used, k ? ", %lld" : "%lld", (long long)mapping->from.extent[k]);
+  for (int k = 0, used = 0; k < s->dataset.ndim && used < 100; k++)
+    used += snprintf(have + used, sizeof have - (size_t)used, k ? ", %lld" : "%lld", (long long)s->dataset.shape[k]);
+  return dataset->call->library->host->fail(
+      err, TEGULA_MISMATCH, s->found.file->path, -1,
+      "the virtual dataset \"%s\" in \"%s\" expects shape (%s) of its source \"%s\" in \"%s\", found (%s)", dataset->name,
+      dataset->file->path, want, s->found.name, s->found.file->path, have);
+}
+
+static bool within(const hdf5_place *place, const hdf5_source *s) {
+  for (int k = 0; k < s->dataset.ndim; k++)
+    if (place->start[k] + hdf5_place_length(place, k) > s->dataset.shape[k]) return false;
+  return true;
+}
+
+/* A group of pieces: those of one source. `order` holds their numbers. */
+typedef struct group {
+  hdf5_dataset *dataset;
+  const hdf5_place *outer;
+  const hdf5_pieces *pieces;
+  const int64_t *order;
+  int64_t count;
+} group;
+
+static const hdf5_mapping *group_mapping(const group *g) {
+  return &g->dataset->mappings[*hdf5_piece_mapping(g->pieces, hdf5_piece(g->pieces, g->order[0]))];
+}
+
+static tegula_status emit_lost(const group *g, tegula_status why, const tegula_error *failure, tegula_error *err) {
+  const hdf5_dataset *dataset = g->dataset;
+  const tegula_plugin_host *host = dataset->call->library->host;
+  const hdf5_mapping *mapping = group_mapping(g);
+  char *text =
+      hdf5_text("source \"%s\" of the virtual dataset \"%s\" in \"%s\" %s: %s%s%s", mapping->dataset, dataset->name, dataset->file->path,
+                why == TEGULA_NOT_FOUND ? "is not there" : "cannot be read", failure->message, failure->hint[0] ? "; " : "", failure->hint);
+  tegula_status status = text ? TEGULA_OK : hdf5_out_of_memory(dataset->call->library, err);
+  for (int64_t k = 0; status == TEGULA_OK && k < g->count; k++) {
+    hdf5_place place;
+    int64_t *piece = hdf5_piece(g->pieces, g->order[k]);
+    if (compose(dataset, g->pieces, piece, 0, g->outer, &place))
+      status = host->add_lost(dataset->call->builder, place.lo, place.hi, dataset->fill, why, text, failure->path[0] ? failure->path : NULL,
+                              err);
+  }
+  free(text);
+  return status;
+}
+
+static bool is_lost(tegula_status status) {
+  return status == TEGULA_NOT_FOUND || status == TEGULA_PERMISSION || status == TEGULA_CORRUPT || status == TEGULA_SHORT_FILE ||
+         status == TEGULA_INVALID_ARGUMENT /* a group */;
+}
+
+static tegula_status emit_pieces(const group *g, hdf5_source *s, tegula_error *err) {
+  hdf5_dataset *dataset = g->dataset;
+  hdf5_ancestor self = {.next = dataset->call->ancestors, .canonical = dataset->file->canonical, .name = dataset->name};
+  dataset->call->ancestors = &self;
+  tegula_status status = TEGULA_OK;
+  bool prepared = false;
+  for (int64_t k = 0; status == TEGULA_OK && k < g->count; k++) {
+    hdf5_place place;
+    int64_t *piece = hdf5_piece(g->pieces, g->order[k]);
+    const hdf5_mapping *mapping = &dataset->mappings[*hdf5_piece_mapping(g->pieces, piece)];
+    if (!compose(dataset, g->pieces, piece, mapping->from.ndim, g->outer, &place)) continue;
+    bool fits =
+        mapping->from.whole ? spread(&mapping->from, &s->dataset, &place) : mapping->from.ndim == s->dataset.ndim && within(&place, s);
+    if (!fits) {
+      status = beyond(dataset, mapping, s, err);
+      break;
+    }
+    if (!prepared) status = hdf5_prepare(&s->dataset, dataset, err);
+    prepared = true;
+    if (status == TEGULA_OK) status = hdf5_emit(&s->dataset, &place, err);
+  }
+  dataset->call->ancestors = self.next;
+  return status;
+}
+
+static tegula_status emit_group(const group *g, tegula_error *err) {
+  bool touched = false;
+  hdf5_place place;
+  for (int64_t k = 0; k < g->count && !touched; k++)
+    touched = compose(g->dataset, g->pieces, hdf5_piece(g->pieces, g->order[k]), 0, g->outer, &place);
+  RETURN_IF(!touched, TEGULA_OK);
+  hdf5_source s;
+  tegula_error failure = {.rank = -1, .offset = -1};
+  tegula_status status = hdf5_source_find(g->dataset, group_mapping(g), &s, &failure);
+  if (status != TEGULA_OK) {
+    if (is_lost(status)) return emit_lost(g, status == TEGULA_INVALID_ARGUMENT ? TEGULA_NOT_FOUND : status, &failure, err);
+    if (err) *err = failure;
+    return status;
+  }
+  status = hdf5_source_read(g->dataset, &s, err);
+  if (status == TEGULA_OK) status = emit_pieces(g, &s, err);
+  hdf5_source_close(g->dataset->call, &s);
+  return status;
+}
+
+static tegula_status emit_gap(hdf5_dataset *dataset, const hdf5_pieces *pieces, int64_t index, const hdf5_place *outer, tegula_error *err) {
+  hdf5_place place;
+  if (!compose(dataset, pieces, hdf5_piece(pieces, index), 0, outer, &place)) return TEGULA_OK;
+  return dataset->call->library->host->add_fill(dataset->call->builder, place.lo, place.hi, dataset->fill, err);
+}
+
+/* ---- pieces by source ---- */
+
+typedef struct sort_entry {
+  const hdf5_mapping *mapping; /* NULL: a gap */
+  int64_t piece;
+} sort_entry;
+
+static int compare_sources(const hdf5_mapping *a, const hdf5_mapping *b) {
+  if (!a || !b) return (a != NULL) - (b != NULL);
+  if (a == b) return 0;
+  int files = strcmp(a->file, b->file);
+  if (files) return files;
+  return strcmp(a->dataset, b->dataset);
+}
+
+static int by_source(const void *a, const void *b) {
+  const sort_entry *x = a, *y = b;
+  int sources = compare_sources(x->mapping, y->mapping);
+  return sources ? sources : (x->piece > y->piece) - (x->piece < y->piece);
+}
+
+static tegula_status emit_sorted(hdf5_dataset *dataset, const hdf5_pieces *pieces, const hdf5_place *outer, tegula_error *err) {
+  sort_entry *entries = malloc((size_t)pieces->count * sizeof *entries);
+  int64_t *order = malloc((size_t)pieces->count * sizeof *order);
+  tegula_status status = entries && order ? TEGULA_OK : hdf5_out_of_memory(dataset->call->library, err);
+  for (int64_t k = 0; status == TEGULA_OK && k < pieces->count; k++) {
+    int64_t mapping = *hdf5_piece_mapping(pieces, hdf5_piece(pieces, k));
+    entries[k] = (sort_entry){mapping < 0 ? NULL : &dataset->mappings[mapping], k};
+  }
+  if (status == TEGULA_OK) qsort(entries, (size_t)pieces->count, sizeof *entries, by_source);
+  for (int64_t from = 0, to; status == TEGULA_OK && from < pieces->count; from = to) {
+    for (to = from; to < pieces->count && compare_sources(entries[from].mapping, entries[to].mapping) == 0; to++)
+      order[to - from] = entries[to].piece;
+    group g = {.dataset = dataset, .outer = outer, .pieces = pieces, .order = order, .count = to - from};
+    if (entries[from].mapping) status = emit_group(&g, err);
+    for (int64_t k = 0; !entries[from].mapping && status == TEGULA_OK && k < g.count; k++)
+      status = emit_gap(dataset, pieces, order[k], outer, err);
+  }
+  free(entries);
+  free(order);
+  return status;
+}
+
+tegula_status hdf5_emit_virtual(hdf5_dataset *dataset, const hdf5_place *outer, tegula_error *err) {
+  hdf5_pieces pieces = {0}, parts = {0};
+  tegula_status status = make_pieces(dataset, &pieces, err);
+  parts.to = pieces.to;
+  parts.from = pieces.from;
+  if (status == TEGULA_OK && !hdf5_pieces_partition(&pieces, dataset->shape, &parts))
+    status = dataset->call->library->host->fail(err, TEGULA_LIMIT_EXCEEDED, dataset->file->path, -1,
+                                                "the mappings of the virtual dataset \"%s\" in \"%s\" overlap in more than 2^20 pieces",
+                                                dataset->name, dataset->file->path);
+  if (status == TEGULA_OK) status = emit_sorted(dataset, &parts, outer, err);
+  free(pieces.data);
+  free(parts.data);
+  return status;
+}

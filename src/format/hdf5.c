@@ -1,0 +1,34 @@
+/* HDF5: the row of the registry; the plugin describes.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * HDF5 File Format Specification 3.0, II.A: the signature stands at 0, 512, 1024, 2048, ... (a block of the user in front of it). */
+#include <string.h>
+
+#include "format/plugin/plugin.h"
+
+static const unsigned char signature[] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
+
+static bool recognise(const void *head, size_t size) {
+  for (size_t at = 0; at + sizeof signature <= size; at = at == 0 ? 512 : 2 * at)
+    if (memcmp((const char *)head + at, signature, sizeof signature) == 0) return true;
+  return false;
+}
+
+static tegula_status describe(const tegula__source *source, const tegula__describe_options *options, tegula__manifest *out,
+                              tegula_error *err) {
+  return tegula__plugin_describe("hdf5", source, options, out, err);
+}
+
+static tegula_status list(const tegula__source *source, const tegula__describe_options *options, tegula__list_fn each, void *state,
+                          tegula_error *err) {
+  return tegula__plugin_list("hdf5", source, options, each, state, err);
+}
+
+const tegula__format tegula__format_hdf5 = {
+    .name = "hdf5",
+    .suffixes = (const char *const[]){".h5", ".hdf5", ".he5", ".nxs", NULL},
+    .recognise = recognise,
+    .describe = describe,
+    .list = list,
+};

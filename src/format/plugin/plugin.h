@@ -1,0 +1,40 @@
+/* Plugins: formats that need a heavy library are described by shared objects, opened when the first file of that format is met.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * load.c finds and opens them, host.c is the table of functions that they are given (tegula_plugin.h) and turns what they say into a
+ * manifest: everything is copied, and checked by tegula__manifest_finish like what any driver says. */
+#ifndef TEGULA_FORMAT_PLUGIN_PLUGIN_H
+#define TEGULA_FORMAT_PLUGIN_PLUGIN_H
+
+#include <tegula/tegula_plugin.h>
+
+#include "format/format.h"
+
+/* `path`: folders to look in first, separated by ':'; NULL: beside the library, then where it is installed. `hdf5_library`: see
+ * tegula_context_options. Texts are copied. */
+tegula_status tegula__plugins_create(const char *path, const char *hdf5_library, const char *hdf5_candidates, tegula__plugins **out,
+                                     tegula_error *err);
+void tegula__plugins_destroy(tegula__plugins *plugins);
+
+/* The plugin, opened; it stays so until the plugins are destroyed. UNSUPPORTED says why it is not there. */
+tegula_status tegula__plugins_open(tegula__plugins *plugins, const char *name, const tegula_plugin **plugin, void **state, tegula_error *err);
+
+/* Describes a dataset of the source, as tegula__format.describe. */
+tegula_status tegula__plugin_describe(const char *name, const tegula__source *source, const tegula__describe_options *options,
+                                      tegula__manifest *out, tegula_error *err);
+/* Lists the datasets of the source. */
+tegula_status tegula__plugin_list(const char *name, const tegula__source *source, const tegula__describe_options *options,
+                                  tegula_plugin_list_fn each, void *state, tegula_error *err);
+
+extern const tegula_plugin_host tegula__plugin_host;
+
+/* What host.c builds with. */
+struct tegula_plugin_builder {
+  const tegula__source *source;
+  tegula__manifest *out;
+  int64_t file_capacity;
+  tegula_plugin_file *open; /* a list: what is open still when the description is done stays so */
+};
+
+#endif

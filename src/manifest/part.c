@@ -1,0 +1,134 @@
+/* Parts: adding them to a manifest, and what the chunks of a chunked one hold.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * The vectors of a part lie in one block: lo, hi, strides, and where it has chunks start, chunk, slot_strides. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "manifest/manifest_priv.h"
+
+int64_t tegula__part_vectors(const tegula__part *part) { return part->chunk != NULL ? 6 : 3; }
+
+void tegula__part_point(tegula__part *part, int64_t *block, int32_t ndim) {
+  part->lo = block;
+  part->hi = block + ndim;
+  part->strides = block + 2 * ndim;
+  if (part->chunk == NULL) return;
+  part->start = block + 3 * ndim;
+  part->chunk = block + 4 * ndim;
+  part->slot_strides = block + 5 * ndim;
+}
+
+tegula_status tegula__manifest_add_part(tegula__manifest *manifest, const tegula__part *part, tegula_error *err) {
+  size_t axes = (size_t)manifest->ndim, bytes = axes * sizeof(int64_t);
+  int64_t count = tegula__part_vectors(part), *block = malloc((size_t)count * bytes + 1);
+  if (block == NULL || !tegula__vector_reserve((void **)&manifest->parts, &manifest->part_capacity, manifest->part_count + 1,
+                                               sizeof *manifest->parts)) {
+    free(block);
+    return tegula__out_of_memory(err, count * (int64_t)bytes);
+  }
+  const int64_t *from[] = {part->lo, part->hi, part->strides, part->start, part->chunk, part->slot_strides};
+  for (int64_t i = 0; i < count; i++) {
+    if (from[i] != NULL)
+      memcpy(block + (size_t)i * axes, from[i], bytes);
+    else
+      memset(block + (size_t)i * axes, 0, bytes);
+  }
+  tegula__part *copy = &manifest->parts[manifest->part_count++];
+  *copy = *part;
+  tegula__part_point(copy, block, manifest->ndim);
+  return TEGULA_OK;
+}
+
+tegula_status tegula__manifest_add(tegula__manifest *manifest, int64_t file, int64_t offset, const int64_t *lo, const int64_t *hi,
+                                   const int64_t *strides, uint8_t order, tegula_error *err) {
+  tegula__part part = {.kind = TEGULA__PART_DENSE, .file = file, .offset = offset, .lo = lo, .hi = hi, .strides = strides, .order = order};
+  return tegula__manifest_add_part(manifest, &part, err);
+}
+
+/* ---- what parts point at ---- */
+
+tegula_status tegula__manifest_keep(tegula__manifest *manifest, void *memory, tegula_error *err) {
+  if (memory != NULL &&
+      tegula__vector_reserve((void **)&manifest->kept, &manifest->kept_capacity, manifest->kept_count + 1, sizeof *manifest->kept)) {
+    manifest->kept[manifest->kept_count++] = memory;
+    return TEGULA_OK;
+  }
+  free(memory);
+  return tegula__out_of_memory(err, (manifest->kept_count + 1) * (int64_t)sizeof *manifest->kept);
+}
+
+tegula_status tegula__manifest_add_grid(tegula__manifest *manifest, tegula__grid *grid, tegula_error *err) {
+  if (!tegula__vector_reserve((void **)&manifest->grids, &manifest->grid_capacity, manifest->grid_count + 1, sizeof *manifest->grids))
+    return tegula__out_of_memory(err, (manifest->grid_count + 1) * (int64_t)sizeof *manifest->grids);
+  manifest->grids[manifest->grid_count++] = grid;
+  return TEGULA_OK;
+}
+
+tegula_status tegula__manifest_add_reader(tegula__manifest *manifest, tegula__reader *reader, tegula_error *err) {
+  if (!tegula__vector_reserve((void **)&manifest->readers, &manifest->reader_capacity, manifest->reader_count + 1, sizeof *manifest->readers))
+    return tegula__out_of_memory(err, (manifest->reader_count + 1) * (int64_t)sizeof *manifest->readers);
+  manifest->readers[manifest->reader_count++] = reader;
+  return TEGULA_OK;
+}
+
+void tegula__grid_free(tegula__grid *grid) {
+  if (grid == NULL) return;
+  free(grid->filters);
+  free(grid->coordinates);
+  free(grid->chunks);
+  free(grid);
+}
+
+void tegula__reader_free(tegula__reader *reader) {
+  if (reader == NULL) return;
+  if (reader->release != NULL) reader->release(reader->state);
+  free(reader->name);
+  free(reader);
+}
+
+/* ---- chunks ---- */
+
+const tegula__chunk *tegula__grid_find(const tegula__grid *grid, int64_t slot) {
+  int64_t entry = slot;
+  if (grid->coordinates != NULL) {
+    int64_t low = 0, high = grid->count;
+    while (low < high) {
+      int64_t middle = low + (high - low) / 2;
+      if (grid->coordinates[middle] < (uint64_t)slot)
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    RETURN_IF(low == grid->count || grid->coordinates[low] != (uint64_t)slot, NULL);
+    entry = low;
+  }
+  return grid->chunks[entry].length != 0 ? &grid->chunks[entry] : NULL;
+}
+
+void tegula__part_chunks(const tegula__part *part, int32_t ndim, int64_t *lo, int64_t *hi) {
+  for (int32_t k = 0; k < ndim; k++) {
+    lo[k] = part->start[k] / part->chunk[k];
+    hi[k] = part->hi[k] == part->lo[k] ? lo[k] : (part->start[k] + (part->hi[k] - part->lo[k] - 1)) / part->chunk[k] + 1;
+  }
+}
+
+int64_t tegula__part_chunk(const tegula__part *part, int32_t ndim, const int64_t *at, int64_t *lo, int64_t *hi, tegula__part *out) {
+  int64_t slot = part->slot_base, offset = part->offset;
+  for (int32_t k = 0; k < ndim; k++) {
+    int64_t first = at[k] * part->chunk[k], skipped = tegula__max(0, part->start[k] - first); /* elements of the chunk in front of the part */
+    lo[k] = part->lo[k] + (first + skipped - part->start[k]);
+    hi[k] = lo[k] + tegula__min(part->chunk[k] - skipped, part->hi[k] - lo[k]);
+    offset += skipped * part->strides[k];
+    slot += at[k] * part->slot_strides[k];
+  }
+  *out = (tegula__part){.kind = TEGULA__PART_DENSE,
+                        .order = part->order,
+                        .file = part->grid != NULL ? part->grid->file : TEGULA__NO_FILE,
+                        .offset = offset,
+                        .lo = lo,
+                        .hi = hi,
+                        .strides = part->strides};
+  return slot;
+}

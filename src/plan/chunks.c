@@ -1,0 +1,146 @@
+/* Steps of chunked parts.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * All chunks that the tiles want are put in the order of the file. Small ones that lie next to each other are read together; a large one
+ * that is stored as it is is dense bytes, and cut like any other. Absent ones are filled, in the order of the array. */
+#include <stdlib.h>
+
+#include "plan/plan_priv.h"
+
+#define LARGEST_SPAN ((int64_t)1 << 20)  /* bytes that one step reads, unless a single chunk has more */
+#define DENSE_CHUNK ((int64_t)64 << 10)  /* plain chunks from this size on are moved like a file of their own */
+
+static int64_t chunk_number(const int64_t *at, const int64_t *lo, const int64_t *hi, int32_t ndim) {
+  int64_t number = 0;
+  for (int32_t k = 0; k < ndim; k++) number = number * (hi[k] - lo[k]) + (at[k] - lo[k]);
+  return number;
+}
+
+void tegula__plan_chunk(const tegula__plan *plan, const tegula__part *part, int64_t index, int64_t *lo, int64_t *hi, tegula__part *out) {
+  int32_t ndim = plan->manifest->ndim;
+  int64_t at[TEGULA_MAX_DIMS], first[TEGULA_MAX_DIMS], last[TEGULA_MAX_DIMS], number = plan->chunks[index].number;
+  tegula__part_chunks(part, ndim, first, last);
+  for (int32_t k = ndim - 1; k >= 0; k--) {
+    at[k] = first[k] + number % (last[k] - first[k]);
+    number /= last[k] - first[k];
+  }
+  tegula__part_chunk(part, ndim, at, lo, hi, out);
+}
+
+const tegula__part *tegula__step_stored(const tegula__plan *plan, const tegula__step *step, tegula__stored *out) {
+  const tegula__part *part = &plan->manifest->parts[step->part];
+  if (step->count == 0) return part;
+  tegula__plan_chunk(plan, part, step->first, out->lo, out->hi, &out->part);
+  out->part.offset += (int64_t)plan->chunks[step->first].entry->offset;
+  return &out->part;
+}
+
+/* ---- which chunks ---- */
+
+static tegula_status add_chunk(tegula__plan *plan, const tegula__planned_chunk *chunk, tegula_error *err) {
+  if (!tegula__vector_reserve((void **)&plan->chunks, &plan->chunk_capacity, plan->chunk_count + 1, sizeof *plan->chunks))
+    return tegula__out_of_memory(err, plan->chunk_count * (int64_t)sizeof *plan->chunks);
+  plan->chunks[plan->chunk_count++] = *chunk;
+  return TEGULA_OK;
+}
+
+/* All chunks between first and last (counted in chunks) that a tile wants. */
+static tegula_status collect(tegula__plan *plan, const tegula__part *part, const int64_t *first, const int64_t *last, tegula_error *err) {
+  int32_t ndim = plan->manifest->ndim;
+  int64_t all_lo[TEGULA_MAX_DIMS], all_hi[TEGULA_MAX_DIMS], at[TEGULA_MAX_DIMS], lo[TEGULA_MAX_DIMS], hi[TEGULA_MAX_DIMS];
+  int64_t want_lo[TEGULA_MAX_DIMS], want_hi[TEGULA_MAX_DIMS];
+  tegula__part piece;
+  tegula__part_chunks(part, ndim, all_lo, all_hi);
+  for (int32_t k = 0; k < ndim; k++) at[k] = first[k];
+  for (;;) {
+    int64_t slot = tegula__part_chunk(part, ndim, at, lo, hi, &piece);
+    tegula__planned_chunk chunk = {.number = chunk_number(at, all_lo, all_hi, ndim)};
+    if (tegula__plan_wants(plan, lo, hi, want_lo, want_hi, &chunk.bytes)) {
+      chunk.entry = tegula__grid_find(part->grid, slot);
+      plan->absent += chunk.entry == NULL;
+      FORWARD(add_chunk(plan, &chunk, err));
+    }
+    int32_t k = ndim - 1;
+    for (; k >= 0; k--) {
+      if (++at[k] < last[k]) break;
+      at[k] = first[k];
+    }
+    if (k < 0) return TEGULA_OK;
+  }
+}
+
+/* In the order of the file, absent ones behind it in the order of the array. */
+static int compare_chunks(const void *a, const void *b) {
+  const tegula__planned_chunk *p = a, *q = b;
+  if ((p->entry == NULL) != (q->entry == NULL)) return p->entry == NULL ? 1 : -1;
+  if (p->entry != NULL && p->entry->offset != q->entry->offset) return p->entry->offset < q->entry->offset ? -1 : 1;
+  return (p->number > q->number) - (p->number < q->number);
+}
+
+static void sort_chunks(tegula__planned_chunk *chunks, int64_t count) {
+  for (int64_t i = 1; i < count; i++) {
+    if (compare_chunks(&chunks[i - 1], &chunks[i]) <= 0) continue;
+    qsort(chunks, (size_t)count, sizeof *chunks, compare_chunks);
+    return;
+  }
+}
+
+/* ---- steps ---- */
+
+static bool is_dense(const tegula__grid *grid, const tegula__planned_chunk *chunk) {
+  return chunk->entry != NULL && grid->chunk_bytes >= DENSE_CHUNK && tegula__chunk_plain(grid, chunk->entry);
+}
+
+/* How many chunks from `first` on one step takes. */
+static int64_t together(const tegula__cutting *cutting, const tegula__grid *grid, int64_t first, int64_t *bytes) {
+  const tegula__planned_chunk *chunks = cutting->plan->chunks;
+  int64_t at = first + 1, decoded = grid->chunk_bytes;
+  *bytes = chunks[first].bytes;
+  for (; at < cutting->plan->chunk_count && !is_dense(grid, &chunks[at]); at++) {
+    const tegula__chunk *one = chunks[at].entry, *last = chunks[at - 1].entry;
+    if ((one == NULL) != (last == NULL) || !tegula__add(decoded, grid->chunk_bytes, &decoded) || decoded > cutting->share) break;
+    if (one != NULL) {
+      int64_t gap = (int64_t)one->offset - (int64_t)last->offset - last->length;
+      int64_t span = (int64_t)one->offset + one->length - (int64_t)chunks[first].entry->offset;
+      if (gap < 0 || gap > TEGULA__GAP || span > LARGEST_SPAN) break;
+    }
+    *bytes += chunks[at].bytes;
+  }
+  return at - first;
+}
+
+static tegula_status step_chunks(const tegula__cutting *cutting, int64_t number, int64_t first, tegula_error *err) {
+  tegula__plan *plan = cutting->plan;
+  const tegula__part *part = &plan->manifest->parts[number];
+  for (int64_t at = first; at < plan->chunk_count;) {
+    const tegula__planned_chunk *chunk = &plan->chunks[at];
+    if (is_dense(part->grid, chunk)) {
+      tegula__stored stored;
+      tegula__plan_chunk(plan, part, at, stored.lo, stored.hi, &stored.part);
+      stored.part.offset += (int64_t)chunk->entry->offset;
+      FORWARD(tegula__cut_dense(cutting, &stored.part, number, at, err));
+      at++;
+      continue;
+    }
+    tegula__step step = {.kind = chunk->entry != NULL ? TEGULA__STEP_CHUNKS : TEGULA__STEP_FILL, .part = number, .first = at};
+    step.count = together(cutting, part->grid, at, &step.bytes);
+    FORWARD(tegula__plan_add(plan, &step, err));
+    at += step.count;
+  }
+  return TEGULA_OK;
+}
+
+tegula_status tegula__cut_chunked(const tegula__cutting *cutting, int64_t number, tegula_error *err) {
+  tegula__plan *plan = cutting->plan;
+  const tegula__part *part = &plan->manifest->parts[number];
+  int64_t lo[TEGULA_MAX_DIMS], hi[TEGULA_MAX_DIMS], bytes, first = plan->chunk_count;
+  if (!tegula__plan_wants(plan, part->lo, part->hi, lo, hi, &bytes)) return TEGULA_OK;
+  for (int32_t k = 0; k < plan->manifest->ndim; k++) {
+    hi[k] = (part->start[k] + (hi[k] - part->lo[k]) - 1) / part->chunk[k] + 1;
+    lo[k] = (part->start[k] + (lo[k] - part->lo[k])) / part->chunk[k];
+  }
+  FORWARD(collect(plan, part, lo, hi, err));
+  sort_chunks(plan->chunks + first, plan->chunk_count - first);
+  return step_chunks(cutting, number, first, err);
+}
