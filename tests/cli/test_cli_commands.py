@@ -152,6 +152,7 @@ LOAD_REPORT = {
     "bytes_read": COUNT,
     "reader_bytes": 0,
     "missing": 0,
+    "missing_list": [],
     "peak_rss_bytes": COUNT,
     "io_path": TEXT,
     "fallback_reason": None,

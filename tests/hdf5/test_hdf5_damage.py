@@ -1,0 +1,38 @@
+# Damaged files that tests/fuzz/hdf5_mutations.py found: refused by name, at once.
+#
+# SPDX-License-Identifier: Apache-2.0
+import pathlib
+import time
+
+import pytest
+
+from probe import check_error
+
+FOLDER = pathlib.Path(__file__).parent / "damaged"
+FILES = {
+    "chunk_of_no_bytes": ("szip", "corrupt", "has 0 bytes"),
+    "chunk_outside": ("deflate", "corrupt", "a chunk outside of the array"),
+    "swmr_checksum": ("reference", "corrupt", "checksum"),  # libhdf5 would wait for ever for its writer
+    "extensible_claims": ("growing", "corrupt", "claims 79164837199881 slots"),  # libhdf5 walks over all
+    "group_index": ("d_bec16", "corrupt", "d_bec16"),  # no suggestions from a group that cannot be read: libhdf5 1.14.6 frees what it never had
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_damaged_file_is_refused(probe, name):
+    dataset, status, text = FILES[name]
+    begin = time.monotonic()
+    error = probe.refused("open", path=str(FOLDER / (name + ".h5")), dataset=dataset)
+    check_error(error, status, [text])
+    assert time.monotonic() - begin < 10
+
+
+def test_swmr_file_without_damage_loads(probe, tmp_path):
+    h5py = pytest.importorskip("h5py", reason="h5py is not installed: it writes this file")
+    with h5py.File(tmp_path / "swmr.h5", "w", libver="latest") as file:
+        dataset = file.create_dataset("x", (0,), "<i4", chunks=(4,), maxshape=(None,))
+        file.swmr_mode = True
+        dataset.resize((10,))
+        dataset[:] = range(10)
+        dataset.flush()
+        assert probe.call("open", path=str(tmp_path / "swmr.h5"), dataset="x")["shape"] == [10]
