@@ -12,12 +12,18 @@ import json
 import os
 import pathlib
 import platform
+import re
 import statistics
 import subprocess
 import sys
 import time
 
 import make_data
+
+try:
+    import make_hdf5  # noqa: F401
+except ImportError:
+    make_hdf5 = None  # its rows are skipped
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests/support"))
 
@@ -29,6 +35,18 @@ HERE = pathlib.Path(__file__).resolve().parent
 # storage that takes 1 ms for each request; attributes are cached as network file systems do, data is not
 SLOW = {"delay": 1000, "direct_io": 1, "attr_cache": 60}
 SLOW_THREADS = (64, 32, 16, 8, 4, 2, 1)
+
+
+def newest_python():
+    """Of the python3.N in PATH and in pyenv."""
+    found = [path for folder in os.environ["PATH"].split(os.pathsep) for path in pathlib.Path(folder).glob("python3.*")]
+    found += pathlib.Path.home().glob(".pyenv/versions/3.*/bin/python3.*")
+    named = {}
+    for path in found:
+        match = re.fullmatch(r"python3[.](\d+)", path.name)
+        if match and os.access(path, os.X_OK):
+            named[int(match[1])] = str(path)
+    return named[max(named)] if named else sys.executable
 
 
 class Bench:
@@ -50,6 +68,20 @@ class Bench:
         if done.returncode != 0:
             raise RuntimeError(f"{' '.join(command[:4])}: status {done.returncode}: {done.stderr.strip()}")
         return done.stdout
+
+    def peer(self, *packages):
+        """The Python of an environment of its own under build/, with these packages; the newest Python at hand makes it."""
+        folder = self.build / "peers" / packages[0].partition("=")[0]
+        python = folder / "bin/python"
+        if not (folder / "whole").exists():
+            newest = newest_python()
+            subprocess.run([newest, "-m", "venv", "--clear", str(folder)], check=True, capture_output=True)
+            done = subprocess.run([str(python), "-m", "pip", "install", "--quiet", "--only-binary", ":all:", *packages], check=False,
+                                  capture_output=True, text=True)
+            if done.returncode != 0:
+                raise Unavailable(f"{packages[0]} cannot be installed for {newest}: {done.stderr.strip().splitlines()[-1]}")
+            (folder / "whole").touch()
+        return str(python)
 
     def once(self, folder):
         return json.loads(self.output(self.program, "once", folder))
@@ -217,6 +249,43 @@ def slow_storage(data):
     return row
 
 
+# ---- HDF5: whole processes, each with its libraries loaded before its clock runs ----
+
+def hdf5_file(bench, data):
+    if make_hdf5 is None:
+        raise Unavailable("h5py and hdf5plugin are not installed: they make the files")
+    return bench.data(data) + "/x.h5"
+
+
+def hdf5_load(bench, file, key="seconds"):
+    return lambda: json.loads(bench.output(bench.program, "once", file, "--warm", "1"))[key]
+
+
+def hdf5_limit(bench, file):
+    """The decoder limit: plain pread of the stored bytes, and the codecs alone."""
+    def run():
+        found = json.loads(bench.output(bench.program + "_decoder", file, file.removesuffix(".h5") + ".chunks"))
+        return found["read"] + found["decode"]
+    return run
+
+
+def hdf5_h5py(bench, file, *options):
+    return lambda: float(bench.output(sys.executable, str(HERE / "hdf5_peer.py"), file, *options))
+
+
+def hdf5_hidefix(bench, file):
+    python = bench.peer("hidefix==0.12.0", "numpy")
+    return lambda: float(bench.output(python, str(HERE / "hidefix_peer.py"), file))
+
+
+def hdf5_row(data, peer, key="seconds", *options):
+    """Load (or describe) against a peer."""
+    def row(bench):
+        file = hdf5_file(bench, data)
+        return repeated(lambda: interleave(hdf5_load(bench, file, key), peer(bench, file, *options))), []
+    return row
+
+
 def memory_row(bench):
     """Growth of VmHWM over open, create and load, in units of array + staging budget."""
     attempts = []
@@ -250,6 +319,26 @@ ROWS = {
     "memory": ("(peak growth - 64 MiB staging) / array", 1.05, memory_row),
     "slow_large": ("1 ms storage, 32 shards, 512 MiB / best limit", 1.20, slow_storage("uneven")),
     "slow_small": ("1 ms storage, 10,000 shards of 16 KiB / best limit", 1.20, slow_storage("many_10000")),
+    "hdf5_contiguous": ("HDF5 contiguous / limit", 1.10, hdf5_row("hdf5_contiguous", hdf5_limit)),
+    "hdf5_chunked": ("HDF5 chunks, no filter / limit", 1.25, hdf5_row("hdf5_chunked", hdf5_limit)),
+    "hdf5_chunked_hidefix": ("HDF5 chunks, no filter / hidefix", 0.80, hdf5_row("hdf5_chunked", hdf5_hidefix)),
+    "hdf5_gzip": ("HDF5 shuffle + gzip 4 / decoder limit", 1.10, hdf5_row("hdf5_gzip", hdf5_limit)),
+    "hdf5_gzip_h5py": ("HDF5 shuffle + gzip 4 / h5py", 0.25, hdf5_row("hdf5_gzip", hdf5_h5py)),
+    "hdf5_gzip_hidefix": ("HDF5 shuffle + gzip 4 / hidefix", 0.90, hdf5_row("hdf5_gzip", hdf5_hidefix)),
+    "hdf5_zstd": ("HDF5 zstd 3 / decoder limit", 1.15, hdf5_row("hdf5_zstd", hdf5_limit)),
+    "hdf5_zstd_h5py": ("HDF5 zstd 3 / h5py", 0.60, hdf5_row("hdf5_zstd", hdf5_h5py)),
+    "hdf5_lz4": ("HDF5 lz4 / decoder limit", 1.15, hdf5_row("hdf5_lz4", hdf5_limit)),
+    "hdf5_lz4_h5py": ("HDF5 lz4 / h5py", 0.60, hdf5_row("hdf5_lz4", hdf5_h5py)),
+    "hdf5_blosc2": ("HDF5 blosc2-lz4 / decoder limit", 1.15, hdf5_row("hdf5_blosc2", hdf5_limit)),
+    "hdf5_blosc2_h5py": ("HDF5 blosc2-lz4 / h5py", 0.60, hdf5_row("hdf5_blosc2", hdf5_h5py)),
+    "hdf5_bitshuffle": ("HDF5 bitshuffle-lz4 / decoder limit", 1.15, hdf5_row("hdf5_bitshuffle", hdf5_limit)),
+    "hdf5_bitshuffle_h5py": ("HDF5 bitshuffle-lz4 / h5py", 0.60, hdf5_row("hdf5_bitshuffle", hdf5_h5py)),
+    "hdf5_index_v1": ("100,000 chunks, B-tree 1: describe / chunk_iter", 1.00, hdf5_row("hdf5_many_v1", hdf5_h5py, "describe", "--index")),
+    "hdf5_index_latest": ("100,000 chunks, fixed array: describe / chunk_iter", 1.00,
+                          hdf5_row("hdf5_many_latest", hdf5_h5py, "describe", "--index")),
+    "hdf5_many_h5py": ("100,000 chunks of 256 bytes / h5py", 0.30, hdf5_row("hdf5_many_v1", hdf5_h5py)),
+    "hdf5_many_hidefix": ("100,000 chunks of 256 bytes / hidefix", 0.80, hdf5_row("hdf5_many_v1", hdf5_hidefix)),
+    "hdf5_virtual": ("virtual dataset over 1,000 files / h5py", 0.50, hdf5_row("hdf5_virtual", hdf5_h5py)),
     "info": ("tegula info process / python -c 'import numpy'", 0.20, info_process),
 }
 
