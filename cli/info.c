@@ -94,10 +94,10 @@ static tegula_status run_info(cli_job *job) {
     tegula_open_options options;
     open_fill_options(job, NULL, &options);
     status = info_list(job, &options);
-    if (status != TEGULA_UNSUPPORTED) {
+    if (status != TEGULA_UNSUPPORTED && status != TEGULA_INVALID_ARGUMENT) {
       return status;
     }
-    status = TEGULA_OK; /* one array, or what opening says about it */
+    status = TEGULA_OK; /* one array, or several files; or what opening says about it */
   }
   if (status == TEGULA_OK) {
     status = open_dataset(job, 0, NULL, &dataset);

@@ -101,8 +101,8 @@ static tegula_status open_paths(tegula_context *context, tegula__paths *paths, c
   }
   tegula__paths_free(paths);
   if (status == TEGULA_OK) status = tegula__unread_create(&dataset->manifest, &dataset->unread, err);
-  if (status == TEGULA_OK) status = choose_places(dataset, places, err);
   if (status == TEGULA_OK) status = name_codecs(dataset, err);
+  if (status == TEGULA_OK) status = choose_places(dataset, places, err);
   status = context->comm->agree(context->comm, status, err);
   if (status != TEGULA_OK) {
     if (dataset != NULL) tegula__file_set_destroy(dataset->files);

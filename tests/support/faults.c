@@ -50,7 +50,7 @@ static const struct {
              {"ENOSPC", ENOSPC}, {"ENOMEM", ENOMEM}, {"EMFILE", EMFILE}, {"ENOENT", ENOENT}, {"EINVAL", EINVAL}, {"EACCES", EACCES},
              {"EDQUOT", EDQUOT}, {"EOPNOTSUPP", EOPNOTSUPP}};
 
-typedef enum origin { PROGRAM, LIBC, LOADER, JANSSON, ORIGINS } origin;
+typedef enum origin { PROGRAM, LIBC, LOADER, CXX, JANSSON, ORIGINS } origin;
 
 static struct {
   _Atomic long calls[FAMILIES];
@@ -111,6 +111,7 @@ static int note_module(struct dl_phdr_info *info, size_t size, void *state) {
   if (name[0] == '\0') faults.base = info->dlpi_addr;
   origin of = strncmp(name, "libc.so", 7) == 0      ? LIBC
               : strncmp(name, "ld-linux", 8) == 0   ? LOADER
+              : strncmp(name, "libstdc++", 9) == 0   ? CXX
               : strncmp(name, "libjansson", 10) == 0 ? JANSSON
                                                     : PROGRAM;
   uintptr_t lo = UINTPTR_MAX, hi = 0;
@@ -127,7 +128,11 @@ static int note_module(struct dl_phdr_info *info, size_t size, void *state) {
   return 0;
 }
 
+static void forget_live(void);
+
+/* What was allocated before (by constructors of libraries that were initialised earlier) is not the program's. */
 __attribute__((constructor)) static void begin(void) {
+  forget_live();
   dl_iterate_phdr(note_module, NULL);
   read_plan(getenv("TEGULA_FAULT"));
   const char *spare = getenv("TEGULA_FAULT_SPARE");
@@ -140,7 +145,9 @@ void tegula_faults_window(int open) { atomic_store(&faults.counting, open != 0);
 
 /* ---- live allocations: a table of addresses, so that blocks keep their alignment and may come from anywhere --------------- */
 
-#ifndef TEGULA_FAULTS_WITHOUT_MEMORY
+#ifdef TEGULA_FAULTS_WITHOUT_MEMORY
+static void forget_live(void) {}
+#else
 
 #define PLACES ((size_t)1 << 18)
 #define REMOVED ((void *)1)
@@ -150,6 +157,8 @@ static struct {
   const void *caller;
 } live[PLACES];
 static atomic_flag live_lock = ATOMIC_FLAG_INIT;
+
+static void forget_live(void) { memset(live, 0, sizeof live); }
 
 static size_t first_place(const void *block) { return (size_t)((uintptr_t)block * UINT64_C(0x9E3779B97F4A7C15) >> 40) % PLACES; }
 
@@ -191,7 +200,7 @@ static origin origin_of(const void *caller) {
 /* Must this allocation fail? */
 static bool starved(const void *caller) {
   origin of = origin_of(caller);
-  if (of == LOADER || (of == JANSSON && faults.spare_jansson) || (of == LIBC && faults.spare_libc)) return false;
+  if (of == LOADER || of == CXX || (of == JANSSON && faults.spare_jansson) || (of == LIBC && faults.spare_libc)) return false;
   return fails(MEMORY);
 }
 
