@@ -162,13 +162,15 @@ static bool same_dtype(tegula_dtype a, tegula_dtype b) {
 tegula_status hdf5_prepare(hdf5_dataset *dataset, const hdf5_dataset *like, tegula_error *err) {
   hdf5_library *library = dataset->call->library;
   bool same = same_dtype(dataset->type.dtype, like->type.dtype);
-  if (!same && !converts(&dataset->type, &like->type)) {
+  bool agrees = dataset == like || hdf5_type_agrees(library, dataset->type_id, like->type_id);
+  if (!agrees || (!same && !converts(&dataset->type, &like->type))) {
     char have[TEGULA_DTYPE_TEXT], want[TEGULA_DTYPE_TEXT];
     hdf5_type_text(dataset->type.dtype, have);
     hdf5_type_text(like->type.dtype, want);
     return library->host->fail(err, TEGULA_MISMATCH, dataset->file->path, -1,
-                               "\"%s\" of \"%s\" is a source of a virtual dataset of dtype %s, but has dtype %s, which does not convert",
-                               dataset->name, dataset->file->path, want, have);
+                               "\"%s\" of \"%s\" is a source of a virtual dataset of dtype %s%s, but has dtype %s%s, which does not convert",
+                               dataset->name, dataset->file->path, want, agrees ? "" : " (an enumeration)", have,
+                               agrees ? "" : " (another enumeration, or none)");
   }
   if (!same || dataset->type.converted || dataset->layout == HDF5_COMPACT) {
     if (dataset->layout == HDF5_VIRTUAL || library->call.H5Pget_external_count(dataset->plist) > 0)

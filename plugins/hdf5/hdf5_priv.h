@@ -142,16 +142,20 @@ tegula_status hdf5_walk(hdf5_call *call, hdf5_file *file, hdf5_each_fn each, voi
 
 /* ---- types ---- */
 
+#define HDF5_MEMORY_TEXT 32
+
 typedef struct hdf5_type {
-  tegula_dtype dtype; /* native byte order */
-  char order;         /* of the stored bytes */
-  bool converted;     /* libhdf5 must convert: the stored form is not one that numpy has */
-  char memory[32];    /* with `converted`: the predefined type to convert to */
+  tegula_dtype dtype;            /* native byte order */
+  char order;                    /* of the stored bytes */
+  bool converted;                /* libhdf5 must convert: the stored form is not one that numpy has */
+  char memory[HDF5_MEMORY_TEXT]; /* with `converted`: the predefined type to convert to */
 } hdf5_type;
 
 /* False: cannot be loaded, and `why` says it, as "has ...": "variable-length strings". */
 bool hdf5_type_of(hdf5_library *library, hid_t type, hdf5_type *out, char *why, size_t size);
 void hdf5_type_text(tegula_dtype dtype, char out[TEGULA_DTYPE_TEXT]);
+/* Could the stored numbers of `from` stand in a dataset of the type `to`? Enumerations must have the same names and numbers. */
+bool hdf5_type_agrees(hdf5_library *library, hid_t from, hid_t to);
 /* The type to ask H5Dread for, to get native elements of `type`; close it. */
 hid_t hdf5_type_memory(hdf5_library *library, hid_t stored, const hdf5_type *type);
 void hdf5_type_swap(tegula_dtype dtype, unsigned char *element);

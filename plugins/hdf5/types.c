@@ -44,6 +44,10 @@ static bool refuse(char *why, size_t size, const char *text) {
   return false;
 }
 
+static void native_integer(uint8_t kind, size_t size, char out[HDF5_MEMORY_TEXT]) {
+  snprintf(out, HDF5_MEMORY_TEXT, "H5T_NATIVE_%sINT%zu_g", kind == 'i' ? "" : "U", 8 * size);
+}
+
 static bool integer(hdf5_library *library, hid_t type, hdf5_type *out, char *why, size_t room) {
   size_t size = library->call.H5Tget_size(type);
   bool is_signed = library->call.H5Tget_class(type) == HDF5_INTEGER && library->call.H5Tget_sign(type) == 1;
@@ -61,7 +65,7 @@ static bool integer(hdf5_library *library, hid_t type, hdf5_type *out, char *why
   size_t wide = size <= 1 ? 1 : size <= 2 ? 2 : size <= 4 ? 4 : 8;
   set(out, is_signed ? 'i' : 'u', wide, HDF5_NATIVE_ORDER);
   out->converted = true;
-  snprintf(out->memory, sizeof out->memory, "H5T_NATIVE_%sINT%zu_g", is_signed ? "" : "U", 8 * wide);
+  native_integer(out->dtype.kind, wide, out->memory);
   return true;
 }
 
@@ -70,6 +74,12 @@ static bool read_form(hdf5_library *library, hid_t type, float_form *out) {
   *out = (float_form){.size = library->call.H5Tget_size(type), .bias = library->call.H5Tget_ebias(type)};
   if (library->call.H5Tget_fields(type, &out->sign, &out->exponent, &out->exponent_size, &mantissa, &out->mantissa_size) < 0) return false;
   return mantissa == 0 && library->call.H5Tget_norm(type) == 0 /* implied leading bit */ && whole_bits(library, type);
+}
+
+/* Is every number of the one form, the smallest and the largest too, exactly one of the other? */
+static bool fits_in(const float_form *form, const float_form *wide) {
+  if (form->exponent_size > wide->exponent_size || form->mantissa_size > wide->mantissa_size || form->bias > wide->bias) return false;
+  return (1U << form->exponent_size) + wide->bias <= (1U << wide->exponent_size) + form->bias;
 }
 
 static bool floating(hdf5_library *library, hid_t type, hdf5_type *out, char *why, size_t room) {
@@ -82,12 +92,12 @@ static bool floating(hdf5_library *library, hid_t type, hdf5_type *out, char *wh
     return true;
   }
   bool narrow = form.size > 1 && form.size <= 8 && form.exponent_size > 0;
-  if (!narrow || form.exponent_size > 11 || form.mantissa_size > 52) {
-    snprintf(why, room, "floating-point numbers of %zu bytes with %zu bits of exponent and %zu of mantissa, which no dtype holds",
-             form.size, form.exponent_size, form.mantissa_size);
+  if (!narrow || !fits_in(&form, &DOUBLE)) {
+    snprintf(why, room, "floating-point numbers of %zu bytes with %zu bits of exponent (bias %zu) and %zu of mantissa, which no dtype holds",
+             form.size, form.exponent_size, form.bias, form.mantissa_size);
     return false;
   }
-  bool single = form.exponent_size <= 8 && form.mantissa_size <= 23;
+  bool single = fits_in(&form, &SINGLE);
   set(out, 'f', single ? 4 : 8, HDF5_NATIVE_ORDER);
   out->converted = true;
   snprintf(out->memory, sizeof out->memory, "H5T_NATIVE_%s_g", single ? "FLOAT" : "DOUBLE");
@@ -189,9 +199,25 @@ void hdf5_type_text(tegula_dtype dtype, char out[TEGULA_DTYPE_TEXT]) {
     snprintf(out, TEGULA_DTYPE_TEXT, "%c%c%u", dtype.order, dtype.kind, dtype.item_size);
 }
 
+bool hdf5_type_agrees(hdf5_library *library, hid_t from, hid_t to) {
+  const hdf5_functions *call = &library->call;
+  if (call->H5Tget_class(to) != HDF5_ENUM) return true;
+  if (call->H5Tget_class(from) != HDF5_ENUM) return false;
+  hid_t a = call->H5Tget_native_type(from, 1 /* ascending */), b = call->H5Tget_native_type(to, 1);
+  bool same = a >= 0 && b >= 0 && call->H5Tequal(a, b) > 0;
+  if (a >= 0) call->H5Tclose(a);
+  if (b >= 0) call->H5Tclose(b);
+  return same;
+}
+
 hid_t hdf5_type_memory(hdf5_library *library, hid_t stored, const hdf5_type *type) {
   const hdf5_functions *call = &library->call;
   if (type->converted) return call->H5Tcopy(hdf5_predefined(library, type->memory));
+  if (type->dtype.kind != 'b' && call->H5Tget_class(stored) == HDF5_ENUM) { /* enumerations lose numbers without a name in conversions */
+    char native[HDF5_MEMORY_TEXT];
+    native_integer(type->dtype.kind, type->dtype.item_size, native);
+    return call->H5Tcopy(hdf5_predefined(library, native));
+  }
   if (type->order == '|' || type->order == HDF5_NATIVE_ORDER) return call->H5Tcopy(stored);
   if (type->dtype.kind != 'E' && type->dtype.kind != 'f') return call->H5Tget_native_type(stored, 1 /* ascending */);
   hid_t memory = call->H5Tcopy(stored);

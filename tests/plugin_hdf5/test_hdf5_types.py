@@ -12,10 +12,13 @@ NUMBERS = "i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8 c8 c16".split()
 TYPES = [order + kind for order in "<>" for kind in NUMBERS] + ["S1", "S7", "V5", "?"]
 
 
-def low_level(path, name, datatype, stored, shape):
+def low_level(path, name, datatype, stored, shape, prepare=None):
     """A dataset of a type that h5py has no dtype for, with the bytes as given."""
+    plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    if prepare:
+        prepare(plist)
     with h5py.File(path, "a") as f:
-        dataset = h5py.h5d.create(f.id, name.encode(), datatype, h5py.h5s.create_simple(shape))
+        dataset = h5py.h5d.create(f.id, name.encode(), datatype, h5py.h5s.create_simple(shape), plist)
         dataset.write(h5py.h5s.ALL, h5py.h5s.ALL, np.frombuffer(stored, f"V{datatype.get_size()}").reshape(shape).copy(), mtype=datatype)
 
 
@@ -66,12 +69,26 @@ def test_odd_floats_are_widened_by_libhdf5(tmp_path, library):
     assert same(assemble(out), data)
 
 
-def test_an_exponent_with_another_bias_is_no_ieee_float(tmp_path, library):
-    odd = h5py.h5t.IEEE_F64LE.copy()
-    odd.set_ebias(1024)
-    low_level(tmp_path / "a.h5", "x", odd, np.array([1.0, 3.0]).tobytes(), (2,))
+@pytest.mark.parametrize("bias", [7, 126, 128, 1000])
+def test_an_exponent_with_another_bias_is_no_ieee_float(tmp_path, library, bias):
+    """As float64, where the largest and the smallest of these numbers have their place too."""
+    odd = h5py.h5t.IEEE_F32LE.copy()
+    odd.set_ebias(bias)
+    data = np.array([1.0, -3.0, 3e38, 2e-38], "<f4")
+    low_level(tmp_path / "a.h5", "x", odd, data.tobytes(), (4,))
     out = dump(tmp_path / "a.h5", library=library)
-    assert out["parts"][0]["kind"] == "reader" and same(assemble(out), np.array([0.5, 1.5]))
+    assert out["dtype"] == "<f8" and out["parts"][0]["kind"] == "reader"
+    assert same(assemble(out), np.ldexp(data.astype("f8"), 127 - bias))
+
+
+@pytest.mark.parametrize("bias", [900, 1024, 5000])
+def test_an_exponent_that_no_dtype_reaches_is_refused(tmp_path, library, bias):
+    odd = h5py.h5t.IEEE_F64LE.copy()
+    odd.set_ebias(bias)
+    low_level(tmp_path / "a.h5", "x", odd, np.array([1.0, 3.0]).tobytes(), (2,))
+    with pytest.raises(Refused, match=f"bias {bias}") as caught:
+        dump(tmp_path / "a.h5", library=library)
+    assert caught.value.status == "unsupported"
 
 
 def test_integers_with_padding_are_converted(tmp_path, library):
@@ -97,6 +114,24 @@ def test_enumerations_are_bool_or_their_integers(tmp_path, library):
     assert dump(tmp_path / "a.h5", "bool", library=library)["dtype"] == "|b1"
     assert same(values(tmp_path / "a.h5", "colours", library=library), np.array([0, 300, 0], "i2"))
     assert dump(tmp_path / "a.h5", "swapped", library=library)["dtype"] == "|i1"
+
+
+@pytest.mark.parametrize("base", ["<i2", ">i2", ">u4", ">i8", "u1"])
+@pytest.mark.parametrize("storage", ["compact", "nbit"])
+def test_numbers_of_enumerations_that_have_no_name(tmp_path, library, storage, base):
+    """libhdf5 makes -1 of them when it converts one enumeration into another."""
+    def prepare(plist):
+        if storage == "compact":
+            plist.set_layout(h5py.h5d.COMPACT)
+        else:
+            plist.set_chunk((2,))
+            plist.set_filter(h5py.h5z.FILTER_NBIT, h5py.h5z.FLAG_OPTIONAL, ())
+    data = np.array([0, 30, 7, 100, 1], base)
+    kind = h5py.h5t.py_create(h5py.enum_dtype({"RED": 0, "GREEN": 30}, basetype=base), logical=True)
+    low_level(tmp_path / "a.h5", "x", kind, data.tobytes(), (5,), prepare)
+    with h5py.File(tmp_path / "a.h5") as f:
+        assert np.array_equal(f["x"][()], data)
+    assert same(values(tmp_path / "a.h5", "x", library=library), data)
 
 
 def test_bit_fields_are_unsigned_integers(tmp_path, library):

@@ -169,6 +169,24 @@ def test_byte_order_and_type_of_sources(tmp_path, library):
     assert refused.value.status == "mismatch" and "<f4" in refused.value.message and "|S2" in refused.value.message
 
 
+@pytest.mark.parametrize("stored, fits", [({"A": 0, "B": 9}, True), ({"A": 1, "B": 0}, False), (None, False)])
+@pytest.mark.parametrize("order", "<>")
+def test_enumerations_as_sources(tmp_path, library, stored, fits, order):
+    """libhdf5 converts them by their names, so the numbers of another enumeration are not those to load."""
+    base, data = order + "i2", np.array([0, 9, 0, 9], "i2") if fits else np.array([0, 1, 1, 0], "i2")
+    with h5py.File(tmp_path / "s.h5", "w") as f:
+        f.create_dataset("d", data=data, dtype=h5py.enum_dtype(stored, basetype=base) if stored else base)
+    kind = h5py.h5t.py_create(h5py.enum_dtype({"A": 0, "B": 9}, basetype="<i2"), logical=True)
+    whole = h5py.h5s.create_simple((4,))
+    blocks(tmp_path / "v.h5", "v", (4,), [(whole, "s.h5", "d", whole)], kind)
+    if fits:
+        agree(tmp_path / "v.h5", library)
+    else:
+        with pytest.raises(Refused, match="enumeration") as caught:
+            dump(tmp_path / "v.h5", "v", library=library)
+        assert caught.value.status == "mismatch"
+
+
 def test_case_14_lost_sources_are_told_apart(tmp_path, library):
     write(tmp_path / "s0.h5", d=np.arange(3))
     (tmp_path / "s2.h5").write_text("this is no HDF5 file")
