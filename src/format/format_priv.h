@@ -13,6 +13,6 @@
 #define TEGULA__FORMAT_ONLY_DATASET "data"
 
 /* NOT_FOUND unless `dataset` is NULL or names the only one there is, with or without a slash in front. */
-tegula_status tegula__format_check_dataset(const char *dataset, const char *path, tegula_error *err);
+tegula_status tegula__format_check_dataset(const char *dataset, const char *only, const char *path, tegula_error *err);
 
 #endif

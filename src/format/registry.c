@@ -68,12 +68,10 @@ tegula_status tegula__source_read(const tegula__source *source, int64_t offset, 
   return source->read(source, offset, out, size, err);
 }
 
-tegula_status tegula__format_check_dataset(const char *dataset, const char *path, tegula_error *err) {
+tegula_status tegula__format_check_dataset(const char *dataset, const char *only, const char *path, tegula_error *err) {
   RETURN_IF(dataset == NULL, TEGULA_OK);
-  const char *name = dataset[0] == '/' ? dataset + 1 : dataset;
-  RETURN_IF(strcmp(name, TEGULA__FORMAT_ONLY_DATASET) == 0, TEGULA_OK);
+  RETURN_IF(strcmp(dataset + (dataset[0] == '/'), only + (only[0] == '/')) == 0, TEGULA_OK);
   return tegula__hint(
-      err,
-      tegula__fail(err, TEGULA_NOT_FOUND, path, -1, "no dataset \"%s\" in \"%s\", which holds one array only", dataset, path),
-      "leave the dataset's name out, or say \"" TEGULA__FORMAT_ONLY_DATASET "\"");
+      err, tegula__fail(err, TEGULA_NOT_FOUND, path, -1, "no dataset \"%s\" in \"%s\", which holds one array only", dataset, path),
+      "leave the dataset's name out, or say \"%s\"", only);
 }

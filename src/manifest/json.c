@@ -63,10 +63,11 @@ static tegula_status write_all(tegula__buffer *buffer, const tegula__manifest *m
   return good ? TEGULA_OK : too_long(buffer, err);
 }
 
-tegula_status tegula__manifest_write(const tegula__manifest *manifest, const char *folder, char **out, tegula_error *err) {
+static tegula_status check_writable(const tegula__manifest *manifest, tegula_error *err) {
+  const char *path = manifest->file_count > 0 ? manifest->files[0].path : NULL;
   for (int64_t i = 0; i < manifest->part_count; i++)
     if (manifest->parts[i].kind != TEGULA__PART_DENSE && manifest->parts[i].kind != TEGULA__PART_READ)
-      return tegula__fail(err, TEGULA_UNSUPPORTED, manifest->file_count > 0 ? manifest->files[0].path : NULL, -1,
+      return tegula__fail(err, TEGULA_UNSUPPORTED, path, -1,
                           "a dataset of the format \"%.60s\" that is stored in chunks or has absent pieces cannot be written as JSON yet",
                           manifest->format);
   if (manifest->reader_count > 0)
@@ -75,9 +76,19 @@ tegula_status tegula__manifest_write(const tegula__manifest *manifest, const cha
                                      "a dataset of the format \"%.60s\" comes from a function of this program and cannot be written as JSON",
                                      manifest->readers[0]->name),
                         "save the array to files first");
+  if (manifest->file_count == 0 || !tegula__manifest_is_rows(manifest))
+    return tegula__fail(err, TEGULA_UNSUPPORTED, path, -1,
+                        "a dataset of the format \"%.60s\" that is not made of rows after rows cannot be written as JSON yet",
+                        manifest->format);
+  if (!tegula__json_is_text(manifest->name))
+    return tegula__fail(err, TEGULA_UNSUPPORTED, path, -1, "the dataset's name is no UTF-8 and cannot be written as JSON");
   if (manifest->descr != NULL && !tegula__json_is_text(manifest->descr))
-    return tegula__fail(err, TEGULA_UNSUPPORTED, manifest->files[0].path, -1,
-                        "the record description of \"%s\" is no UTF-8 and cannot be written as JSON", manifest->files[0].path);
+    return tegula__fail(err, TEGULA_UNSUPPORTED, path, -1, "the record description of \"%s\" is no UTF-8 and cannot be written as JSON", path);
+  return TEGULA_OK;
+}
+
+tegula_status tegula__manifest_write(const tegula__manifest *manifest, const char *folder, char **out, tegula_error *err) {
+  FORWARD(check_writable(manifest, err));
   tegula__buffer buffer;
   tegula__buffer_init(&buffer, TEGULA__MANIFEST_BYTES);
   tegula__namer namer;

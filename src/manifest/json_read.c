@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "manifest/manifest.h"
+#include "manifest/manifest_priv.h"
 
 /* ---- the array ---- */
 
@@ -36,6 +36,17 @@ static tegula_status read_known(const tegula__json *root, const char *key, const
   *out = find_text(text, known);
   if (*out != NULL) return TEGULA_OK;
   return tegula__fail(err, TEGULA_UNSUPPORTED, root->file, -1, "\"%s\": the %s \"%.60s\" is not known", root->file, key, text);
+}
+
+static tegula_status read_dataset(const tegula__json *root, tegula__manifest *out, tegula_error *err) {
+  tegula__json member = tegula__json_member(root, "name");
+  const char *text = NULL;
+  FORWARD(tegula__json_text(&member, &text, err));
+  if (text[0] == '\0') return tegula__json_wrong(&member, err, "the name of the dataset");
+  char *name = strdup(text);
+  FORWARD(tegula__manifest_keep(out, name, err));
+  out->name = name;
+  return TEGULA_OK;
 }
 
 static tegula_status read_dtype(const tegula__json *root, tegula__manifest *out, tegula_error *err) {
@@ -157,12 +168,19 @@ static tegula_status read_order(const tegula__json *part, tegula_dtype dtype, ui
   return TEGULA_OK;
 }
 
-/* Rows from `row` on, all of the other axes. */
+/* The first axis along which [lo, hi) is no part of rows from `row` on with all of the other axes; -1: it is one. */
+static int32_t odd_axis(const tegula__manifest *manifest, const int64_t *lo, const int64_t *hi, int64_t row) {
+  for (int32_t k = 0; k < manifest->ndim; k++) {
+    int64_t most = manifest->shape[k];
+    if (lo[k] != (k == 0 ? row : 0) || (k == 0 ? hi[k] < row || hi[k] > most : hi[k] != most)) return k;
+  }
+  return -1;
+}
+
 static tegula_status check_box(const tegula__manifest *out, const part_text *part, int64_t row, tegula_error *err) {
-  for (int32_t k = 0; k < out->ndim; k++) {
+  int32_t k = odd_axis(out, part->lo, part->hi, row);
+  if (k >= 0) {
     int64_t lo = k == 0 ? row : 0, most = out->shape[k];
-    bool good = part->lo[k] == lo && (k == 0 ? part->hi[k] >= lo && part->hi[k] <= most : part->hi[k] == most);
-    if (good) continue;
     char way[TEGULA__JSON_WAY];
     tegula__json_way(&part->whole, way);
     return tegula__fail(err, TEGULA_CORRUPT, part->whole.file, -1,
@@ -172,20 +190,36 @@ static tegula_status check_box(const tegula__manifest *out, const part_text *par
   return TEGULA_OK;
 }
 
-/* The orders that drivers describe: dense C or Fortran; in C order the rows may be further apart. Others could overlap. */
-static tegula_status check_strides(const tegula__manifest *out, const part_text *part, tegula_error *err) {
-  int64_t shape[TEGULA_MAX_DIMS], c[TEGULA_MAX_DIMS], f[TEGULA_MAX_DIMS];
+/* The orders that the text may have: dense C (`c`) or Fortran (`f`); in C order the rows may be further apart. Others could overlap. */
+static bool usual_strides(const tegula__manifest *manifest, const int64_t *lo, const int64_t *hi, const int64_t *strides, int64_t *c,
+                          int64_t *f) {
+  int64_t shape[TEGULA_MAX_DIMS];
   bool is_c = true, is_f = true, positive = true, empty = false;
-  for (int32_t k = 0; k < out->ndim; k++) shape[k] = part->hi[k] - part->lo[k];
-  tegula__dense_strides(shape, out->ndim, out->dtype.item_size, 'C', c);
-  tegula__dense_strides(shape, out->ndim, out->dtype.item_size, 'F', f);
-  for (int32_t k = 0; k < out->ndim; k++) {
-    is_c = is_c && (k == 0 ? part->strides[k] >= c[k] : part->strides[k] == c[k]);
-    is_f = is_f && part->strides[k] == f[k];
-    positive = positive && part->strides[k] > 0;
+  for (int32_t k = 0; k < manifest->ndim; k++) shape[k] = hi[k] - lo[k];
+  tegula__dense_strides(shape, manifest->ndim, manifest->dtype.item_size, 'C', c);
+  tegula__dense_strides(shape, manifest->ndim, manifest->dtype.item_size, 'F', f);
+  for (int32_t k = 0; k < manifest->ndim; k++) {
+    is_c = is_c && (k == 0 ? strides[k] >= c[k] : strides[k] == c[k]);
+    is_f = is_f && strides[k] == f[k];
+    positive = positive && strides[k] > 0;
     empty = empty || shape[k] == 0;
   }
-  if (positive && (is_c || is_f || empty)) return TEGULA_OK;
+  return positive && (is_c || is_f || empty);
+}
+
+bool tegula__manifest_is_rows(const tegula__manifest *manifest) {
+  int64_t c[TEGULA_MAX_DIMS], f[TEGULA_MAX_DIMS], row = 0;
+  for (int64_t i = 0; i < manifest->part_count; i++) {
+    const tegula__part *part = &manifest->parts[i];
+    if (odd_axis(manifest, part->lo, part->hi, row) >= 0 || !usual_strides(manifest, part->lo, part->hi, part->strides, c, f)) return false;
+    if (manifest->ndim > 0) row = part->hi[0];
+  }
+  return true;
+}
+
+static tegula_status check_strides(const tegula__manifest *out, const part_text *part, tegula_error *err) {
+  int64_t c[TEGULA_MAX_DIMS], f[TEGULA_MAX_DIMS];
+  if (usual_strides(out, part->lo, part->hi, part->strides, c, f)) return TEGULA_OK;
   tegula__json strides = tegula__json_member(&part->whole, "strides");
   char expected_c[TEGULA__SHAPE_TEXT], expected_f[TEGULA__SHAPE_TEXT], way[TEGULA__JSON_WAY], found[TEGULA__SHAPE_TEXT];
   tegula__shape_format(c, out->ndim, expected_c);
@@ -232,11 +266,10 @@ static tegula_status read_parts(const tegula__json *root, tegula__manifest *out,
 
 static tegula_status read_root(const tegula__json *root, const char *const *formats, tegula__manifest *out, tegula_error *err) {
   static const char *const keys[] = {TEGULA__MANIFEST_KEY, "format", "name", "dtype", "descr", "shape", "files", "parts", NULL};
-  static const char *const names[] = {"data", NULL}; /* of today's formats */
   FORWARD(read_version(root, err));
   FORWARD(tegula__json_only(root, keys, err));
   FORWARD(read_known(root, "format", formats, &out->format, err));
-  FORWARD(read_known(root, "name", names, &out->name, err));
+  FORWARD(read_dataset(root, out, err));
   FORWARD(read_dtype(root, out, err));
   FORWARD(read_shape(root, out, err));
   FORWARD(read_files(root, out, err));

@@ -9,6 +9,8 @@
 /* How many vectors of ndim entries a part has, and pointing it at a block that holds them. */
 int64_t tegula__part_vectors(const tegula__part *part);
 void tegula__part_point(tegula__part *part, int64_t *block, int32_t ndim);
+/* Are the parts, all of them dense, such as the text can hold (docs/manifest.md): rows after rows, in C or Fortran order? */
+bool tegula__manifest_is_rows(const tegula__manifest *manifest);
 void tegula__reader_free(tegula__reader *reader);
 
 /* The files of a set mostly lie in one folder, which is resolved once. */

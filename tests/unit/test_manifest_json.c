@@ -83,7 +83,7 @@ static void tampered_texts_are_refused(void **state) {
       {"\"tegula_manifest\": 1, ", "", 0, TEGULA_CORRUPT, "tegula_manifest is missing"},
       {"\"format\"", "\"fromat\"", 0, TEGULA_CORRUPT, "fromat is no key"},
       {"\"npy\"", "\"zarr\"", 0, TEGULA_UNSUPPORTED, "format \"zarr\""},
-      {"\"data\"", "\"other\"", 0, TEGULA_UNSUPPORTED, "name \"other\""},
+      {"\"data\"", "\"\"", 0, TEGULA_CORRUPT, "name is the text \"\""},
       {"\"<i2\"", "\"O\"", 0, TEGULA_CORRUPT, "dtype is the text \"O\""},
       {"\"<i2\"", "2", 0, TEGULA_CORRUPT, "dtype is 2"},
       {"\"<i2\"", "\"<i2\", \"descr\": \"[('a', '<i2')]\"", 0, TEGULA_CORRUPT, "descr"},

@@ -26,7 +26,6 @@ static bool manifest_recognise(const void *head, size_t size) {
 static tegula_status check_options(const tegula__source *source, const tegula__describe_options *options, tegula_error *err) {
   bool raw_only = options->shape_ndim >= 0 || options->row_ndim >= 0 || options->offset != 0 || options->row_gap != 0 ||
                   options->order != 0 || options->byte_order != 0;
-  FORWARD(tegula__format_check_dataset(options->dataset, source->path, err));
   if (!raw_only) return TEGULA_OK;
   return tegula__hint(err,
                       tegula__fail(err, TEGULA_INVALID_ARGUMENT, source->path, -1,
@@ -66,6 +65,7 @@ static tegula_status manifest_describe(const tegula__source *source, const tegul
   if (text == NULL) return tegula__out_of_memory(err, source->size);
   tegula_status status = tegula__source_read(source, 0, text, size, err);
   if (status == TEGULA_OK) status = read_text(source, text, size, out, err);
+  if (status == TEGULA_OK) status = tegula__format_check_dataset(options->dataset, out->name, source->path, err);
   if (status == TEGULA_OK) status = check_dtype(source, options, out, err);
   free(text);
   return status;

@@ -27,7 +27,7 @@ typedef struct header_nodes {
 /* ---- options ---- */
 
 static tegula_status check_options(const tegula__source *source, const tegula__describe_options *options, tegula_error *err) {
-  FORWARD(tegula__format_check_dataset(options->dataset, source->path, err));
+  FORWARD(tegula__format_check_dataset(options->dataset, TEGULA__FORMAT_ONLY_DATASET, source->path, err));
   const char *which = options->shape_ndim >= 0  ? "shape"
                       : options->row_ndim >= 0  ? "row_shape"
                       : options->offset != 0    ? "offset"

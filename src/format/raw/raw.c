@@ -45,7 +45,7 @@ static tegula_status check_layout_options(const tegula__source *source, const te
 }
 
 static tegula_status check_options(const tegula__source *source, const tegula__describe_options *options, tegula_error *err) {
-  FORWARD(tegula__format_check_dataset(options->dataset, source->path, err));
+  FORWARD(tegula__format_check_dataset(options->dataset, TEGULA__FORMAT_ONLY_DATASET, source->path, err));
   if (!options->has_dtype)
     return tegula__hint(err, bad_option(source, err, "its dtype is not given"),
                         "say what is stored, for example dtype f4, or describe it in shard_meta.json beside the file");
