@@ -60,10 +60,12 @@ typedef struct tegula_plugin_host {
 
   /* Files. Opened by path as given; sizes and times are noted, and compared whenever the file is opened again. Bytes are counted in
    * the statistics of the call. `read` reads exactly `size` bytes or fails (SHORT_FILE behind the end). A file may be kept when the
-   * description is done, and then be read and closed at any time from any thread (readers do): what is read then is counted nowhere. */
+   * description is done, and then be read and closed at any time from any thread (readers do): what is read then is counted nowhere.
+   * `check` fails (CHANGED) when the file is no longer what it was when it was opened: readers ask when they have read. */
   tegula_status (*file_open)(tegula_plugin_builder *builder, const char *path, tegula_plugin_file **out, tegula_error *err);
   void (*file_close)(tegula_plugin_file *file);
   tegula_status (*file_read)(tegula_plugin_file *file, int64_t offset, void *out, size_t size, tegula_error *err);
+  tegula_status (*file_check)(tegula_plugin_file *file, tegula_error *err);
   int64_t (*file_size)(const tegula_plugin_file *file);
   const char *(*file_path)(const tegula_plugin_file *file);
 

@@ -95,6 +95,12 @@ static tegula_status reader_read(void *state, const tegula_view *dst, tegula_err
   hdf5_lock(r->library);
   tegula_status status = read_box(r, dst, dense ? dst->data : scratch, err);
   hdf5_unlock(r->library);
+  tegula_error changed; /* libhdf5 keeps some of what it read: a file that is written to may give any mixture, or damage */
+  tegula_status still = r->library->host->file_check(r->file->host, &changed);
+  if (still != TEGULA_OK) {
+    if (err) *err = changed;
+    status = still;
+  }
   if (status == TEGULA_OK && !dense) scatter(dst, r->item, scratch);
   free(scratch);
   return status;

@@ -56,6 +56,15 @@ static tegula_status read_file(void *handle, int64_t offset, void *out, size_t s
   return status;
 }
 
+static tegula_status check_file(void *handle, tegula_error *err) {
+  store_file *file = handle;
+  int fd;
+  FORWARD(tegula__file_set_acquire(file->set, 0, file->counts, &fd, err));
+  tegula_status status = tegula__file_set_finish(file->set, 0, fd, false, file->counts, err);
+  tegula__file_set_release(file->set, 0);
+  return status;
+}
+
 static void detach_file(void *handle) {
   store_file *file = handle;
   file->counts = &file->own;
@@ -69,7 +78,8 @@ tegula_status tegula__store_create(tegula__handles *handles, tegula__io_counts *
   store_state *state = malloc(sizeof *state);
   if (state == NULL) return tegula__out_of_memory(err, sizeof *state);
   *state = (store_state){handles, counts};
-  *out = (tegula__store){.open = open_file, .read = read_file, .detach = detach_file, .close = close_file, .state = state};
+  *out = (tegula__store){
+      .open = open_file, .read = read_file, .check = check_file, .detach = detach_file, .close = close_file, .state = state};
   return TEGULA_OK;
 }
 

@@ -17,6 +17,7 @@ typedef struct tegula__store tegula__store;
 struct tegula__store {
   tegula_status (*open)(const tegula__store *store, const char *path, tegula__stamp *stamp, void **handle, tegula_error *err);
   tegula_status (*read)(void *handle, int64_t offset, void *out, size_t size, tegula_error *err);
+  tegula_status (*check)(void *handle, tegula_error *err); /* CHANGED: it is no longer the file that was opened */
   void (*detach)(void *handle);
   void (*close)(void *handle);
   void *state;

@@ -99,6 +99,12 @@ static tegula_status host_file_read(tegula_plugin_file *file, int64_t offset, vo
   return host_fail(err, TEGULA_SHORT_FILE, file->path, offset, "expected %zu bytes, found %zd", size, got);
 }
 
+static tegula_status host_file_check(tegula_plugin_file *file, tegula_error *err) {
+  struct stat info;
+  if (fstat(file->descriptor, &info) == 0 && info.st_size == file->size) return TEGULA_OK;
+  return host_fail(err, TEGULA_CHANGED, file->path, -1, "\"%s\" changed", file->path);
+}
+
 static int64_t host_file_size(const tegula_plugin_file *file) {
   return file->size;
 }
@@ -260,6 +266,7 @@ static const tegula_plugin_host HOST = {
     .file_open = host_file_open,
     .file_close = host_file_close,
     .file_read = host_file_read,
+    .file_check = host_file_check,
     .file_size = host_file_size,
     .file_path = host_file_path,
     .set_array = host_set_array,

@@ -83,6 +83,11 @@ static tegula_status file_read(tegula_plugin_file *file, int64_t offset, void *o
   return tegula__source_read(file->builder->source, offset, out, size, err);
 }
 
+static tegula_status file_check(tegula_plugin_file *file, tegula_error *err) {
+  if (file->handle != NULL) return file->store.check(file->handle, err);
+  return file->builder != NULL ? TEGULA_OK : no_store(file->path, err); /* whoever describes looks after the described file */
+}
+
 /* The description is done: what the plugin keeps open (for its readers) gets handles of its own. The file that was described must be the
  * same when it is opened again; if it is not, reads fail. */
 static void detach_files(tegula_plugin_builder *builder) {
@@ -331,6 +336,7 @@ const tegula_plugin_host tegula__plugin_host = {.struct_size = sizeof(tegula_plu
                                                 .file_open = file_open,
                                                 .file_close = file_close,
                                                 .file_read = file_read,
+                                                .file_check = file_check,
                                                 .file_size = file_size,
                                                 .file_path = file_path,
                                                 .set_array = set_array,
