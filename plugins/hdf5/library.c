@@ -53,6 +53,9 @@ hid_t hdf5_predefined(const hdf5_library *library, const char *symbol) {
   return id ? *id : -1;
 }
 
+/* The first major release that can read all that is known to be written. */
+enum { NEWEST_FORMATS = 2 };
+
 /* Everything after dlopen; false with the reason in `why`. */
 static bool start(hdf5_library *library, char *why, size_t size) {
   void *handle = library->handle;
@@ -238,7 +241,14 @@ tegula_status hdf5_failed(hdf5_library *library, tegula_error *err, tegula_statu
   for (char *c = text; *c; c++)
     if (*c == '\n' || *c == '\r') *c = ' ';
   if (strstr(text, "truncated file")) status = TEGULA_SHORT_FILE;
+  bool older = library->version[0] < NEWEST_FORMATS && status == TEGULA_CORRUPT && strstr(text, "bad version number");
+  if (older) status = TEGULA_UNSUPPORTED;
   status = library->host->fail(err, status, path, -1, "could not %s: %s", what, text);
+  if (older)
+    return library->host->hint(err, status,
+                               "read with %s; a newer HDF5 wrote the file, or it is damaged: install a newer one (pip install h5py) or name "
+                               "it in TEGULA_HDF5_LIBRARY",
+                               library->text);
   if (status == TEGULA_CORRUPT)
     library->host->hint(err, status, "read with %s; a file that a newer HDF5 wrote may need a newer one: TEGULA_HDF5_LIBRARY",
                         library->text);

@@ -318,3 +318,4 @@ def test_newer_formats_are_read_or_refused_by_old_libraries(tmp_path, library, l
         agree(tmp_path / "v.h5", library)
     except Refused as refused:
         assert "103" in library and "bad version number" in refused.message and "TEGULA_HDF5_LIBRARY" in refused.hint
+        assert refused.status == "unsupported" and "newer HDF5" in refused.hint
