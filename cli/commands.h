@@ -43,6 +43,8 @@ int info_may_list(const cli_job *job);
 tegula_status info_list(cli_job *job, const tegula_open_options *options);
 /* "shuffle,deflate:6" as a list; NULL on lack of memory. */
 json_t *info_codecs(const char *text);
+/* info --chunks: prints every stored piece, or adds `chunk_list` to `object`, the report on the dataset (NULL: prints). */
+tegula_status info_chunks(cli_job *job, const tegula_dataset *dataset, json_t *object);
 void open_fill_options(const cli_job *job, tegula_statistics *statistics, tegula_open_options *options);
 
 

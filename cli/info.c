@@ -70,6 +70,18 @@ static tegula_status describe(cli_job *job, const tegula_dataset *dataset) {
   return status;
 }
 
+static tegula_status describe_chunks(cli_job *job, const tegula_dataset *dataset) {
+  if (!job->settings.chunks || (job->report == NULL && job->settings.quiet)) {
+    return TEGULA_OK;
+  }
+  tegula_status status = info_chunks(job, dataset, json_array_get(json_object_get(job->report, "datasets"), 0));
+  if (status != TEGULA_OK) {
+    json_decref(job->report);
+    job->report = NULL;
+  }
+  return status;
+}
+
 static tegula_status write_manifest(cli_job *job, const tegula_dataset *dataset) {
   const char *path = job->settings.manifest;
   if (path == NULL) {
@@ -106,6 +118,9 @@ static tegula_status run_info(cli_job *job) {
     status = describe(job, dataset);
   }
   if (status == TEGULA_OK) {
+    status = describe_chunks(job, dataset);
+  }
+  if (status == TEGULA_OK) {
     status = write_manifest(job, dataset);
   }
   tegula_dataset_close(dataset);
@@ -115,6 +130,8 @@ static tegula_status run_info(cli_job *job) {
 static const cli_option info_rows[] = {
   {"manifest", "OUT.json", "write where the bytes are to this file, which can then be opened", offsetof(cli_settings, manifest), 0, 0,
    OPTION_TEXT, 0},
+  {"chunks", NULL, "every stored piece of one dataset: its box, file, place and length", offsetof(cli_settings, chunks), 0, 0,
+   OPTION_FLAG, 0},
 };
 
 static const option_group info_options = {"Options of info", info_rows, sizeof info_rows / sizeof info_rows[0]};
@@ -127,11 +144,16 @@ const cli_command info_command = {
                  "--manifest writes a small JSON file that stands for all the files: opening it reads no headers and lists no\n"
                  "folder. The files must then stay as they are; one that changed is refused. Put it beside the folder of a set,\n"
                  "not into it (or give it a name that begins with a dot).\n\n"
+                 "--chunks lists what is stored: each chunk (or the bytes of each file that has none), with the box of the array that\n"
+                 "it holds, clipped to the array, and the mask of codecs that were skipped (bit 0: the first). Chunks that were never\n"
+                 "written are left out. Of several datasets in a file, --dataset names one.\n\n"
                  "With --json: format, datasets [{name, shape, dtype, chunks (null: contiguous), codecs, files, bytes,\n"
-                 "stored_bytes}], manifest (with --manifest), and descr for structured records.\n",
+                 "stored_bytes}], manifest (with --manifest), and descr for structured records. --chunks adds to the dataset\n"
+                 "chunk_list [{box, offset, length, mask, file}], where offset, length and file are null for what only a reader finds.\n",
   .examples = "  tegula info shards\n"
               "  tegula info 'run42/part_*.npy' -v\n"
               "  tegula info run42 --manifest run42.json && tegula load run42.json\n"
+              "  tegula info run.h5 --dataset /entry/data --chunks\n"
               "  tegula info data.bin --format raw --dtype f8 --row-shape 3\n",
   .min_paths = 1,
   .max_paths = 1,

@@ -88,7 +88,7 @@ static void print_entry(const json_t *entry) {
 
 int info_may_list(const cli_job *job) {
   struct stat info;
-  return job->settings.dataset == NULL && job->settings.manifest == NULL &&
+  return job->settings.dataset == NULL && job->settings.manifest == NULL && !job->settings.chunks &&
          (stat(job->settings.paths[0], &info) != 0 || S_ISREG(info.st_mode)); /* no stat: listing says why */
 }
 

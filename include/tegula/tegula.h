@@ -339,6 +339,26 @@ TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_dataset_file(const tegula_data
 TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_dataset_lost(const tegula_dataset *dataset, int64_t index, tegula_box *box,
                                                                tegula_error *why, tegula_error *err);
 
+/* One stored piece of a dataset: a chunk, or dense bytes. Text and vectors live during the call. */
+typedef struct tegula_chunk_info {
+  size_t struct_size;
+  const char *path;  /* of the file; NULL where only a reader knows where the bytes are: then offset and length are -1 */
+  int64_t offset;    /* of its first byte in the file */
+  int64_t length;    /* bytes stored; of a piece that is not a chunk: from its first to its last byte */
+  uint32_t mask;     /* bit i: stage i of the codecs (tegula_dataset_info) was skipped */
+  int32_t ndim;
+  const int64_t *lo; /* the box of the array that it holds, clipped to the array: from lo up to hi, ndim entries each */
+  const int64_t *hi;
+} tegula_chunk_info;
+
+/* Returns 0 to go on. */
+typedef int (*tegula_chunk_fn)(void *state, const tegula_chunk_info *chunk);
+
+/* Calls `each` for every piece that is stored; what is absent (filled) or lost is left out. The time is linear in their number. A chunk
+ * that a virtual dataset shows in several places is visited for each. CANCELLED when `each` had enough. [A] */
+TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_dataset_chunks(const tegula_dataset *dataset, tegula_chunk_fn each, void *state,
+                                                                 tegula_error *err);
+
 /* One dataset of a container (an HDF5 file). Texts and vectors live during the call. */
 typedef struct tegula_entry {
   size_t struct_size;

@@ -134,6 +134,12 @@ void tegula__part_chunks(const tegula__part *part, int32_t ndim, int64_t *lo, in
  * decoded chunk. Returns its slot. `out` points at lo, hi and the part's strides. */
 int64_t tegula__part_chunk(const tegula__part *part, int32_t ndim, const int64_t *at, int64_t *lo, int64_t *hi, tegula__part *out);
 
+/* Is given one stored chunk of a part and the box of the array that it holds; false: no more. */
+typedef bool (*tegula__chunk_fn)(void *state, const tegula__chunk *chunk, const int64_t *lo, const int64_t *hi);
+/* Every stored chunk of a chunked part that is not empty, by slot or in the order of the array: as many steps as the part has chunks, or its
+ * grid entries, whichever are fewer. False: `each` had enough. */
+bool tegula__part_visit(const tegula__part *part, int32_t ndim, tegula__chunk_fn each, void *state);
+
 /* Checks all that the head of this file promises, and that each part lies within its file's size. TEGULA_SHORT_FILE names the file,
  * the bytes expected and found. */
 tegula_status tegula__manifest_finish(tegula__manifest *manifest, tegula_error *err);

@@ -141,6 +141,52 @@ static void what_is_stored_is_told(void **state) {
   world_free(&w);
 }
 
+typedef struct listed {
+  unsigned char seen[20][12];
+  int64_t count, most;
+} listed;
+
+/* The bytes at the place are those of the box. */
+static int look_at_chunk(void *state, const tegula_chunk_info *chunk) {
+  listed *l = state;
+  unsigned char bytes[12];
+  assert_int_equal(chunk->struct_size, sizeof *chunk);
+  assert_int_equal(chunk->ndim, 2);
+  assert_int_equal(chunk->mask, 0);
+  assert_int_equal(chunk->length, sizeof bytes);
+  FILE *file = fopen(chunk->path, "rb");
+  assert_non_null(file);
+  assert_int_equal(fseek(file, (long)chunk->offset, SEEK_SET), 0);
+  assert_int_equal(fread(bytes, 1, sizeof bytes, file), sizeof bytes);
+  fclose(file);
+  for (int64_t i = chunk->lo[0]; i < chunk->hi[0]; i++)
+    for (int64_t j = chunk->lo[1]; j < chunk->hi[1]; j++) {
+      assert_int_equal(bytes[(i - chunk->lo[0]) * 3 + j - chunk->lo[1]], value(i, j));
+      l->seen[i][j]++;
+    }
+  return ++l->count == l->most;
+}
+
+static void stored_pieces_are_listed(void **state) {
+  (void)state;
+  for (int kind = 0; kind < 2; kind++) {
+    tegula_error error;
+    world w;
+    mixed_make(&w, kind == 0 ? TEGULA__PART_FILL : TEGULA__PART_LOST);
+    listed l = {0};
+    assert_ok(tegula_dataset_chunks(w.dataset, look_at_chunk, &l, &error));
+    assert_int_equal(l.count, 6 + 6 + 7);
+    for (int64_t i = 0; i < 20; i++)
+      for (int64_t j = 0; j < 12; j++) assert_int_equal(l.seen[i][j], (i < 10 || i >= 15) && !(i >= 15 && i < 19 && j < 3));
+    l = (listed){.most = 7};
+    assert_refused(tegula_dataset_chunks(w.dataset, look_at_chunk, &l, &error), TEGULA_CANCELLED);
+    assert_int_equal(l.count, 7);
+    assert_refused(tegula_dataset_chunks(w.dataset, NULL, NULL, &error), TEGULA_INVALID_ARGUMENT);
+    assert_refused(tegula_dataset_chunks(NULL, look_at_chunk, NULL, &error), TEGULA_INVALID_ARGUMENT);
+    world_free(&w);
+  }
+}
+
 static void every_way_of_reading_gives_the_same(void **state) {
   (void)state;
   tegula_error error;
@@ -320,6 +366,7 @@ static void verify_tells_of_each_file_by_itself(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(what_is_stored_is_told),
+      cmocka_unit_test(stored_pieces_are_listed),
       cmocka_unit_test(every_way_of_reading_gives_the_same),
       cmocka_unit_test(batches_follow_each_other),
       cmocka_unit_test(files_side_by_side_make_no_tiles_of_their_own),

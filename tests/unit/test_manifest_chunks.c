@@ -136,6 +136,111 @@ static void chunks_are_found_in_full_and_sparse_tables(void **state) {
   }
 }
 
+/* ---- every stored chunk of a part ---- */
+
+typedef struct visited {
+  const geometry *g;
+  int64_t seen[1 << 14]; /* of each slot */
+  int64_t count, most;
+} visited;
+
+/* The offset of each chunk is its slot. */
+static bool note_visit(void *state, const tegula__chunk *chunk, const int64_t *lo, const int64_t *hi) {
+  visited *v = state;
+  const geometry *g = v->g;
+  int64_t slot = g->part.slot_base;
+  for (int32_t k = 0; k < g->ndim; k++) {
+    int64_t from = g->start[k] + lo[k] - g->lo[k], end = g->start[k] + hi[k] - g->lo[k];
+    assert_true(g->lo[k] <= lo[k] && lo[k] < hi[k] && hi[k] <= g->hi[k]);
+    assert_true(lo[k] == g->lo[k] || from % g->chunk[k] == 0); /* whole chunks but at the ends */
+    assert_true(hi[k] == g->hi[k] || end % g->chunk[k] == 0);
+    assert_int_equal(from / g->chunk[k], (end - 1) / g->chunk[k]);
+    slot += from / g->chunk[k] * g->slot_strides[k];
+  }
+  assert_int_equal(chunk->offset, slot);
+  v->seen[slot]++;
+  return ++v->count < v->most;
+}
+
+/* A table of `slots`, of which one in `rarity` is stored; without coordinates when `full`. */
+static tegula__grid *random_table(uint64_t *seed, int64_t slots, int64_t rarity, bool full) {
+  tegula__grid *grid = make_grid(4, slots);
+  if (!full) {
+    grid->coordinates = calloc((size_t)slots + 1, sizeof *grid->coordinates);
+    assert_non_null(grid->coordinates);
+    grid->count = 0;
+  }
+  for (int64_t slot = 0; slot < slots; slot++) {
+    uint32_t length = random_between(seed, 1, rarity) == 1;
+    if (!full && length == 0 && random_between(seed, 0, 3) > 0) continue; /* some are there without a length */
+    int64_t entry = full ? slot : grid->count++;
+    if (!full) grid->coordinates[entry] = (uint64_t)slot;
+    grid->chunks[entry] = (tegula__chunk){.offset = (uint64_t)slot, .length = length};
+  }
+  return grid;
+}
+
+/* Each slot of the part that is stored, once; nothing else. Returns how many. */
+static int64_t check_visits(const geometry *g, const visited *v) {
+  int64_t first[AXES] = {0}, last[AXES] = {0}, at[AXES] = {0}, lo[AXES], hi[AXES], stored = 0;
+  tegula__part dense;
+  tegula__part_chunks(&g->part, g->ndim, first, last);
+  for (int32_t k = 0; k < g->ndim; k++) at[k] = first[k];
+  do {
+    int64_t slot = tegula__part_chunk(&g->part, g->ndim, at, lo, hi, &dense);
+    bool there = tegula__grid_find(g->part.grid, slot) != NULL;
+    assert_int_equal(v->seen[slot], there);
+    stored += there;
+  } while (next(g->ndim, first, last, at));
+  assert_int_equal(v->count, stored);
+  return stored;
+}
+
+static void every_stored_chunk_of_a_part_is_visited_once(void **state) {
+  (void)state;
+  static visited v;
+  uint64_t seed = 5;
+  for (int round = 0; round < 3000; round++) {
+    geometry g;
+    random_geometry(&seed, &g);
+    int64_t slots = g.part.slot_base + 1;
+    for (int32_t k = 0; k < g.ndim; k++) slots += (g.start[k] + g.hi[k] - g.lo[k] - 1) / g.chunk[k] * g.slot_strides[k];
+    slots += random_between(&seed, 0, 5);
+    if (slots > 1 << 14) continue;
+    tegula__grid *grid = random_table(&seed, slots, round % 7 == 0 ? 1 : 20, round % 3 == 0);
+    g.part.grid = grid;
+    v = (visited){.g = &g, .most = INT64_MAX};
+    assert_true(tegula__part_visit(&g.part, g.ndim, note_visit, &v));
+    int64_t stored = check_visits(&g, &v);
+    if (stored > 0) {
+      v = (visited){.g = &g, .most = 1};
+      assert_false(tegula__part_visit(&g.part, g.ndim, note_visit, &v));
+      assert_int_equal(v.count, 1);
+    }
+    tegula__grid_free(grid);
+  }
+}
+
+/* Slots that two places share (a manifest can say so) are visited for each, also when few are stored. */
+static void places_that_share_a_slot_are_each_visited(void **state) {
+  (void)state;
+  static visited v;
+  geometry g = {.ndim = 2, .hi = {6, 6}, .chunk = {1, 1}, .slot_strides = {1, 1}};
+  g.part = (tegula__part){.kind = TEGULA__PART_CHUNKED, .lo = g.lo, .hi = g.hi, .start = g.start, .chunk = g.chunk, .strides = g.strides,
+                          .slot_strides = g.slot_strides};
+  tegula__grid *grid = make_grid(1, 11);
+  uint64_t slot = 4;
+  grid->coordinates = &slot;
+  grid->count = 1;
+  grid->chunks[0] = (tegula__chunk){.offset = 4, .length = 1};
+  g.part.grid = grid;
+  v = (visited){.g = &g, .most = INT64_MAX};
+  assert_true(tegula__part_visit(&g.part, 2, note_visit, &v));
+  assert_int_equal(v.count, 5);
+  grid->coordinates = NULL;
+  tegula__grid_free(grid);
+}
+
 /* ---- what finish refuses ---- */
 
 /* An array (6, 5) of i4 in chunks (4, 3): 2 x 2 slots of 48 bytes, one behind the other. */
@@ -482,6 +587,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(chunks_hold_each_element_once_where_the_formula_says),
       cmocka_unit_test(chunks_are_found_in_full_and_sparse_tables),
+      cmocka_unit_test(every_stored_chunk_of_a_part_is_visited_once),
+      cmocka_unit_test(places_that_share_a_slot_are_each_visited),
       cmocka_unit_test(parts_that_leave_their_grid_are_refused),
       cmocka_unit_test(tables_that_contradict_themselves_are_refused),
       cmocka_unit_test(chunks_must_be_in_their_file_and_of_their_length),
