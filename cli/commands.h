@@ -45,6 +45,12 @@ tegula_status info_list(cli_job *job, const tegula_open_options *options);
 json_t *info_codecs(const char *text);
 /* info --chunks: prints every stored piece, or adds `chunk_list` to `object`, the report on the dataset (NULL: prints). */
 tegula_status info_chunks(cli_job *job, const tegula_dataset *dataset, json_t *object);
+/* info --attributes: the attributes of each object, {object: [attribute, ...]}, of all or of settings.dataset. */
+tegula_status info_attributes(cli_job *job, json_t **out);
+/* Moves those of `object` (NULL: of the only one) into its report. */
+tegula_status info_take_attributes(cli_job *job, json_t *all, const char *object, json_t *report);
+/* Prints what a report has. */
+void info_print_attributes(const json_t *report);
 void open_fill_options(const cli_job *job, tegula_statistics *statistics, tegula_open_options *options);
 
 

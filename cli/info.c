@@ -82,6 +82,36 @@ static tegula_status describe_chunks(cli_job *job, const tegula_dataset *dataset
   return status;
 }
 
+/* Of the dataset; read before anything is printed. */
+static tegula_status read_attributes(cli_job *job, json_t *holder) {
+  json_t *all = NULL;
+  tegula_status status = info_attributes(job, &all);
+  if (status == TEGULA_OK) {
+    status = info_take_attributes(job, all, NULL, holder);
+  }
+  json_decref(all);
+  return status;
+}
+
+static tegula_status describe_attributes(cli_job *job, const tegula_dataset *dataset) {
+  json_t *holder = job->settings.attributes ? json_object() : NULL;
+  tegula_status status = TEGULA_OK;
+  if (job->settings.attributes) {
+    status = holder != NULL ? read_attributes(job, holder) : report_no_memory(&job->error);
+  }
+  if (status == TEGULA_OK) {
+    status = describe(job, dataset);
+  }
+  json_t *object = json_array_get(json_object_get(job->report, "datasets"), 0);
+  if (status == TEGULA_OK && holder != NULL && object != NULL) {
+    status = json_object_update(object, holder) == 0 ? TEGULA_OK : report_no_memory(&job->error);
+  } else if (status == TEGULA_OK && holder != NULL && !job->settings.quiet) {
+    info_print_attributes(holder);
+  }
+  json_decref(holder);
+  return status;
+}
+
 static tegula_status write_manifest(cli_job *job, const tegula_dataset *dataset) {
   const char *path = job->settings.manifest;
   if (path == NULL) {
@@ -115,7 +145,7 @@ static tegula_status run_info(cli_job *job) {
     status = open_dataset(job, 0, NULL, &dataset);
   }
   if (status == TEGULA_OK) {
-    status = describe(job, dataset);
+    status = describe_attributes(job, dataset);
   }
   if (status == TEGULA_OK) {
     status = describe_chunks(job, dataset);
@@ -132,6 +162,7 @@ static const cli_option info_rows[] = {
    OPTION_TEXT, 0},
   {"chunks", NULL, "every stored piece of one dataset: its box, file, place and length", offsetof(cli_settings, chunks), 0, 0,
    OPTION_FLAG, 0},
+  {"attributes", NULL, "the attributes of an HDF5 file and of its datasets", offsetof(cli_settings, attributes), 0, 0, OPTION_FLAG, 0},
 };
 
 static const option_group info_options = {"Options of info", info_rows, sizeof info_rows / sizeof info_rows[0]};
@@ -147,13 +178,19 @@ const cli_command info_command = {
                  "--chunks lists what is stored: each chunk (or the bytes of each file that has none), with the box of the array that\n"
                  "it holds, clipped to the array, and the mask of codecs that were skipped (bit 0: the first). Chunks that were never\n"
                  "written are left out. Of several datasets in a file, --dataset names one.\n\n"
+                 "--attributes shows what is noted on each dataset and on the file itself (with --dataset or --chunks: on that\n"
+                 "dataset): numbers, bools and text, up to 1 MiB each; of other types their name.\n\n"
                  "With --json: format, datasets [{name, shape, dtype, chunks (null: contiguous), codecs, files, bytes,\n"
                  "stored_bytes}], manifest (with --manifest), and descr for structured records. --chunks adds to the dataset\n"
-                 "chunk_list [{box, offset, length, mask, file}], where offset, length and file are null for what only a reader finds.\n",
+                 "chunk_list [{box, offset, length, mask, file}], where offset, length and file are null for what only a reader finds.\n"
+                 "--attributes adds attributes [{name, dtype, shape, value}] to each dataset and to the report: value is null, with\n"
+                 "omitted (why), where it is not shown, and null with shape null where there is none. Complex numbers are [real, imag];\n"
+                 "NaN, Infinity, -Infinity and integers over 2^63 are text.\n",
   .examples = "  tegula info shards\n"
               "  tegula info 'run42/part_*.npy' -v\n"
               "  tegula info run42 --manifest run42.json && tegula load run42.json\n"
               "  tegula info run.h5 --dataset /entry/data --chunks\n"
+              "  tegula info run.h5 --attributes\n"
               "  tegula info data.bin --format raw --dtype f8 --row-shape 3\n",
   .min_paths = 1,
   .max_paths = 1,

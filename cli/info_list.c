@@ -84,12 +84,37 @@ static void print_entry(const json_t *entry) {
          refused != NULL ? "; cannot be loaded: " : "", refused != NULL ? refused : "");
   free(shape);
   free(chunks);
+  info_print_attributes(entry);
 }
 
 int info_may_list(const cli_job *job) {
   struct stat info;
   return job->settings.dataset == NULL && job->settings.manifest == NULL && !job->settings.chunks &&
          (stat(job->settings.paths[0], &info) != 0 || S_ISREG(info.st_mode)); /* no stat: listing says why */
+}
+
+/* Those of the file go to `top`, the others to their datasets. */
+static tegula_status add_attributes(cli_job *job, json_t *datasets, json_t *top) {
+  json_t *all = NULL;
+  tegula_status status = info_attributes(job, &all);
+  if (status == TEGULA_OK) {
+    status = info_take_attributes(job, all, "/", top);
+  }
+  for (size_t i = 0; status == TEGULA_OK && i < json_array_size(datasets); i++) {
+    json_t *one = json_array_get(datasets, i);
+    const char *name = json_string_value(json_object_get(one, "name"));
+    status = info_take_attributes(job, all, name != NULL ? name : "", one);
+  }
+  json_decref(all);
+  return status;
+}
+
+static void print_list(const json_t *top, const json_t *datasets) {
+  printf("format  hdf5, %zu dataset%s\n", json_array_size(datasets), json_array_size(datasets) == 1 ? "" : "s");
+  info_print_attributes(top);
+  for (size_t i = 0; i < json_array_size(datasets); i++) {
+    print_entry(json_array_get(datasets, i));
+  }
 }
 
 tegula_status info_list(cli_job *job, const tegula_open_options *options) {
@@ -101,15 +126,19 @@ tegula_status info_list(cli_job *job, const tegula_open_options *options) {
   if (l.no_memory) {
     status = report_no_memory(&job->error);
   }
-  if (status == TEGULA_OK && job->settings.json) {
-    job->report = json_pack("{s:s, s:O}", "format", "hdf5", "datasets", l.datasets);
-    status = job->report != NULL ? TEGULA_OK : report_no_memory(&job->error);
-  } else if (status == TEGULA_OK && !job->settings.quiet) {
-    printf("format  hdf5, %zu dataset%s\n", json_array_size(l.datasets), json_array_size(l.datasets) == 1 ? "" : "s");
-    for (size_t i = 0; i < json_array_size(l.datasets); i++) {
-      print_entry(json_array_get(l.datasets, i));
-    }
+  json_t *top = status == TEGULA_OK ? json_pack("{s:s, s:O}", "format", "hdf5", "datasets", l.datasets) : NULL;
+  if (status == TEGULA_OK && top == NULL) {
+    status = report_no_memory(&job->error);
   }
+  if (status == TEGULA_OK && job->settings.attributes) {
+    status = add_attributes(job, l.datasets, top);
+  }
+  if (status == TEGULA_OK && job->settings.json) {
+    job->report = json_incref(top);
+  } else if (status == TEGULA_OK && !job->settings.quiet) {
+    print_list(top, l.datasets);
+  }
+  json_decref(top);
   json_decref(l.datasets);
   return status;
 }

@@ -124,7 +124,7 @@ static int report_outcome(cli_job *job, tegula_status status, int json) {
   if (status == TEGULA_OK && report == NULL) {
     status = report_memory(&job->error);
   } else if (status == TEGULA_OK) {
-    status = report_json(report, &job->error);
+    status = report_json(report, job->settings.attributes ? REPORT_EXACT_DIGITS : REPORT_DIGITS, &job->error);
     report = NULL;
     if (status == TEGULA_IO) { /* finish tells it */
       return 1;

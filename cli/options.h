@@ -42,7 +42,7 @@ typedef struct cli_settings {
   int as_given;
   /* info */
   const char *manifest; /* the file to write */
-  int chunks;
+  int chunks, attributes;
   /* load and bench */
   int64_t tiles, axis, overdecompose, repeat; /* tiles, overdecompose, repeat: 0: not given; axis: -1: not given */
   int64_t check_seed;                         /* -1: not given */

@@ -173,7 +173,7 @@ void report_error(const tegula_error *error, int json, json_t *report) {
     json_decref(object);
     object = NULL;
   }
-  if (report_json(object, &ignored) == TEGULA_OUT_OF_MEMORY) {
+  if (report_json(object, REPORT_DIGITS, &ignored) == TEGULA_OUT_OF_MEMORY) {
     print_error_object(error);
   }
 }
@@ -197,8 +197,8 @@ char *report_dump(const json_t *object, size_t flags) {
 }
 
 /* In one piece: half an object must not be on standard output when memory runs out. */
-tegula_status report_json(json_t *report, tegula_error *error) {
-  char *text = report_dump(report, JSON_REAL_PRECISION(9));
+tegula_status report_json(json_t *report, int digits, tegula_error *error) {
+  char *text = report_dump(report, JSON_REAL_PRECISION(digits));
   json_decref(report);
   if (text == NULL) {
     return report_no_memory(error);

@@ -37,8 +37,10 @@ tegula_status report_memory(tegula_error *error);
 void report_error(const tegula_error *error, int json, json_t *report);
 /* One line; control characters in `text` become '?'. */
 void report_line(FILE *out, const char *label, const char *text);
-/* Prints the object on standard output and takes it over. NULL (no memory) is OUT_OF_MEMORY; nothing was printed then. */
-tegula_status report_json(json_t *report, tegula_error *error);
+enum { REPORT_DIGITS = 9, REPORT_EXACT_DIGITS = 17 };
+/* Prints the object on standard output and takes it over. NULL (no memory) is OUT_OF_MEMORY; nothing was printed then. `digits`: of numbers
+ * with a fraction. */
+tegula_status report_json(json_t *report, int digits, tegula_error *error);
 /* Flushes and closes standard output; IO when anything could not be written. */
 tegula_status report_close(tegula_error *error);
 

@@ -381,6 +381,31 @@ typedef int (*tegula_entry_fn)(void *state, const tegula_entry *entry);
 TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_list(tegula_context *context, const char *path, const tegula_open_options *options,
                                                        tegula_entry_fn each, void *state, tegula_error *err);
 
+/* An attribute of a dataset, or of the file. Texts and vectors live during the call. */
+typedef struct tegula_attribute {
+  size_t struct_size;
+  const char *object; /* the dataset, by the name that tegula_list gives; "/": the file */
+  const char *name;
+  const char *type; /* numpy's text for numbers, bools and text of fixed length ("<f8", "|S5"), "str" for text of any length; else what it
+                       is called: "compound", "reference", ... */
+  int32_t ndim; /* 0: a scalar */
+  int32_t reserved;
+  const int64_t *shape;     /* NULL: it is empty (a null dataspace) */
+  int64_t count;            /* elements; 0: neither values nor texts are given */
+  const void *values;       /* numbers and bools, in C order and native byte order; NULL for others */
+  const char *const *texts; /* text: count of them, as stored, without padding; NULL for others */
+  const char *omitted;      /* why there are neither; NULL */
+} tegula_attribute;
+
+/* Returns 0 to go on. It must not call the library. */
+typedef int (*tegula_attribute_fn)(void *state, const tegula_attribute *attribute);
+
+/* Calls `each` for every attribute of the file's root and of its datasets, or, with `dataset` in the options, of that one only.
+ * Values of more than 1 MiB, more than 4,096 texts of any length, and types that have no form here are omitted. CORRUPT names an attribute
+ * that cannot be read. UNSUPPORTED: a format without attributes. CANCELLED when `each` had enough. [C] */
+TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_attributes(tegula_context *context, const char *path, const tegula_open_options *options,
+                                                             tegula_attribute_fn each, void *state, tegula_error *err);
+
 /* ---- a user's own format ------------------------------------------------------------------------------------------------- */
 
 /* Fills dst->data (dst->stride_bytes, native byte order) with the elements of dst->box. Called from many threads at once, never twice at

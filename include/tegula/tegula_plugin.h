@@ -123,6 +123,8 @@ typedef struct tegula_plugin_entry_info {
 
 typedef tegula_status (*tegula_plugin_list_fn)(void *state, const tegula_plugin_entry_info *entry, tegula_error *err);
 
+typedef tegula_status (*tegula_plugin_attribute_fn)(void *state, const tegula_attribute *attribute, tegula_error *err);
+
 typedef struct tegula_plugin {
   size_t struct_size;
   int32_t version;
@@ -138,6 +140,9 @@ typedef struct tegula_plugin {
   /* All datasets of a file, in order of names. */
   tegula_status (*list)(void *plugin, tegula_plugin_builder *builder, const char *path, tegula_plugin_list_fn each, void *state,
                         tegula_error *err);
+  /* Attributes of the file and of its datasets; with `dataset` those of that one. NULL: the format has none. */
+  tegula_status (*attributes)(void *plugin, tegula_plugin_builder *builder, const char *path, const char *dataset,
+                              tegula_plugin_attribute_fn each, void *state, tegula_error *err);
 } tegula_plugin;
 
 /* The one symbol that a plugin exports. NULL: another version. */

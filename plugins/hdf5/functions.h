@@ -88,6 +88,13 @@ typedef int (*hdf5_chunk_fn)(const hsize_t *offset, unsigned mask, haddr_t addre
   X(int, H5Iget_type, (hid_t))                                                                                                             \
   X(hid_t, H5Oopen, (hid_t, const char *, hid_t))                                                                                          \
   X(herr_t, H5Oclose, (hid_t))                                                                                                             \
+  X(herr_t, H5Aiterate2, (hid_t, int, int, hsize_t *, hdf5_link_fn, void *))                                                               \
+  X(hid_t, H5Aopen, (hid_t, const char *, hid_t))                                                                                          \
+  X(herr_t, H5Aclose, (hid_t))                                                                                                             \
+  X(hid_t, H5Aget_space, (hid_t))                                                                                                          \
+  X(hid_t, H5Aget_type, (hid_t))                                                                                                           \
+  X(herr_t, H5Aread, (hid_t, hid_t, void *))                                                                                               \
+  X(int, H5Tget_strpad, (hid_t))                                                                                                           \
   X(int, H5Lexists, (hid_t, const char *, hid_t))                                                                                          \
   X(herr_t, H5Lget_val, (hid_t, const char *, void *, size_t, hid_t))                                                                      \
   X(herr_t, H5Lunpack_elink_val, (const void *, size_t, unsigned *, const char **, const char **))                                         \

@@ -160,6 +160,12 @@ bool hdf5_type_agrees(hdf5_library *library, hid_t from, hid_t to);
 hid_t hdf5_type_memory(hdf5_library *library, hid_t stored, const hdf5_type *type);
 void hdf5_type_swap(tegula_dtype dtype, unsigned char *element);
 
+/* ---- attributes ---- */
+
+/* Those of the dataset `name`; for NULL of the root group and all datasets. */
+tegula_status hdf5_attributes(hdf5_call *call, hdf5_file *file, const char *name, tegula_plugin_attribute_fn each, void *state,
+                              tegula_error *err);
+
 /* ---- datasets and where they are ---- */
 
 typedef struct hdf5_filter {

@@ -122,6 +122,18 @@ static tegula_status plugin_list(void *plugin, tegula_plugin_builder *builder, c
   return status;
 }
 
+static tegula_status plugin_attributes(void *plugin, tegula_plugin_builder *builder, const char *path, const char *name,
+                                       tegula_plugin_attribute_fn each, void *state, tegula_error *err) {
+  hdf5_call call = {.library = plugin, .builder = builder};
+  hdf5_file *file = NULL;
+  hdf5_lock(call.library);
+  tegula_status status = hdf5_file_open(&call, path, &file, err);
+  if (status == TEGULA_OK) status = hdf5_attributes(&call, file, name, each, state, err);
+  hdf5_file_release(&call, file);
+  hdf5_unlock(call.library);
+  return status;
+}
+
 __attribute__((visibility("default"))) const tegula_plugin *tegula_plugin_entry(int32_t host_version);
 
 const tegula_plugin *tegula_plugin_entry(int32_t host_version) {
@@ -134,6 +146,7 @@ const tegula_plugin *tegula_plugin_entry(int32_t host_version) {
       .library = plugin_library,
       .describe = plugin_describe,
       .list = plugin_list,
+      .attributes = plugin_attributes,
   };
   return host_version == TEGULA_PLUGIN_VERSION ? &plugin : NULL;
 }

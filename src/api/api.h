@@ -87,6 +87,11 @@ tegula_status tegula__tally_start(tegula__tally *tally, const tegula_statistics 
 /* `seconds`: the member of statistics that gets the time, as an offset in the struct. */
 void tegula__tally_end(tegula__tally *tally, tegula_statistics *wanted, size_t seconds);
 
+/* dataset.c: what the options say, checked. */
+tegula_status tegula__discover_options_of(const tegula_open_options *options, tegula__discover_options *out, tegula_error *err);
+/* Where the files of paths are, or of a pattern: the folder in front of its first wildcard. */
+tegula_status tegula__places_of_paths(const char *const *paths, size_t count, tegula__places *out, tegula_error *err);
+
 /* The work of tegula_load and tegula_save, without their place in the order of operations; options are complete. */
 tegula_status tegula__load(const tegula_dataset *dataset, const tegula_array *array, const tegula_load_options *options, tegula_error *err);
 tegula_status tegula__save(const tegula_array *array, const char *path, const tegula_save_options *options, tegula_error *err);

@@ -27,7 +27,7 @@ static tegula_status check_options(const tegula_open_options *options, tegula_er
   return TEGULA_OK;
 }
 
-static tegula_status discover_options(const tegula_open_options *options, tegula__discover_options *out, tegula_error *err) {
+tegula_status tegula__discover_options_of(const tegula_open_options *options, tegula__discover_options *out, tegula_error *err) {
   FORWARD(check_options(options, err));
   *out = (tegula__discover_options){.format = options->format,
                                     .describe = {.shape = options->shape,
@@ -142,7 +142,7 @@ static tegula_status find_and_open(tegula_context *context, const char *const *p
 }
 
 /* Where the files of a pattern are: the folder in front of its first wildcard. Anything else stands for itself. */
-static tegula_status places_of_paths(const char *const *paths, size_t count, tegula__places *out, tegula_error *err) {
+tegula_status tegula__places_of_paths(const char *const *paths, size_t count, tegula__places *out, tegula_error *err) {
   size_t size = strcspn(paths[0], "*?[\\");
   if (count > 1 || paths[0][size] == '\0' || access(paths[0], F_OK) == 0) return tegula__places_of(paths, (int64_t)count, out, err);
   while (size > 0 && paths[0][size - 1] != '/') size--;
@@ -172,11 +172,11 @@ static tegula_status open_any(tegula_context *context, const char *const *paths,
   if (err == NULL) err = &unwanted;
   tegula_open_options_init(&local);
   FORWARD(tegula__options_copy(&local, sizeof local, FIRST_OPEN_OPTIONS, options, "tegula_open_options", err));
-  FORWARD(discover_options(&local, &discover, err));
+  FORWARD(tegula__discover_options_of(&local, &discover, err));
   discover.describe.plugins = context->plugins;
   FORWARD(tegula__tally_start(&tally, local.statistics, err));
   for (size_t i = 0; i < count; i++) CHECK_ARGUMENT(paths[i] != NULL && paths[i][0] != '\0', "one of the paths is empty");
-  FORWARD(places_of_paths(paths, count, &places, err));
+  FORWARD(tegula__places_of_paths(paths, count, &places, err));
   tegula__queue_enter(context->queue, &turn, &(tegula__touch){.places = &places}); /* a save to the place is waited for */
   bool check_order = count > 1 && (local.flags & TEGULA_OPEN_CHECK_ORDER) != 0;
   tegula_status status = find_and_open(context, paths, count, check_order, &places, &discover, &tally, out, err);
@@ -198,54 +198,6 @@ tegula_status tegula_dataset_open(tegula_context *context, const char *path, con
 tegula_status tegula_dataset_open_list(tegula_context *context, const char *const *paths, size_t count, const tegula_open_options *options,
                                        tegula_dataset **out, tegula_error *err) {
   return open_any(context, paths, count, options, out, err);
-}
-
-/* ---- what is in a container ---- */
-
-typedef struct lister {
-  tegula_entry_fn each;
-  void *state;
-} lister;
-
-static tegula_status list_one(void *state, const tegula_plugin_entry_info *entry, tegula_error *err) {
-  const lister *l = state;
-  tegula_entry told = {.struct_size = sizeof told,
-                       .name = entry->name,
-                       .dtype = entry->dtype,
-                       .refused = entry->refused,
-                       .codecs = entry->codecs,
-                       .ndim = entry->ndim,
-                       .shape = entry->shape,
-                       .chunk = entry->chunk,
-                       .stored_bytes = entry->stored_bytes};
-  if (l->each(l->state, &told) == 0) return TEGULA_OK;
-  return tegula__fail(err, TEGULA_CANCELLED, NULL, -1, "the list of datasets was not wanted any further");
-}
-
-tegula_status tegula_list(tegula_context *context, const char *path, const tegula_open_options *options, tegula_entry_fn each, void *state,
-                          tegula_error *err) {
-  CHECK_ARGUMENT(context != NULL && path != NULL && path[0] != '\0' && each != NULL, "context, path or function is NULL");
-  tegula_open_options local;
-  tegula__discover_options discover;
-  tegula__tally tally;
-  tegula__places places;
-  tegula__paths found = {0};
-  tegula_op turn;
-  lister l = {each, state};
-  tegula_open_options_init(&local);
-  FORWARD(tegula__options_copy(&local, sizeof local, FIRST_OPEN_OPTIONS, options, "tegula_open_options", err));
-  FORWARD(discover_options(&local, &discover, err));
-  discover.describe.plugins = context->plugins;
-  FORWARD(tegula__tally_start(&tally, local.statistics, err));
-  FORWARD(places_of_paths(&path, 1, &places, err));
-  tegula__queue_enter(context->queue, &turn, &(tegula__touch){.places = &places});
-  tegula_status status = tegula__paths_find(path, &found, err);
-  if (status == TEGULA_OK) status = tegula__discover_list(context->handles, &found, &discover, list_one, &l, &tally.counts, err);
-  tegula__paths_free(&found);
-  tegula__queue_leave(&turn);
-  tegula__places_free(&places);
-  tegula__tally_end(&tally, local.statistics, offsetof(tegula_statistics, seconds_describe));
-  return status;
 }
 
 tegula_status tegula_find_files(const char *path, tegula_path_fn visit, void *state, tegula_error *err) {

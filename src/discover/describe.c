@@ -346,29 +346,35 @@ static tegula_status start_job(describe_job *job, tegula__handles *handles, tegu
   return TEGULA_OK;
 }
 
-static tegula_status list_open(const describe_job *job, int fd, tegula__list_fn each, void *each_state, tegula_error *err) {
+static tegula_status list_open(const describe_job *job, int fd, const tegula__inside *wanted, tegula_error *err) {
   unsigned char head[TEGULA__HEAD_BYTES];
   open_file state = {fd, job->counts};
   tegula__source source;
   const tegula__format *format;
   FORWARD(look_at(job, 0, &state, head, &source, &format, err));
-  if (format->list != NULL) return format->list(&source, &job->options->describe, each, each_state, err);
+  const tegula__describe_options *options = &job->options->describe;
+  if (wanted->attribute != NULL && format->attributes != NULL)
+    return format->attributes(&source, options, wanted->attribute, wanted->state, err);
+  if (wanted->attribute != NULL)
+    return tegula__fail(err, TEGULA_UNSUPPORTED, source.path, -1, "\"%s\" has no attributes: it is a file of the format %s", source.path,
+                        format->name);
+  if (format->list != NULL) return format->list(&source, options, wanted->entry, wanted->state, err);
   return tegula__fail(err, TEGULA_UNSUPPORTED, source.path, -1, "\"%s\" holds one array only: it is a file of the format %s", source.path,
                       format->name);
 }
 
 tegula_status tegula__discover_list(tegula__handles *handles, tegula__paths *paths, const tegula__discover_options *options,
-                                    tegula__list_fn each, void *state, tegula__io_counts *counts, tegula_error *err) {
+                                    const tegula__inside *wanted, tegula__io_counts *counts, tegula_error *err) {
   describe_job job = {.options = options, .counts = counts};
   tegula_status status;
   int fd;
   FORWARD_WITH(status, check_request(paths, options, &job.format, err));
   FORWARD_WITH(status, paths->count == 1 ? TEGULA_OK
-                                         : tegula__fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1, "datasets are listed of one file, not of %lld",
-                                                        (long long)paths->count));
+                                         : tegula__fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1, "%s are listed of one file, not of %lld",
+                                                        wanted->entry != NULL ? "datasets" : "attributes", (long long)paths->count));
   FORWARD_WITH(status, start_job(&job, handles, paths, err));
   FORWARD_WITH(status, tegula__file_set_acquire(job.set, 0, counts, &fd, err));
-  status = list_open(&job, fd, each, state, err);
+  status = list_open(&job, fd, wanted, err);
   tegula__file_set_release(job.set, 0);
 done:
   free_job(&job);

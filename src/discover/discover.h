@@ -102,9 +102,16 @@ typedef struct tegula__discover_options {
 tegula_status tegula__discover(tegula__pool *pool, tegula__handles *handles, tegula__paths *paths, const tegula__discover_options *options,
                                tegula__manifest *out, tegula__file_set **files, tegula__io_counts *counts, tegula_error *err);
 
-/* Lists the datasets of the only file in the list (INVALID_ARGUMENT for several), in the order of their names. Takes the paths. UNSUPPORTED: a
- * format that holds one array. */
+/* What is wanted of a container: its datasets, or attributes. The other one is NULL. */
+typedef struct tegula__inside {
+  tegula__list_fn entry;
+  tegula__attribute_fn attribute;
+  void *state;
+} tegula__inside;
+
+/* Lists the datasets of the only file in the list (INVALID_ARGUMENT for several), in the order of their names, or its attributes. Takes the
+ * paths. UNSUPPORTED: a format that holds one array, or has no attributes. */
 tegula_status tegula__discover_list(tegula__handles *handles, tegula__paths *paths, const tegula__discover_options *options,
-                                    tegula__list_fn each, void *state, tegula__io_counts *counts, tegula_error *err);
+                                    const tegula__inside *wanted, tegula__io_counts *counts, tegula_error *err);
 
 #endif

@@ -71,6 +71,7 @@ typedef struct tegula__layout_request {
 
 /* Called for each dataset of a container; another status than OK ends the list. */
 typedef tegula_plugin_list_fn tegula__list_fn;
+typedef tegula_plugin_attribute_fn tegula__attribute_fn;
 
 typedef struct tegula__format {
   const char *name;
@@ -86,6 +87,9 @@ typedef struct tegula__format {
   /* NULL: it holds one array only. */
   tegula_status (*list)(const tegula__source *source, const tegula__describe_options *options, tegula__list_fn each, void *state,
                         tegula_error *err);
+  /* Of the file and its datasets, or of options->dataset; NULL: there are none. */
+  tegula_status (*attributes)(const tegula__source *source, const tegula__describe_options *options, tegula__attribute_fn each, void *state,
+                              tegula_error *err);
   /* NULL: cannot be saved. Appends the header to `header` and gives the byte strides of the array, whose first element follows the header. */
   tegula_status (*lay_out)(const tegula__layout_request *request, tegula__buffer *header, int64_t *strides, tegula_error *err);
 } tegula__format;

@@ -25,10 +25,16 @@ static tegula_status list(const tegula__source *source, const tegula__describe_o
   return tegula__plugin_list("hdf5", source, options, each, state, err);
 }
 
+static tegula_status attributes(const tegula__source *source, const tegula__describe_options *options, tegula__attribute_fn each,
+                                void *state, tegula_error *err) {
+  return tegula__plugin_attributes("hdf5", source, options, each, state, err);
+}
+
 const tegula__format tegula__format_hdf5 = {
     .name = "hdf5",
     .suffixes = (const char *const[]){".h5", ".hdf5", ".he5", ".nxs", NULL},
     .recognise = recognise,
     .describe = describe,
     .list = list,
+    .attributes = attributes,
 };

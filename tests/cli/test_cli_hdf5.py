@@ -161,6 +161,134 @@ def test_chunks_for_people(container):
     assert "/run/pressure" in error["message"] + (error["hint"] or "")
 
 
+# ---- --attributes ----
+
+def number(value):
+    """An element as numpy has it: text stands for what JSON has no number for."""
+    return complex(*map(number, value)) if isinstance(value, list) else int(value) if str(value).isdigit() else \
+        float(value) if isinstance(value, str) else value
+
+
+def elements(value, ndim):
+    return [one for part in value for one in elements(part, ndim - 1)] if ndim > 0 else [value]
+
+
+def check_attribute(shown, attributes):
+    """Is it what h5py reads?"""
+    want = attributes[shown["name"]]
+    stored = attributes.get_id(shown["name"])
+    if isinstance(want, h5py.Empty):
+        assert shown["shape"] is None and shown["value"] is None
+        return
+    assert shown["shape"] == list(stored.shape) and "omitted" not in shown
+    found = elements(shown["value"], len(stored.shape)) if want is not None and 0 not in stored.shape else []
+    if shown["dtype"] == "str" or shown["dtype"].startswith("|S"):
+        texts = [text.decode() if isinstance(text, bytes) else text for text in numpy.asarray(want).ravel().tolist()]
+        assert found == texts
+        return
+    native = h5.native(numpy.asarray(want))
+    assert shown["dtype"] == native.dtype.str
+    assert numpy.array([number(one) for one in found], native.dtype).tobytes() == native.tobytes(), shown
+
+
+NUMBERS = {
+    "i1": numpy.array([-128, 127], "i1"), "u8": numpy.array([0, 2 ** 64 - 1, 2 ** 63], "<u8"), "i8": numpy.int64(-2 ** 63),
+    "be": numpy.array([[1, -2], [3, 4]], ">i4"), "f2": numpy.array([0, -0.0, 5.96e-8, 65504, numpy.inf, 0.1], "<f2"),
+    "f4": numpy.float32(0.1), "f8": numpy.array([numpy.pi, 5e-324, -numpy.inf, 1e308], ">f8"), "nan": numpy.float64("nan"),
+    "yes": numpy.array([True, False]), "one": numpy.True_, "c8": numpy.complex64(1.5 - 0.1j), "c16": numpy.array([1j, numpy.pi], "<c16"),
+    "cube": numpy.arange(24, dtype="<u2").reshape(2, 3, 4), "none": numpy.zeros((0, 5), "<f4"),
+    "long": numpy.arange(100000, dtype="<f8") / 7,
+}
+TEXTS = {
+    "text": "K, Grad, \u03a9 \"x\"\n", "fixed": numpy.bytes_("abc"), "fixed two": numpy.array([b"a", b"bcd", b""]),
+    "texts": ["a", "", "\u00e9" * 300], "empty text": "", "0": h5py.Empty("<f4"), "00": h5py.Empty("S3"), "a \u00e9/\n": 1,
+}
+
+
+@pytest.mark.parametrize("libver", ["earliest", "v108", "latest"])
+def test_attributes_are_those_of_h5py(tmp_path, libver):
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w", libver=libver) as file:
+        file["g/x"], file["y"], file["bare"] = data, [1.5], 3
+        file["g"].attrs["of the group"] = 1
+        for name, value in (*NUMBERS.items(), *TEXTS.items()):
+            if name != "long" or libver != "earliest":  # 64 KiB and more need dense storage
+                file["g/x"].attrs[name] = value
+        for count in range(60):
+            file["y"].attrs[f"number {count}"] = count
+        file.attrs["title"] = "all of it"
+    answer = report("info", path, "--attributes", env=ENV)
+    listed = {entry["name"]: entry["attributes"] for entry in answer["datasets"]}
+    with h5py.File(path) as file:
+        for name, shown in ("/", answer["attributes"]), *listed.items():
+            assert sorted(one["name"] for one in shown) == sorted(file[name].attrs)
+            for one in shown:
+                check_attribute(one, file[name].attrs)
+    assert list(listed) == ["/bare", "/g/x", "/y"] and len(listed["/y"]) == 60
+    for extra in ([], ["--chunks"]):
+        alone = report("info", path, "--attributes", "--dataset", "g/x", *extra, env=ENV)
+        assert alone["datasets"][0]["attributes"] == listed["/g/x"] and "attributes" not in alone
+    assert all("attributes" not in entry for entry in report("info", path, env=ENV)["datasets"])
+
+
+def test_attributes_that_are_not_shown(tmp_path):
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w", libver="latest") as file:
+        dataset = file.create_dataset("x", data=[1])
+        dataset.attrs["record"] = numpy.zeros(2, [("a", "<i4"), ("b", "<f8")])
+        dataset.attrs["to"] = dataset.ref
+        dataset.attrs["ragged"] = numpy.array([numpy.arange(3), numpy.arange(2)], dtype=h5py.vlen_dtype("<i4"))
+        dataset.attrs["bytes"] = numpy.void(b"abc")
+        kind = h5py.h5t.array_create(h5py.h5t.NATIVE_INT32, (3,))
+        h5py.h5a.create(dataset.id, b"array", kind, h5py.h5s.create_simple((2,)))
+        dataset.attrs["much"] = numpy.zeros((1 << 17) + 1)
+        dataset.attrs["many"] = ["a"] * 4097
+        dataset.attrs["enough"] = numpy.zeros(1 << 17)
+        dataset.attrs["color"] = numpy.array(2, dtype=h5py.enum_dtype({"RED": 1, "BLUE": 2}, "<i2"))
+    shown = {one["name"]: one for one in report("info", path, "--chunks", "--attributes", env=ENV)["datasets"][0]["attributes"]}
+    for name, dtype in (("record", "compound"), ("to", "reference"), ("ragged", "sequence of variable length"),
+                        ("bytes", "opaque"), ("array", "array"), ("much", "<f8"), ("many", "str")):
+        assert (shown[name]["dtype"], shown[name]["value"]) == (dtype, None) and shown[name]["omitted"], name
+    assert shown["much"]["shape"] == [(1 << 17) + 1] and "1 MiB" in shown["much"]["omitted"] and "4,096" in shown["many"]["omitted"]
+    assert shown["enough"]["value"] == [0] * (1 << 17)
+    assert (shown["color"]["dtype"], shown["color"]["value"]) == ("<i2", 2)
+
+
+def test_attributes_for_people(tmp_path):
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        file["x"], file["y"] = data, data
+        file.attrs["title"] = "T\u00e4st"
+        file["x"].attrs["scale"], file["x"].attrs["text"] = [1.5, 0.1], "\u00e9" * 300
+        file["x"].attrs["none"], file["x"].attrs["record"] = h5py.Empty("<f4"), numpy.zeros(1, [("a", "<i4")])
+    run = tegula("info", path, "--attributes", env=ENV)
+    lines = run.stdout.splitlines()
+    assert run.returncode == 0 and run.stderr == "" and lines[1] == 'attr    "title": str = "T\u00e4st"'
+    assert lines[2].startswith("dataset /x: ") and lines[3] == 'attr    "none": <f4, empty'
+    assert lines[4] == 'attr    "record": compound [1]; values of this type are not shown'
+    assert lines[5] == 'attr    "scale": <f8 [2] = [1.5, 0.10000000000000001]' and lines[7].startswith("dataset /y: ")
+    assert lines[6] == 'attr    "text": str = "' + "\u00e9" * 99 + "..."
+    assert lines[3] in tegula("info", path, "--attributes", "--dataset", "x", env=ENV).stdout
+    assert tegula("info", path, "--attributes", "--quiet", env=ENV).stdout == ""
+
+
+def test_attributes_that_cannot_be_read(tmp_path):
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        file["x"] = data
+        file["x"].attrs["units"] = "kelvin"
+    content = path.read_bytes()
+    assert content.count(b"GCOL") == 1
+    path.write_bytes(content.replace(b"GCOL", b"GONE"))
+    refused("info", path, "--attributes", status="corrupt", says=["units", "/x", "a.h5"], env=ENV)
+    assert report("info", path, env=ENV)["datasets"][0]["name"] == "/x"
+    refused("info", path, "--attributes", "--dataset", "z", status="not_found", says=["z"], env=ENV)
+    for number in (0, 1):
+        numpy.save(tmp_path / f"part_{number}.npy", data)
+    refused("info", tmp_path / "part_0.npy", "--attributes", status="unsupported", says=["part_0.npy", "attributes", "npy"], env=ENV)
+    refused("info", tmp_path / "part_*.npy", "--attributes", status="invalid_argument", exit_status=2, says=["one file", "2"], env=ENV)
+
+
 @pytest.mark.parametrize("command", ["info", "load"])
 def test_names_that_are_no_datasets(container, command):
     error = refused(command, container, "--dataset", "run/temprature", status="not_found", says=["run/temprature"], env=ENV)

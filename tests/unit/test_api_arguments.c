@@ -293,6 +293,12 @@ static void senseless_saves(void **state) {
   assert_false(path_exists(name_in(&where, "out").text)); /* nothing was begun */
 }
 
+static int never_told(void *state, const tegula_attribute *attribute) {
+  (void)state, (void)attribute;
+  fail();
+  return 1;
+}
+
 static void senseless_hashes_and_questions(void **state) {
   (void)state;
   char text[TEGULA_HASH_TEXT];
@@ -311,6 +317,11 @@ static void senseless_hashes_and_questions(void **state) {
   assert_refused(tegula_dataset_file(dataset, -1, &file, &error), TEGULA_INVALID_ARGUMENT);
   assert_refused(tegula_dataset_file(dataset, SHARDS, &file, &error), TEGULA_INVALID_ARGUMENT);
   assert_null(file.path);
+  assert_refused(tegula_attributes(NULL, where.path, NULL, never_told, NULL, &error), TEGULA_INVALID_ARGUMENT);
+  assert_refused(tegula_attributes(context, "", NULL, never_told, NULL, &error), TEGULA_INVALID_ARGUMENT);
+  assert_refused(tegula_attributes(context, where.path, NULL, NULL, NULL, &error), TEGULA_INVALID_ARGUMENT);
+  assert_refused(tegula_attributes(context, where.path, NULL, never_told, NULL, &error), TEGULA_INVALID_ARGUMENT); /* several files */
+  assert_contains(error.message, "attributes are listed of one file");
 }
 
 #define WITH_SHARDS(test) cmocka_unit_test_setup_teardown(test, setup, teardown)

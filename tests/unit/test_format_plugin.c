@@ -376,6 +376,12 @@ static tegula_status see(void *state, const tegula_plugin_entry_info *entry, teg
   return --*left >= 0 ? TEGULA_OK : tegula__fail(err, TEGULA_CANCELLED, NULL, -1, "enough");
 }
 
+static tegula_status never_told(void *state, const tegula_attribute *attribute, tegula_error *err) {
+  (void)state, (void)attribute, (void)err;
+  fail();
+  return TEGULA_INTERNAL;
+}
+
 static void lists_end_when_they_are_not_wanted(void **state) {
   (void)state;
   tegula_error error;
@@ -389,6 +395,8 @@ static void lists_end_when_they_are_not_wanted(void **state) {
   assert_int_equal(left, 3);
   left = 1;
   assert_refused(tegula__plugin_list("tiny", &m.source, &options, see, &left, &error), TEGULA_CANCELLED);
+  assert_refused(tegula__plugin_attributes("tiny", &m.source, &options, never_told, NULL, &error), TEGULA_UNSUPPORTED); /* has none */
+  assert_contains(error.message, "no attributes");
   tegula__plugins_destroy(plugins);
   making_end(&m);
 }

@@ -372,17 +372,43 @@ tegula_status tegula__plugin_describe(const char *name, const tegula__source *so
   return TEGULA_OK;
 }
 
+/* A plugin and a builder for what makes no manifest. */
+typedef struct visit {
+  const tegula_plugin *plugin;
+  void *opened;
+  tegula__manifest none;
+  tegula_plugin_builder builder;
+} visit;
+
+static tegula_status start_visit(const char *name, const tegula__source *source, const tegula__describe_options *options, visit *v,
+                                 tegula_error *err) {
+  FORWARD(tegula__plugins_open(options->plugins, name, &v->plugin, &v->opened, err));
+  tegula__manifest_init(&v->none);
+  v->builder = (tegula_plugin_builder){.source = source, .out = &v->none};
+  return TEGULA_OK;
+}
+
+static tegula_status end_visit(visit *v, tegula_status status) {
+  detach_files(&v->builder);
+  tegula__manifest_free(&v->none);
+  return status;
+}
+
 tegula_status tegula__plugin_list(const char *name, const tegula__source *source, const tegula__describe_options *options,
                                   tegula_plugin_list_fn each, void *state, tegula_error *err) {
-  const tegula_plugin *plugin = NULL;
-  void *opened = NULL;
-  tegula__manifest none;
-  FORWARD(tegula__plugins_open(options->plugins, name, &plugin, &opened, err));
-  tegula__manifest_init(&none);
-  tegula_plugin_builder builder = {.source = source, .out = &none};
-  if (plugin->list == NULL) return tegula__fail(err, TEGULA_UNSUPPORTED, source->path, -1, "files of the format %s cannot be listed", name);
-  tegula_status status = plugin->list(opened, &builder, source->path, each, state, err);
-  detach_files(&builder);
-  tegula__manifest_free(&none);
-  return status;
+  visit v;
+  FORWARD(start_visit(name, source, options, &v, err));
+  if (v.plugin->list == NULL)
+    return tegula__fail(err, TEGULA_UNSUPPORTED, source->path, -1, "files of the format %s cannot be listed", name);
+  return end_visit(&v, v.plugin->list(v.opened, &v.builder, source->path, each, state, err));
+}
+
+tegula_status tegula__plugin_attributes(const char *name, const tegula__source *source, const tegula__describe_options *options,
+                                        tegula_plugin_attribute_fn each, void *state, tegula_error *err) {
+  visit v;
+  FORWARD(start_visit(name, source, options, &v, err));
+  bool known = v.plugin->struct_size >= offsetof(tegula_plugin, attributes) + sizeof v.plugin->attributes;
+  if (!known || v.plugin->attributes == NULL)
+    return tegula__fail(err, TEGULA_UNSUPPORTED, source->path, -1, "files of the format %s have no attributes", name);
+  return end_visit(&v, v.plugin->attributes(v.opened, &v.builder, source->path, options->dataset, each, state, err));
 }

@@ -26,6 +26,9 @@ tegula_status tegula__plugin_describe(const char *name, const tegula__source *so
 /* Lists the datasets of the source. */
 tegula_status tegula__plugin_list(const char *name, const tegula__source *source, const tegula__describe_options *options,
                                   tegula_plugin_list_fn each, void *state, tegula_error *err);
+/* Attributes of the source and its datasets, or of options->dataset. */
+tegula_status tegula__plugin_attributes(const char *name, const tegula__source *source, const tegula__describe_options *options,
+                                        tegula_plugin_attribute_fn each, void *state, tegula_error *err);
 
 extern const tegula_plugin_host tegula__plugin_host;
 
