@@ -236,6 +236,8 @@ tegula_status hdf5_failed(hdf5_library *library, tegula_error *err, tegula_statu
     if (err) *err = failure;
     return failure.status;
   }
+  if (!library->reason[0] && !library->quiet) /* iterating over attributes or links fails without printing */
+    library->call.H5Ewalk2(HDF5_DEFAULT, 0, take_text, library->reason);
   snprintf(text, sizeof text, "%s", library->reason[0] ? library->reason : "HDF5 gives no reason");
   library->reason[0] = 0;
   for (char *c = text; *c; c++)

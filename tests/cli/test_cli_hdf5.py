@@ -282,6 +282,9 @@ def test_attributes_that_cannot_be_read(tmp_path):
     path.write_bytes(content.replace(b"GCOL", b"GONE"))
     refused("info", path, "--attributes", status="corrupt", says=["units", "/x", "a.h5"], env=ENV)
     assert report("info", path, env=ENV)["datasets"][0]["name"] == "/x"
+    at = content.index(b"units\0")
+    path.write_bytes(content[:at - 8] + b"\x09" + content[at - 7:])  # the version of the attribute's message
+    refused("info", path, "--attributes", status="corrupt", says=["attributes of", "/x", "bad version number"], env=ENV)
     refused("info", path, "--attributes", "--dataset", "z", status="not_found", says=["z"], env=ENV)
     for number in (0, 1):
         numpy.save(tmp_path / f"part_{number}.npy", data)
