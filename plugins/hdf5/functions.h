@@ -142,7 +142,6 @@ typedef int (*hdf5_chunk_fn)(const hsize_t *offset, unsigned mask, haddr_t addre
   X(hid_t, H5Tcopy, (hid_t))                                                                                                               \
   X(herr_t, H5Tclose, (hid_t))                                                                                                             \
   X(herr_t, H5Eset_auto2, (hid_t, void *, void *))                                                                                         \
-  X(herr_t, H5Eget_auto2, (hid_t, void **, void **))                                                                                       \
   X(herr_t, H5Ewalk2, (hid_t, int, hdf5_error_fn, void *))                                                                                 \
   X(herr_t, H5Eclear2, (hid_t))
 

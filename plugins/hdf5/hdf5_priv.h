@@ -58,7 +58,6 @@ typedef struct hdf5_library {
   tegula_error failure; /* what the host said when a read of the driver failed; status OK: none did */
   char reason[256];     /* what libhdf5 said of its last failure */
   bool quiet;           /* failures are expected: not noted */
-  void *saved_printer, *saved_printer_state;
 } hdf5_library;
 
 /* Finds and opens libhdf5. Libraries are kept until the process ends: they cannot be unloaded. */

@@ -211,7 +211,6 @@ void hdf5_lock(hdf5_library *library) {
   pthread_mutex_lock(&library->lock);
   if (library->lock_depth++ > 0) return;
   library->failure.status = TEGULA_OK;
-  library->call.H5Eget_auto2(HDF5_DEFAULT, &library->saved_printer, &library->saved_printer_state);
   library->reason[0] = 0;
   library->call.H5Eset_auto2(HDF5_DEFAULT, (void *)note_reason, library);
 }
@@ -219,7 +218,7 @@ void hdf5_lock(hdf5_library *library) {
 void hdf5_unlock(hdf5_library *library) {
   if (--library->lock_depth == 0) {
     library->call.H5Eclear2(HDF5_DEFAULT);
-    library->call.H5Eset_auto2(HDF5_DEFAULT, library->saved_printer, library->saved_printer_state);
+    library->call.H5Eset_auto2(HDF5_DEFAULT, NULL, NULL); /* nobody else uses it; at the end it would print what its failures left behind */
   }
   pthread_mutex_unlock(&library->lock);
 }
