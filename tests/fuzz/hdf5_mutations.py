@@ -53,6 +53,8 @@ def checksum():
 
 
 LOOKUP3 = checksum()
+# both sides read with the same libhdf5
+os.environ.setdefault("TEGULA_HDF5_LIBRARY", str(next((pathlib.Path(h5py.__file__).parent.parent / "h5py.libs").glob("libhdf5-*.so*"))))
 
 
 class Seed:
