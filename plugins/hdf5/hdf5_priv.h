@@ -43,6 +43,7 @@ typedef struct hdf5_library {
   struct hdf5_library *next;
   const tegula_plugin_host *host;
   void *handle;
+  bool started;   /* not only asked for its version */
   int descriptor; /* of the copy that `handle` is of; -1: none */
   char *path;
   char text[512]; /* "HDF5 1.14.6 (/usr/lib/...)" */

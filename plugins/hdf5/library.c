@@ -12,6 +12,8 @@
 #include "hdf5_priv.h"
 
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
+/* Those whose version was asked for stay loaded, also when another is taken: a libhdf5 with threads leaves a destructor of its own for each
+ * thread that called it. */
 static hdf5_library *open_libraries;
 
 static const char *const SONAMES[] = {"libhdf5.so.320", "libhdf5_serial.so.320",
@@ -99,6 +101,8 @@ static hdf5_library *try_candidate(const tegula_plugin_host *host, const char *p
   if (library->handle && library->path && load_version(library->handle, library)) {
     snprintf(library->text, sizeof library->text, "HDF5 %u.%u.%u (%s)", library->version[0], library->version[1], library->version[2],
              path);
+    library->next = open_libraries;
+    open_libraries = library;
     return library;
   }
   if (library->handle) {
@@ -108,13 +112,6 @@ static hdf5_library *try_candidate(const tegula_plugin_host *host, const char *p
   free(library->path);
   free(library);
   return NULL;
-}
-
-static void drop(hdf5_library *library) {
-  if (!library) return;
-  hdf5_close_private(library->handle, library->descriptor); /* nothing but H5get_libversion was called */
-  free(library->path);
-  free(library);
 }
 
 static hdf5_library *known(const char *path) {
@@ -133,9 +130,8 @@ typedef struct search {
 /* Looks at one more candidate and keeps the newer one. */
 static void consider(search *found, const char *path) {
   hdf5_library *library = known(path);
-  bool fresh = library == NULL;
   char why[256] = "";
-  if (fresh) library = try_candidate(found->host, path, why, sizeof why);
+  if (!library) library = try_candidate(found->host, path, why, sizeof why);
   if (!library) {
     if (strchr(path, '/') || !found->which[0]) {
       snprintf(found->why, sizeof found->why, "%s", why);
@@ -148,9 +144,7 @@ static void consider(search *found, const char *path) {
   bool newer = !best || (best->version[0] != v[0] || best->version[1] != v[1] || best->version[2] != v[2]
                              ? hdf5_library_from(library, best->version[0], best->version[1], best->version[2])
                              : false);
-  hdf5_library *loser = newer ? best : library;
   if (newer) found->best = library;
-  if (loser && loser != found->best && !known(loser->path)) drop(loser);
 }
 
 static tegula_status none_found(const search *found, const char *asked, tegula_error *err) {
@@ -172,13 +166,12 @@ static tegula_status choose(const tegula_plugin_host *host, const tegula_plugin_
     for (const char *const *s = SONAMES; *s; s++) consider(&found, *s);
   }
   RETURN_IF(!found.best, none_found(&found, asked, err));
-  if (!known(found.best->path)) {
+  if (!found.best->started) {
     if (!start(found.best, found.why, sizeof found.why)) { /* it may have started in part: it stays loaded */
       snprintf(found.which, sizeof found.which, "%s", found.best->path);
       return none_found(&found, asked, err);
     }
-    found.best->next = open_libraries;
-    open_libraries = found.best;
+    found.best->started = true;
   }
   *out = found.best;
   return TEGULA_OK;
