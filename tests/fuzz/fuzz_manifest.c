@@ -10,7 +10,7 @@ static const char *const formats[] = {"npy", "raw", NULL};
 
 static void check_head(const tegula__manifest *manifest) {
   MUST(tegula__dtype_valid(manifest->dtype) && manifest->ndim >= 0 && manifest->ndim <= TEGULA_MAX_DIMS);
-  MUST((manifest->format == formats[0] || manifest->format == formats[1]) && strcmp(manifest->name, "data") == 0);
+  MUST((manifest->format == formats[0] || manifest->format == formats[1]) && manifest->name[0] != '\0');
   MUST(manifest->descr == NULL || manifest->dtype.kind == 'V');
   MUST(manifest->reader_count == 0 && manifest->file_count > 0);
   for (int64_t i = 0; i < manifest->file_count; i++) {
