@@ -11,6 +11,8 @@ int64_t tegula__part_vectors(const tegula__part *part);
 void tegula__part_point(tegula__part *part, int64_t *block, int32_t ndim);
 /* Are the parts, all of them dense, such as the text can hold (docs/manifest.md): rows after rows, in C or Fortran order? */
 bool tegula__manifest_is_rows(const tegula__manifest *manifest);
+/* Of a table with coordinates: the first entry whose slot is not below; `count` when all are. */
+int64_t tegula__grid_entry_from(const tegula__grid *grid, int64_t slot);
 void tegula__reader_free(tegula__reader *reader);
 
 /* The files of a set mostly lie in one folder, which is resolved once. */

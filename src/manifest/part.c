@@ -90,19 +90,23 @@ void tegula__reader_free(tegula__reader *reader) {
 
 /* ---- chunks ---- */
 
+int64_t tegula__grid_entry_from(const tegula__grid *grid, int64_t slot) {
+  int64_t low = 0, high = grid->count;
+  while (low < high) {
+    int64_t middle = low + (high - low) / 2;
+    if (grid->coordinates[middle] < (uint64_t)slot)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
 const tegula__chunk *tegula__grid_find(const tegula__grid *grid, int64_t slot) {
   int64_t entry = slot;
   if (grid->coordinates != NULL) {
-    int64_t low = 0, high = grid->count;
-    while (low < high) {
-      int64_t middle = low + (high - low) / 2;
-      if (grid->coordinates[middle] < (uint64_t)slot)
-        low = middle + 1;
-      else
-        high = middle;
-    }
-    RETURN_IF(low == grid->count || grid->coordinates[low] != (uint64_t)slot, NULL);
-    entry = low;
+    entry = tegula__grid_entry_from(grid, slot);
+    RETURN_IF(entry == grid->count || grid->coordinates[entry] != (uint64_t)slot, NULL);
   }
   return grid->chunks[entry].length != 0 ? &grid->chunks[entry] : NULL;
 }

@@ -6,7 +6,7 @@
  * turned back into the chunk's place in the part. */
 #include <stdlib.h>
 
-#include "manifest/manifest.h"
+#include "manifest/manifest_priv.h"
 
 /* The chunks of a part: first[k] to last[k] along axis k. */
 typedef struct chunk_range {
@@ -74,19 +74,6 @@ static bool place_of(const chunk_range *range, const int32_t *axes, int32_t coun
   return slot == 0;
 }
 
-/* The first entry whose slot is not below. */
-static int64_t entry_from(const tegula__grid *grid, int64_t slot) {
-  int64_t low = 0, high = grid->count;
-  while (low < high) {
-    int64_t middle = low + (high - low) / 2;
-    if (grid->coordinates[middle] < (uint64_t)slot)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
-}
-
 static bool visit_entries(const chunk_range *range, const int32_t *axes, int32_t count, tegula__chunk_fn each, void *state) {
   const tegula__grid *grid = range->part->grid;
   int64_t at[TEGULA_MAX_DIMS];
@@ -94,7 +81,7 @@ static bool visit_entries(const chunk_range *range, const int32_t *axes, int32_t
   int64_t end = slot_of(range, at);
   for (int32_t k = 0; k < range->ndim; k++) at[k] = range->first[k];
   int64_t begin = slot_of(range, at);
-  for (int64_t i = entry_from(grid, begin); i < grid->count && grid->coordinates[i] <= (uint64_t)end; i++)
+  for (int64_t i = tegula__grid_entry_from(grid, begin); i < grid->count && grid->coordinates[i] <= (uint64_t)end; i++)
     if (grid->chunks[i].length != 0 && place_of(range, axes, count, (int64_t)grid->coordinates[i] - begin, at) &&
         !visit_at(range, at, &grid->chunks[i], each, state))
       return false;
