@@ -28,12 +28,25 @@ typedef void (*tegula__unshuffle_fn)(char *dst, const char *src, size_t count);
 /* Eight rows of bits back to bytes: bit b of dst[8 * g + j] is bit j of src[b * row_stride + g], g < groups, b and j < 8. No overlap. */
 typedef void (*tegula__join_bits_fn)(char *dst, const char *src, size_t row_stride, size_t groups);
 
+/* Items to planes of bytes: dst[k * count + i] = src[i * S + k] for i < count, k < S = 2, 4, 8 or 16. No overlap. */
+typedef void (*tegula__shuffle_fn)(char *dst, const char *src, size_t count);
+
+/* Bytes to eight rows of bits: bit j of dst[b * row_stride + g] is bit b of src[8 * g + j], g < groups, b and j < 8. No overlap. */
+typedef void (*tegula__split_bits_fn)(char *dst, size_t row_stride, const char *src, size_t groups);
+
+/* What encoding needs. */
+typedef struct tegula__forward_kernels {
+  tegula__shuffle_fn shuffle2, shuffle4, shuffle8, shuffle16;
+  tegula__split_bits_fn split_bits;
+} tegula__forward_kernels;
+
 typedef struct tegula__kernels {
   const char *name; /* "portable", "ssse3", "avx2" */
   tegula__swap_fn swap2, swap4, swap8;
   tegula__transpose_fn transpose1, transpose2, transpose4, transpose8, transpose16;
   tegula__unshuffle_fn unshuffle2, unshuffle4, unshuffle8, unshuffle16;
   tegula__join_bits_fn join_bits;
+  const tegula__forward_kernels *forward; /* never NULL in a table of tegula__kernel_at */
 } tegula__kernels;
 
 /* The best table for this processor. */
@@ -46,6 +59,9 @@ void tegula__swap_groups(const tegula__kernels *kernels, void *dst, const void *
 
 /* Undoes a byte shuffle of `bytes` bytes in items of `item_size` (>= 1); bytes behind the last whole item are copied. No overlap. */
 void tegula__unshuffle(const tegula__kernels *kernels, void *dst, const void *src, size_t bytes, size_t item_size);
+
+/* Byte shuffle of `bytes` bytes in items of `item_size` (>= 1); bytes behind the last whole item are copied. No overlap. */
+void tegula__shuffle(const tegula__kernels *kernels, void *dst, const void *src, size_t bytes, size_t item_size);
 
 /* The one fused pass of the staged path: copies an N-d block between two strided memories and reverses the bytes of each group of
  * `swap_size` bytes on the way (1: no swap; swap_size divides item_size). Strides in bytes, any sign; dst items do not overlap each other

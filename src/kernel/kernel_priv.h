@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Each file of variants (portable.c, x86_ssse3.c, x86_avx2.c) defines its swaps, transposes and unshuffles as static functions
+ * Each file of variants (portable.c, x86_ssse3.c, x86_avx2.c) defines its swaps, transposes and shuffles as static functions
  * and one table. A file for a
  * processor that is not the one compiled for holds none. */
 #ifndef TEGULA_KERNEL_KERNEL_PRIV_H
@@ -57,18 +57,33 @@ static inline void tegula__kernel_swap_one(char *dst, const char *src, uint32_t 
   }
 }
 
-/* Groups [at, groups) of tegula__join_bits_fn one by one: 8 x 8 bits are transposed in one word of 64. */
+/* 8 x 8 bits in one word of 64, byte k being row k. */
+static inline uint64_t tegula__kernel_transpose_bits(uint64_t x) {
+  uint64_t t = (x ^ x >> 7) & UINT64_C(0x00aa00aa00aa00aa);
+  x ^= t ^ t << 7;
+  t = (x ^ x >> 14) & UINT64_C(0x0000cccc0000cccc);
+  x ^= t ^ t << 14;
+  t = (x ^ x >> 28) & UINT64_C(0x00000000f0f0f0f0);
+  return x ^ t ^ t << 28;
+}
+
+/* Groups [at, groups) of tegula__join_bits_fn one by one. */
 static inline void tegula__kernel_join_bits_rest(char *dst, const char *src, size_t row_stride, size_t at, size_t groups) {
   for (; at < groups; at++) {
-    uint64_t x = 0, t;
+    uint64_t x = 0;
     for (size_t row = 0; row < 8; row++) x |= (uint64_t)(unsigned char)src[row * row_stride + at] << 8 * row;
-    t = (x ^ x >> 7) & UINT64_C(0x00aa00aa00aa00aa);
-    x ^= t ^ t << 7;
-    t = (x ^ x >> 14) & UINT64_C(0x0000cccc0000cccc);
-    x ^= t ^ t << 14;
-    t = (x ^ x >> 28) & UINT64_C(0x00000000f0f0f0f0);
-    x ^= t ^ t << 28;
+    x = tegula__kernel_transpose_bits(x);
     for (size_t k = 0; k < 8; k++) dst[8 * at + k] = (char)(x >> 8 * k);
+  }
+}
+
+/* Groups [at, groups) of tegula__split_bits_fn one by one. */
+static inline void tegula__kernel_split_bits_rest(char *dst, size_t row_stride, const char *src, size_t at, size_t groups) {
+  for (; at < groups; at++) {
+    uint64_t x = 0;
+    for (size_t k = 0; k < 8; k++) x |= (uint64_t)(unsigned char)src[8 * at + k] << 8 * k;
+    x = tegula__kernel_transpose_bits(x);
+    for (size_t row = 0; row < 8; row++) dst[row * row_stride + at] = (char)(x >> 8 * row);
   }
 }
 

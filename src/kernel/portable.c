@@ -103,7 +103,11 @@ static inline bytes16 load16(const char *from) {
 #define WIDE_AND(a, b) ((a) & (b))
 #define WIDE_LEFT(a, bits) ((bytes16)((units8)(a) << (bits)))
 #define WIDE_RIGHT(a, bits) ((bytes16)((units8)(a) >> (bits)))
+#define WIDE_GATHER(from, step) load16(from)
 #include "kernel/unshuffle_template.h"
+#include "kernel/shuffle_template.h"
+
+static const tegula__forward_kernels forward = FORWARD_KERNELS;
 
 const tegula__kernels tegula__kernel_portable = {
     .name = "portable",
@@ -120,4 +124,5 @@ const tegula__kernels tegula__kernel_portable = {
     .unshuffle8 = unshuffle8,
     .unshuffle16 = unshuffle16,
     .join_bits = join_bits,
+    .forward = &forward,
 };

@@ -30,6 +30,20 @@ void tegula__swap_groups(const tegula__kernels *kernels, void *dst, const void *
   }
 }
 
+void tegula__shuffle(const tegula__kernels *kernels, void *dst, const void *src, size_t bytes, size_t item_size) {
+  const tegula__forward_kernels *forward = kernels->forward;
+  size_t count = bytes / item_size, whole = count * item_size;
+  switch (count > 1 ? item_size : 1) {
+    case 1: memcpy(dst, src, whole); break;
+    case 2: forward->shuffle2(dst, src, count); break;
+    case 4: forward->shuffle4(dst, src, count); break;
+    case 8: forward->shuffle8(dst, src, count); break;
+    case 16: forward->shuffle16(dst, src, count); break;
+    default: kernels->transpose1(dst, (int64_t)count, src, (int64_t)item_size, (int64_t)count, (int64_t)item_size, 1, false);
+  }
+  if (whole < bytes) memcpy((char *)dst + whole, (const char *)src + whole, bytes - whole);
+}
+
 void tegula__unshuffle(const tegula__kernels *kernels, void *dst, const void *src, size_t bytes, size_t item_size) {
   size_t count = bytes / item_size, whole = count * item_size;
   switch (count > 1 ? item_size : 1) {

@@ -194,7 +194,11 @@ TARGET static inline void store_lanes(char *to, size_t step, __m256i value) {
 #define WIDE_AND(a, b) _mm256_and_si256(a, b)
 #define WIDE_LEFT(a, bits) _mm256_slli_epi16(a, bits)
 #define WIDE_RIGHT(a, bits) _mm256_srli_epi16(a, bits)
+#define WIDE_GATHER(from, step) LOAD_PAIR(from, (from) + (step))
 #include "kernel/unshuffle_template.h"
+#include "kernel/shuffle_template.h"
+
+static const tegula__forward_kernels forward = FORWARD_KERNELS;
 
 const tegula__kernels tegula__kernel_avx2 = {
     .name = "avx2",
@@ -211,6 +215,7 @@ const tegula__kernels tegula__kernel_avx2 = {
     .unshuffle8 = unshuffle8,
     .unshuffle16 = unshuffle16,
     .join_bits = join_bits,
+    .forward = &forward,
 };
 #else
 typedef int tegula__kernel_no_x86_avx2; /* a file may not be empty */

@@ -176,7 +176,11 @@ TARGET static inline void micro8(char *to, const char *from, int64_t stride) {
 #define WIDE_AND(a, b) _mm_and_si128(a, b)
 #define WIDE_LEFT(a, bits) _mm_slli_epi16(a, bits)
 #define WIDE_RIGHT(a, bits) _mm_srli_epi16(a, bits)
+#define WIDE_GATHER(from, step) LOAD(from)
 #include "kernel/unshuffle_template.h"
+#include "kernel/shuffle_template.h"
+
+static const tegula__forward_kernels forward = FORWARD_KERNELS;
 
 const tegula__kernels tegula__kernel_ssse3 = {
     .name = "ssse3",
@@ -193,6 +197,7 @@ const tegula__kernels tegula__kernel_ssse3 = {
     .unshuffle8 = unshuffle8,
     .unshuffle16 = unshuffle16,
     .join_bits = join_bits,
+    .forward = &forward,
 };
 #else
 typedef int tegula__kernel_no_x86_ssse3; /* a file may not be empty */

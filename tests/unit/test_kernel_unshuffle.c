@@ -1,4 +1,4 @@
-/* Undoing byte and bit shuffles: every table against a loop that shuffles one byte (bit) at a time, and nothing written beside.
+/* Byte and bit shuffles in both directions: every table against a loop that takes one byte (bit) at a time, and nothing written beside.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
@@ -16,7 +16,7 @@
 enum { GUARD = 64 };
 
 static unsigned char *numbers(size_t bytes) {
-  unsigned char *out = malloc(bytes + 1);
+  unsigned char *out = calloc(bytes + 1, 1);
   for (size_t i = 0; i < bytes; i++) out[i] = (unsigned char)((i * 2654435761u) >> 13);
   return out;
 }
@@ -29,6 +29,12 @@ static void shuffle_naively(unsigned char *dst, const unsigned char *src, size_t
   for (size_t i = count * item; i < bytes; i++) dst[i] = src[i];
 }
 
+static void check_beside(const tegula__kernels *kernels, const unsigned char *out, size_t bytes, size_t item, size_t offset) {
+  for (size_t i = 0; i < offset + bytes + GUARD; i++)
+    if ((i < offset || i >= offset + bytes) && out[i] != 0xEE)
+      fail_msg("%s: %zu bytes of items of %zu: byte %zu written", kernels->name, bytes, item, i);
+}
+
 /* Memory is exactly as large as it must be, so that a sanitizer sees reads beside it; `offset` misaligns both sides. */
 static void check_unshuffle(const tegula__kernels *kernels, size_t bytes, size_t item, size_t offset) {
   unsigned char *plain = numbers(bytes), *in = malloc(offset + bytes + 1), *out = malloc(offset + bytes + GUARD);
@@ -37,19 +43,38 @@ static void check_unshuffle(const tegula__kernels *kernels, size_t bytes, size_t
   memset(out, 0xEE, offset + bytes + GUARD);
   tegula__unshuffle(kernels, out + offset, source + offset, bytes, item);
   if (memcmp(out + offset, plain, bytes) != 0) fail_msg("%s: %zu bytes of items of %zu at +%zu", kernels->name, bytes, item, offset);
-  for (size_t i = 0; i < offset + bytes + GUARD; i++)
-    if ((i < offset || i >= offset + bytes) && out[i] != 0xEE)
-      fail_msg("%s: %zu bytes of items of %zu: byte %zu written", kernels->name, bytes, item, i);
+  check_beside(kernels, out, bytes, item, offset);
   free(plain);
   free(in);
   free(out);
+}
+
+static void check_shuffle(const tegula__kernels *kernels, size_t bytes, size_t item, size_t offset) {
+  unsigned char *plain = numbers(bytes), *in = malloc(offset + bytes + 1), *out = malloc(offset + bytes + GUARD), *expected = malloc(bytes + 1);
+  unsigned char *source = in + 1;
+  memcpy(source + offset, plain, bytes);
+  shuffle_naively(expected, plain, bytes, item);
+  memset(out, 0xEE, offset + bytes + GUARD);
+  tegula__shuffle(kernels, out + offset, source + offset, bytes, item);
+  if (memcmp(out + offset, expected, bytes) != 0)
+    fail_msg("%s: shuffled %zu bytes of items of %zu at +%zu", kernels->name, bytes, item, offset);
+  check_beside(kernels, out, bytes, item, offset);
+  free(plain);
+  free(in);
+  free(out);
+  free(expected);
+}
+
+static void check_both(const tegula__kernels *kernels, size_t bytes, size_t item, size_t offset) {
+  check_unshuffle(kernels, bytes, item, offset);
+  check_shuffle(kernels, bytes, item, offset);
 }
 
 static void items_of_each_size_come_back(void **state) {
   (void)state;
   for (size_t table = 0; tegula__kernel_at(table); table++)
     for (size_t item = 1; item <= 33; item++)
-      for (size_t bytes = 0; bytes <= 200; bytes++) check_unshuffle(tegula__kernel_at(table), bytes, item, 0);
+      for (size_t bytes = 0; bytes <= 200; bytes++) check_both(tegula__kernel_at(table), bytes, item, 0);
 }
 
 static void many_items_come_back_at_any_alignment(void **state) {
@@ -57,15 +82,15 @@ static void many_items_come_back_at_any_alignment(void **state) {
   for (size_t table = 0; tegula__kernel_at(table); table++)
     for (size_t item = 1; item <= 33; item++)
       for (size_t offset = 0; offset < 40; offset += 13)
-        check_unshuffle(tegula__kernel_at(table), 4096 * item + 31 * (offset + 1) + item - 1, item, offset);
+        check_both(tegula__kernel_at(table), 4096 * item + 31 * (offset + 1) + item - 1, item, offset);
 }
 
 static void items_larger_than_the_data_are_copied(void **state) {
   (void)state;
   for (size_t table = 0; tegula__kernel_at(table); table++) {
-    check_unshuffle(tegula__kernel_at(table), 7, 8, 0);
-    check_unshuffle(tegula__kernel_at(table), 1000, SIZE_MAX, 3);
-    check_unshuffle(tegula__kernel_at(table), 2000, 1000, 0);
+    check_both(tegula__kernel_at(table), 7, 8, 0);
+    check_both(tegula__kernel_at(table), 1000, SIZE_MAX, 3);
+    check_both(tegula__kernel_at(table), 2000, 1000, 0);
   }
 }
 
@@ -76,6 +101,9 @@ static void known_bytes_come_back(void **state) {
   for (size_t table = 0; tegula__kernel_at(table); table++) {
     tegula__unshuffle(tegula__kernel_at(table), out, in, 14, 3);
     for (size_t i = 0; i < 14; i++) assert_int_equal(out[i], i + 1);
+    unsigned char again[14];
+    tegula__shuffle(tegula__kernel_at(table), again, out, 14, 3);
+    assert_memory_equal(again, in, 14);
   }
 }
 
@@ -95,6 +123,36 @@ static void check_join(const tegula__kernels *kernels, size_t groups, size_t str
   free(out);
 }
 
+/* The other way: each row is written, and nothing between the rows. */
+static void check_split(const tegula__kernels *kernels, size_t groups, size_t stride) {
+  size_t used = 8 * stride + GUARD;
+  unsigned char *plain = numbers(8 * groups), *expected = malloc(used), *out = malloc(used), *in = malloc(8 * groups + 1);
+  memcpy(in + 1, plain, 8 * groups); /* it ends where the block ends */
+  memset(expected, 0xEE, used);
+  for (size_t bit = 0; bit < 8; bit++)
+    for (size_t g = 0; g < groups; g++) {
+      unsigned byte = 0;
+      for (size_t j = 0; j < 8; j++) byte |= (unsigned)(plain[8 * g + j] >> bit & 1) << j;
+      expected[bit * stride + g] = (unsigned char)byte;
+    }
+  memset(out, 0xEE, used);
+  kernels->forward->split_bits((char *)out, stride, (const char *)in + 1, groups);
+  if (memcmp(out, expected, used) != 0) fail_msg("%s: %zu groups split, rows %zu apart", kernels->name, groups, stride);
+  free(plain);
+  free(expected);
+  free(out);
+  free(in);
+}
+
+static void bytes_become_rows_of_bits(void **state) {
+  (void)state;
+  for (size_t table = 0; tegula__kernel_at(table); table++)
+    for (size_t groups = 0; groups <= 200; groups++) {
+      check_split(tegula__kernel_at(table), groups, groups);
+      check_split(tegula__kernel_at(table), groups, groups + groups % 7);
+    }
+}
+
 static void rows_of_bits_become_bytes(void **state) {
   (void)state;
   for (size_t table = 0; tegula__kernel_at(table); table++)
@@ -111,6 +169,7 @@ int main(void) {
       cmocka_unit_test(items_larger_than_the_data_are_copied),
       cmocka_unit_test(known_bytes_come_back),
       cmocka_unit_test(rows_of_bits_become_bytes),
+      cmocka_unit_test(bytes_become_rows_of_bits),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
