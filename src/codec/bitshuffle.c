@@ -187,4 +187,136 @@ static tegula_status undo(const tegula__stage *stage, size_t *size, tegula_error
   return TEGULA_OK;
 }
 
-const tegula__codec tegula__codec_bitshuffle = {.name = "bitshuffle", .available = true, .check = check, .growth = growth, .undo = undo};
+/* ---- encoding ---- */
+
+static size_t block_of(const tegula__filter *filter) {
+  return param(filter, 1) > 0 ? param(filter, 1) : (size_t)default_block(param(filter, 0));
+}
+
+static tegula_status check_encode(const tegula__filter *filter, tegula_error *err) {
+  const tegula__codec *codec = &tegula__codec_bitshuffle;
+  uint64_t block = (uint64_t)block_of(filter) * param(filter, 0);
+  if (param(filter, 2) != ALONE && block > TEGULA__LZ4_MOST)
+    return tegula__fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1, "bitshuffle: blocks of %zu items of %u bytes, expected at most %d bytes",
+                        block_of(filter), param(filter, 0), TEGULA__LZ4_MOST);
+#ifdef TEGULA_HAVE_ZSTD
+  if (param(filter, 2) == WITH_ZSTD)
+    return tegula__codec_range(err, codec, "level", tegula__filter_param(filter, 3, TEGULA__ZSTD_LEVEL), 1, (uint32_t)ZSTD_maxCLevel());
+#endif
+  (void)codec;
+  return TEGULA_OK;
+}
+
+/* The most that a block of `size` bytes can become. */
+static size_t packed_most(uint32_t with, size_t size) {
+#ifdef TEGULA_HAVE_LZ4
+  if (with == WITH_LZ4) return (size_t)LZ4_compressBound((int)size);
+#endif
+#ifdef TEGULA_HAVE_ZSTD
+  if (with == WITH_ZSTD) return ZSTD_compressBound(size);
+#endif
+  (void)with;
+  return size;
+}
+
+static int64_t most_encoded(const tegula__filter *filter, int64_t size) {
+  if (param(filter, 2) == ALONE) return size;
+  int64_t block = (int64_t)block_of(filter) * param(filter, 0), most;
+  int64_t blocks = size / block + 1, each = (int64_t)packed_most(param(filter, 2), (size_t)tegula__min(block, size)) + MARK;
+  /* the last block may be short, and then needs no more than a whole one */
+  return tegula__mul(blocks, each, &most) && tegula__add(most, HEADER + tegula__min((int64_t)param(filter, 0) * GROUP, size), &most) ? most : INT64_MAX;
+}
+
+/* `count` items (a multiple of 8): items become planes of bytes, planes become bits, some columns at a time. */
+static void split_block(const tegula__kernels *kernels, char *out, const char *in, size_t count, size_t item, char *planes) {
+  size_t row = count / GROUP, at_once = PLANES / GROUP / item * GROUP;
+  if (item == 1) {
+    kernels->forward->split_bits(out, row, in, row);
+    return;
+  }
+  if (at_once > 256) at_once = at_once / 256 * 256;
+  if (at_once < GROUP) at_once = GROUP;
+  for (size_t first = 0; first < count; first += at_once) {
+    size_t n = count - first < at_once ? count - first : at_once;
+    tegula__shuffle(kernels, planes, in + first * item, n * item, item);
+    for (size_t k = 0; k < item; k++)
+      kernels->forward->split_bits(out + k * GROUP * row + first / GROUP, row, planes + k * n, n / GROUP);
+  }
+}
+
+/* Bytes that came; 0: the library refused. */
+static size_t pack(const tegula__encode_stage *stage, const char *in, size_t size, char *out, size_t room) {
+#ifdef TEGULA_HAVE_ZSTD
+  if (stage->filter->params[2] == WITH_ZSTD) {
+    size_t got = ZSTD_compressCCtx(stage->encoder->zstd, out, room, in, size, (int)tegula__filter_param(stage->filter, 3, TEGULA__ZSTD_LEVEL));
+    return ZSTD_isError(got) ? 0 : got;
+  }
+#endif
+#ifdef TEGULA_HAVE_LZ4
+  if (stage->filter->params[2] == WITH_LZ4) {
+    int got = LZ4_compress_default(in, out, (int)size, room < INT_MAX ? (int)room : INT_MAX);
+    return got > 0 ? (size_t)got : 0;
+  }
+#endif
+  (void)stage, (void)in, (void)size, (void)out, (void)room;
+  return 0;
+}
+
+static tegula_status prepare_encoder(tegula__encoder *encoder, uint32_t with, tegula_error *err) {
+#ifdef TEGULA_HAVE_ZSTD
+  if (with == WITH_ZSTD && encoder->zstd == NULL) encoder->zstd = ZSTD_createCCtx();
+  if (with == WITH_ZSTD && encoder->zstd == NULL) return tegula__out_of_memory(err, 128 << 10);
+#endif
+  (void)encoder, (void)with, (void)err;
+  return TEGULA_OK;
+}
+
+/* One block to `to`, which moves on; `bits` is where the bits of a block lie before they are compressed, NULL: they are not. */
+static bool apply_block(const tegula__encode_stage *stage, const char *from, size_t count, char *planes, char *bits, char **to) {
+  size_t item = stage->filter->params[0], size = count * item, stored = size;
+  split_block(stage->encoder->kernels, bits ? bits : *to, from, count, item, planes);
+  if (bits) {
+    stored = pack(stage, bits, size, *to + MARK, stage->room - (size_t)(*to + MARK - stage->out));
+    if (stored == 0) return false;
+    tegula__write_be32(*to, (uint32_t)stored);
+    *to += MARK;
+  }
+  *to += stored;
+  return true;
+}
+
+static tegula_status apply(const tegula__encode_stage *stage, size_t *size, tegula_error *err) {
+  tegula__scratch *inner = &stage->encoder->inner;
+  size_t item = stage->filter->params[0], count = stage->in_size / item, whole = count / GROUP * GROUP, block = block_of(stage->filter);
+  bool packed = stage->filter->params[2] != ALONE;
+  char *to = stage->out;
+  *size = TEGULA__SKIPPED;
+  if (stage->in_size % item != 0) return TEGULA_OK; /* as the filter: whole items only */
+  if (packed) {
+    tegula__write_be64(to, stage->in_size);
+    tegula__write_be32(to + 8, (uint32_t)(block * item));
+    to += HEADER;
+  }
+  if (whole > 0) {
+    size_t largest = (block < whole ? block : whole) * item;
+    FORWARD(prepare_encoder(stage->encoder, stage->filter->params[2], err));
+    FORWARD(tegula__scratch_reserve(inner, planes_size(item) + (packed ? largest : 0), err));
+  }
+  for (size_t done = 0, n; done < whole; done += n) {
+    n = block < whole - done ? block : whole - done;
+    if (!apply_block(stage, stage->in + done * item, n, inner->data, packed ? inner->data + planes_size(item) : NULL, &to))
+      return tegula__codec_refused(err, &tegula__codec_bitshuffle, stage);
+  }
+  memcpy(to, stage->in + whole * item, (count - whole) * item);
+  *size = (size_t)(to - stage->out) + (count - whole) * item;
+  return TEGULA_OK;
+}
+
+const tegula__codec tegula__codec_bitshuffle = {.name = "bitshuffle",
+                                                .available = true,
+                                                .check = check,
+                                                .growth = growth,
+                                                .undo = undo,
+                                                .check_encode = check_encode,
+                                                .most_encoded = most_encoded,
+                                                .apply = apply};

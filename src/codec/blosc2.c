@@ -8,6 +8,7 @@
 #include <b2nd.h>
 #include <blosc2.h>
 #include <pthread.h>
+#include <stdlib.h>
 
 /* The library fills its tables of codecs once and not thread safely. */
 static pthread_once_t ready = PTHREAD_ONCE_INIT;
@@ -57,8 +58,66 @@ static int64_t growth(const tegula__filter *filter, int64_t size) {
   return size < INT64_MAX / 4 ? 2 * size + (64 << 10) : INT64_MAX;
 }
 
-const tegula__codec tegula__codec_blosc2 = {
-    .name = "blosc2", .library = "libblosc2", .available = true, .most = BLOSC2_MAX_BUFFERSIZE, .growth = growth, .undo = undo};
+static tegula_status check_encode(const tegula__filter *filter, tegula_error *err) {
+  const tegula__codec *codec = &tegula__codec_blosc2;
+  const char *name = NULL;
+  uint32_t compressor = tegula__filter_param(filter, TEGULA__BLOSC_COMPRESSOR, BLOSC_BLOSCLZ);
+  FORWARD(tegula__codec_range(err, codec, "level", tegula__filter_param(filter, TEGULA__BLOSC_LEVEL_PARAM, TEGULA__BLOSC_LEVEL), 0, 9));
+  FORWARD(tegula__codec_range(err, codec, "shuffle", tegula__filter_param(filter, TEGULA__BLOSC_SHUFFLE, BLOSC_SHUFFLE), 0, 2));
+  FORWARD(tegula__codec_range(err, codec, "compressor", compressor, BLOSC_BLOSCLZ, BLOSC_ZSTD));
+  pthread_once(&ready, blosc2_init);
+  if (blosc2_compcode_to_compname((int)compressor, &name) >= 0) return TEGULA_OK;
+  return tegula__fail(err, TEGULA_UNSUPPORTED, NULL, -1, "blosc2: this libblosc2 has no compressor %u, only %s", compressor,
+                      blosc2_list_compressors());
+}
+
+enum { FRAME = 4096 }; /* more than header, offsets and trailer of a frame with one chunk */
+
+static int64_t most_encoded(const tegula__filter *filter, int64_t size) {
+  (void)filter;
+  return tegula__add(size, FRAME, &size) ? size : INT64_MAX;
+}
+
+/* Item sizes that do not divide the chunk (it comes from another compressor) confuse the library. */
+static blosc2_schunk *new_frame(const tegula__filter *filter, size_t size) {
+  blosc2_cparams how = BLOSC2_CPARAMS_DEFAULTS;
+  blosc2_dparams back = BLOSC2_DPARAMS_DEFAULTS;
+  blosc2_storage storage = {.contiguous = true, .cparams = &how, .dparams = &back};
+  how.typesize = (int32_t)tegula__blosc_item(tegula__filter_param(filter, TEGULA__BLOSC_ITEM, 1));
+  if (size % (size_t)how.typesize != 0) how.typesize = 1;
+  how.clevel = (uint8_t)tegula__filter_param(filter, TEGULA__BLOSC_LEVEL_PARAM, TEGULA__BLOSC_LEVEL);
+  how.compcode = (uint8_t)tegula__filter_param(filter, TEGULA__BLOSC_COMPRESSOR, BLOSC_BLOSCLZ);
+  how.filters[BLOSC2_MAX_FILTERS - 1] = (uint8_t)tegula__filter_param(filter, TEGULA__BLOSC_SHUFFLE, BLOSC_SHUFFLE);
+  how.nthreads = back.nthreads = 1;
+  return blosc2_schunk_new(&storage);
+}
+
+static tegula_status apply(const tegula__encode_stage *stage, size_t *size, tegula_error *err) {
+  uint8_t *stored = NULL;
+  bool ours = false, good = false;
+  pthread_once(&ready, blosc2_init);
+  blosc2_schunk *frame = new_frame(stage->filter, stage->in_size);
+  if (frame == NULL) return tegula__out_of_memory(err, (int64_t)stage->in_size);
+  if (blosc2_schunk_append_buffer(frame, stage->in, (int32_t)stage->in_size) == 1) {
+    int64_t got = blosc2_schunk_to_buffer(frame, &stored, &ours);
+    good = got > 0 && (uint64_t)got <= stage->room;
+    if (good) memcpy(stage->out, stored, (size_t)got);
+    if (good) *size = (size_t)got;
+  }
+  if (ours) free(stored);
+  blosc2_schunk_free(frame);
+  return good ? TEGULA_OK : tegula__codec_refused(err, &tegula__codec_blosc2, stage);
+}
+
+const tegula__codec tegula__codec_blosc2 = {.name = "blosc2",
+                                            .library = "libblosc2",
+                                            .available = true,
+                                            .most = BLOSC2_MAX_BUFFERSIZE,
+                                            .growth = growth,
+                                            .undo = undo,
+                                            .check_encode = check_encode,
+                                            .most_encoded = most_encoded,
+                                            .apply = apply};
 #else
 const tegula__codec tegula__codec_blosc2 = {.name = "blosc2", .library = "libblosc2"};
 #endif

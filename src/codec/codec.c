@@ -1,4 +1,4 @@
-/* codec: the table, what a decoder keeps, and the messages that all codecs share.
+/* codec: the table, what decoders and encoders keep, and the messages that all codecs share.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
@@ -54,6 +54,23 @@ void tegula__decoder_destroy(tegula__decoder *decoder) {
   free(decoder);
 }
 
+tegula__encoder *tegula__encoder_create(const tegula__kernels *kernels) {
+  tegula__encoder *encoder = calloc(1, sizeof *encoder);
+  if (encoder) encoder->kernels = kernels;
+  return encoder;
+}
+
+void tegula__encoder_destroy(tegula__encoder *encoder) {
+  if (encoder == NULL) return;
+  for (uint16_t codec = 0; codec < TEGULA__CODEC_COUNT; codec++) {
+    const tegula__codec *row = tegula__codec_find(codec);
+    if (row->release_encoder) row->release_encoder(encoder);
+  }
+  free(encoder->place.data);
+  free(encoder->inner.data);
+  free(encoder);
+}
+
 tegula_status tegula__scratch_reserve(tegula__scratch *scratch, size_t size, tegula_error *err) {
   enum { LINE = 64 };
   if (size <= scratch->size) return TEGULA_OK;
@@ -86,4 +103,15 @@ tegula_status tegula__codec_too_large(tegula_error *err, const tegula__codec *co
 
 tegula_status tegula__codec_no_stream(tegula_error *err, const tegula__codec *codec, const tegula__stage *stage) {
   return tegula__codec_corrupt(err, codec, "%zu stored bytes are no valid stream of up to %zu bytes", stage->in_size, stage->room);
+}
+
+tegula_status tegula__codec_range(tegula_error *err, const tegula__codec *codec, const char *what, uint32_t value, uint32_t least,
+                                  uint32_t most) {
+  if (value >= least && value <= most) return TEGULA_OK;
+  return tegula__fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1, "%s: %s %u, expected %u to %u", codec->name, what, value, least, most);
+}
+
+tegula_status tegula__codec_refused(tegula_error *err, const tegula__codec *codec, const tegula__encode_stage *stage) {
+  return tegula__fail(err, TEGULA_INTERNAL, NULL, -1, "%s: %s could not encode %zu bytes", codec->name,
+                      codec->library ? codec->library : "tegula", stage->in_size);
 }

@@ -1,10 +1,10 @@
-/* codec: undoes what stored chunks went through. One file per codec, one table, one chain.
+/* codec: what stored chunks go through, in both directions. One file per codec, one table, one chain.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
  * Codecs work from memory to memory and know nothing of files. What they are given is untrusted: no input makes them read or write outside
  * of the two ranges, and the memory they take is bounded by the decoded size that the caller states. All are thread safe on distinct
- * decoders. */
+ * decoders and encoders. */
 #ifndef TEGULA_CODEC_CODEC_H
 #define TEGULA_CODEC_CODEC_H
 
@@ -35,5 +35,34 @@ void tegula__decoder_destroy(tegula__decoder *decoder);
  * undefined. `in` and `out` do not overlap. With nothing to undo, in_size must be out_size, and the bytes are copied. */
 tegula_status tegula__decode(tegula__decoder *decoder, const tegula__filter *filters, int32_t count, uint32_t mask, const void *in,
                              size_t in_size, void *out, size_t out_size, tegula_error *err);
+
+/* ---- encoding ---- */
+
+/* Can chunks of `size` bytes go through this chain: codecs that this build can encode, parameters and sizes that they take? Called once for
+ * a shape of chunks; encode relies on it. INVALID_ARGUMENT or UNSUPPORTED; the error has no path. */
+tegula_status tegula__encode_check(const tegula__filter *filters, int32_t count, int64_t size, tegula_error *err);
+/* The room that encode needs: no encoded chunk, and nothing between two stages, is longer. INT64_MAX where overflow. */
+int64_t tegula__encode_bound(const tegula__filter *filters, int32_t count, int64_t size);
+
+/* What one worker keeps from chunk to chunk: contexts of the libraries; one scratch of tegula__encode_bound where one stage follows another;
+ * one of a block (bitshuffle) or a table of 64 KiB (lzf) within a stage. */
+typedef struct tegula__encoder tegula__encoder;
+/* NULL: no memory. `kernels` is borrowed. */
+tegula__encoder *tegula__encoder_create(const tegula__kernels *kernels);
+void tegula__encoder_destroy(tegula__encoder *encoder);
+/* Takes `in` through the chain from first to last; *size bytes are then in `out`, which has room for at least tegula__encode_bound, and bit i
+ * of *mask is set where filters[i] was skipped: its output would not have been shorter than its input (deflate, lzf; the other compressors have a
+ * form for such data), or its input was not made of whole items (bitshuffle behind a compressor). `in` and `out` do not overlap; `in` is not changed. On failure `out` is undefined. */
+tegula_status tegula__encode(tegula__encoder *encoder, const tegula__filter *filters, int32_t count, const void *in, size_t in_size, void *out,
+                             size_t out_room, size_t *size, uint32_t *mask, tegula_error *err);
+
+/* ---- chains as text ---- */
+
+/* "shuffle,deflate:4", in encoding order, to at most TEGULA__CHAIN_MAX filters; "" is no filter. Names, arguments and defaults are those of
+ * docs/formats.md. Item sizes become `item_size`. Only what this build can encode; INVALID_ARGUMENT or UNSUPPORTED, the error has no path. */
+tegula_status tegula__chain_parse(const char *text, uint32_t item_size, tegula__filter *filters, int32_t *count, tegula_error *err);
+/* The text that parse makes the same filters of, arguments left out where they are the default (levels of deflate and zstd are always there);
+ * for chains from files: of filters without parameters the name. False: the buffer could not grow. */
+bool tegula__chain_format(const tegula__filter *filters, int32_t count, tegula__buffer *out);
 
 #endif

@@ -79,9 +79,17 @@ tegula_status tegula__fletcher32_check(const char *in, size_t in_size, tegula_er
   return tegula__codec_corrupt(err, codec, "the checksum of %zu bytes is %08x, expected %08x", size, found, expected);
 }
 
+void tegula__fletcher32_append(char *data, size_t size) { tegula__write_le32(data + size, checksum(data, size)); }
+
 static int64_t growth(const tegula__filter *filter, int64_t size) {
   (void)filter, (void)size;
   return TEGULA__FLETCHER32_BYTES;
 }
 
-const tegula__codec tegula__codec_fletcher32 = {.name = "fletcher32", .available = true, .growth = growth};
+static int64_t most_encoded(const tegula__filter *filter, int64_t size) {
+  (void)filter;
+  return tegula__add(size, TEGULA__FLETCHER32_BYTES, &size) ? size : INT64_MAX;
+}
+
+const tegula__codec tegula__codec_fletcher32 = {
+    .name = "fletcher32", .available = true, .growth = growth, .most_encoded = most_encoded};

@@ -47,7 +47,47 @@ static tegula_status undo(const tegula__stage *stage, size_t *size, tegula_error
   return TEGULA_OK;
 }
 
-const tegula__codec tegula__codec_lz4 = {.name = "lz4", .library = "liblz4", .available = true, .growth = growth, .undo = undo};
+static uint32_t block_of(const tegula__filter *filter) {
+  uint32_t block = tegula__filter_param(filter, 0, TEGULA__LZ4_BLOCK);
+  return block > 0 ? block : TEGULA__LZ4_BLOCK;
+}
+
+static tegula_status check_encode(const tegula__filter *filter, tegula_error *err) {
+  return tegula__codec_range(err, &tegula__codec_lz4, "block of bytes", block_of(filter), 1, TEGULA__LZ4_MOST);
+}
+
+static int64_t most_encoded(const tegula__filter *filter, int64_t size) {
+  int64_t marks;
+  return tegula__mul(tegula__ceil_div(size, block_of(filter)), MARK, &marks) && tegula__add(marks, HEADER, &marks) &&
+                 tegula__add(marks, size, &size) ? size : INT64_MAX;
+}
+
+static tegula_status apply(const tegula__encode_stage *stage, size_t *size, tegula_error *err) {
+  size_t block = block_of(stage->filter) < stage->in_size ? block_of(stage->filter) : stage->in_size;
+  char *to = stage->out + HEADER;
+  (void)err;
+  tegula__write_be64(stage->out, stage->in_size);
+  tegula__write_be32(stage->out + 8, (uint32_t)block);
+  for (size_t done = 0, n; done < stage->in_size; done += n) {
+    n = block < stage->in_size - done ? block : stage->in_size - done;
+    int stored = LZ4_compress_default(stage->in + done, to + MARK, (int)n, (int)n - 1); /* 0: as long as it was, or longer */
+    if (stored <= 0) memcpy(to + MARK, stage->in + done, n);
+    if (stored <= 0) stored = (int)n;
+    tegula__write_be32(to, (uint32_t)stored);
+    to += MARK + stored;
+  }
+  *size = (size_t)(to - stage->out);
+  return TEGULA_OK;
+}
+
+const tegula__codec tegula__codec_lz4 = {.name = "lz4",
+                                         .library = "liblz4",
+                                         .available = true,
+                                         .growth = growth,
+                                         .undo = undo,
+                                         .check_encode = check_encode,
+                                         .most_encoded = most_encoded,
+                                         .apply = apply};
 #else
 const tegula__codec tegula__codec_lz4 = {.name = "lz4", .library = "liblz4", .growth = growth};
 #endif

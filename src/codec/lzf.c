@@ -77,4 +77,79 @@ static tegula_status undo(const tegula__stage *stage, size_t *size, tegula_error
   return full ? tegula__codec_too_large(err, &tegula__codec_lzf, stage, 0) : tegula__codec_no_stream(err, &tegula__codec_lzf, stage);
 }
 
-const tegula__codec tegula__codec_lzf = {.name = "lzf", .available = true, .undo = undo};
+/* ---- encoding: where the same three bytes were last, by a hash of them; the first match is taken ---- */
+
+enum { HASH_BITS = 14, SHORTEST = 3, LONGEST = 264, FARTHEST = 1 << 13, LONG_LENGTH = 7 };
+
+typedef struct writer {
+  const unsigned char *in;
+  unsigned char *out;
+  size_t at, room;
+  bool full;
+} writer;
+
+static void put_literals(writer *w, size_t from, size_t end) {
+  while (from < end && !w->full) {
+    size_t n = end - from < LITERALS ? end - from : LITERALS;
+    w->full = n + 1 > w->room - w->at;
+    if (w->full) return;
+    w->out[w->at] = (unsigned char)(n - 1);
+    memcpy(w->out + w->at + 1, w->in + from, n);
+    w->at += n + 1;
+    from += n;
+  }
+}
+
+static void put_copy(writer *w, size_t back, size_t length) {
+  size_t upper = (back - 1) >> 8, code = length - 2;
+  w->full = w->full || w->room - w->at < 3;
+  if (w->full) return;
+  w->out[w->at++] = (unsigned char)(upper | (code < LONG_LENGTH ? code : LONG_LENGTH) << 5);
+  if (code >= LONG_LENGTH) w->out[w->at++] = (unsigned char)(code - LONG_LENGTH);
+  w->out[w->at++] = (unsigned char)(back - 1);
+}
+
+static uint32_t hash_at(const unsigned char *in) {
+  uint32_t three = (uint32_t)in[0] << 16 | (uint32_t)in[1] << 8 | in[2];
+  return three * UINT32_C(2654435761) >> (32 - HASH_BITS);
+}
+
+static size_t match(const unsigned char *a, const unsigned char *b, size_t most) {
+  size_t n = 0;
+  while (n < most && a[n] == b[n]) n++;
+  return n;
+}
+
+/* `seen` holds places plus 1; 0: none. */
+static void compress(writer *w, size_t size, uint32_t *seen) {
+  size_t at = 0, literals_from = 0;
+  while (at + SHORTEST <= size && !w->full) {
+    uint32_t *entry = &seen[hash_at(w->in + at)];
+    size_t before = *entry, length = 0;
+    *entry = (uint32_t)at + 1;
+    if (before > 0 && at + 1 - before <= FARTHEST)
+      length = match(w->in + before - 1, w->in + at, size - at < LONGEST ? size - at : LONGEST);
+    if (length < SHORTEST) {
+      at++;
+      continue;
+    }
+    put_literals(w, literals_from, at);
+    put_copy(w, at + 1 - before, length);
+    literals_from = at += length;
+  }
+  put_literals(w, literals_from, size);
+}
+
+static tegula_status apply(const tegula__encode_stage *stage, size_t *size, tegula_error *err) {
+  const size_t table = sizeof(uint32_t) << HASH_BITS;
+  writer w = {.in = (const unsigned char *)stage->in, .out = (unsigned char *)stage->out, .room = stage->room};
+  *size = TEGULA__SKIPPED;
+  if (stage->in_size >= UINT32_MAX) return TEGULA_OK; /* places have 32 bits */
+  FORWARD(tegula__scratch_reserve(&stage->encoder->inner, table, err));
+  memset(stage->encoder->inner.data, 0, table);
+  compress(&w, stage->in_size, (uint32_t *)(void *)stage->encoder->inner.data);
+  if (!w.full) *size = w.at;
+  return TEGULA_OK;
+}
+
+const tegula__codec tegula__codec_lzf = {.name = "lzf", .available = true, .undo = undo, .apply = apply};

@@ -16,4 +16,12 @@ static tegula_status undo(const tegula__stage *stage, size_t *size, tegula_error
   return TEGULA_OK;
 }
 
-const tegula__codec tegula__codec_shuffle = {.name = "shuffle", .available = true, .keeps_size = true, .check = check, .undo = undo};
+static tegula_status apply(const tegula__encode_stage *stage, size_t *size, tegula_error *err) {
+  (void)err;
+  tegula__shuffle(stage->encoder->kernels, stage->out, stage->in, stage->in_size, stage->filter->params[0]);
+  *size = stage->in_size;
+  return TEGULA_OK;
+}
+
+const tegula__codec tegula__codec_shuffle = {
+    .name = "shuffle", .available = true, .keeps_size = true, .check = check, .undo = undo, .apply = apply};
