@@ -89,6 +89,22 @@ def codec():
         put("codec", path.stem, b"".join(parts) + stored)
 
 
+def encode():
+    """Chains of every codec over data that compress, that do not, and that are no whole items."""
+    ids = "none deflate shuffle fletcher32 szip zstd lz4 blosc blosc2 bitshuffle lzf".split()
+    rows = ["shuffle:4 deflate:4", "shuffle:8 deflate:9 fletcher32", "fletcher32 shuffle:3 deflate:1", "bitshuffle:4:0:0 lzf", "lzf lzf lzf",
+            "bitshuffle:4:0:2", "bitshuffle:2:16:3:1", "lz4:100", "zstd:1 lz4:1073741824", "blosc:4:5:1:1", "blosc:2:9:2:5 fletcher32",
+            "blosc2:4:5:1:0", "deflate:6 bitshuffle:8:8:2 shuffle:16", "shuffle:300 bitshuffle:300:0:0", "lzf", "fletcher32 fletcher32", ""]
+    for number, row in enumerate(rows):
+        words = row.split()
+        parts = [struct.pack("<B", len(words)), struct.pack("<I", 700 + 333 * number)[:3]]
+        for word in words:
+            name, *numbers = word.split(":")
+            parts.append(struct.pack("<B4I", ids.index(name), *([int(text) for text in numbers] + [0] * 4)[:4]))
+        noise = bytes((k * k * 31 + k // 7) % 251 for k in range(37 + 40 * (number % 3)))
+        put("encode", "%02d-%s" % (number, "-".join(word.split(":")[0] for word in words) or "nothing"), b"".join(parts) + (noise if number % 2 else noise[:8] * 5))
+
+
 def raw():
     def row(name, size, offset, gap, dtype, order, byte_order, shape=None, row_shape=None):
         lengths = shape if shape is not None else row_shape or []
@@ -219,7 +235,7 @@ def chunks():
 
 
 if __name__ == "__main__":
-    for make in (dtypes, names, npy, codec, raw, side_file, manifest, chunks):
+    for make in (dtypes, names, npy, codec, encode, raw, side_file, manifest, chunks):
         make()
     files = [path for path in CORPUS.rglob("*") if path.is_file()]
     print(f"{len(files)} files, {sum(path.stat().st_size for path in files)} bytes")
