@@ -2,14 +2,15 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * All chunks that the tiles want are put in the order of the file. Small ones that lie next to each other are read together; a large one
- * that is stored as it is is dense bytes, and cut like any other. Absent ones are filled, in the order of the array. */
+ * All chunks that the tiles want are put in the order of the file. Small ones that lie next to each other are read together. One that is
+ * stored as it is and large is dense bytes, and cut like any other; so are small ones whose rows go on in the file as they do in the array,
+ * as they do when a file was written row by row. Absent ones are filled, in the order of the array. */
 #include <stdlib.h>
 
 #include "plan/plan_priv.h"
 
 #define LARGEST_SPAN ((int64_t)1 << 20)  /* bytes that one step reads, unless a single chunk has more */
-#define DENSE_CHUNK ((int64_t)64 << 10)  /* plain chunks from this size on are moved like a file of their own */
+#define DENSE_CHUNK ((int64_t)64 << 10)  /* plain chunks (or a row of them) from this size on are moved like a file of their own */
 
 static int64_t chunk_number(const int64_t *at, const int64_t *lo, const int64_t *hi, int32_t ndim) {
   int64_t number = 0;
@@ -28,11 +29,24 @@ void tegula__plan_chunk(const tegula__plan *plan, const tegula__part *part, int6
   tegula__part_chunk(part, ndim, at, lo, hi, out);
 }
 
+/* Chunks of the plan from `first` on as dense bytes of the file. */
+static void stored_run(const tegula__plan *plan, const tegula__part *part, int64_t first, int64_t count, tegula__stored *out) {
+  if (count > 1) {
+    int64_t lo[TEGULA_MAX_DIMS];
+    tegula__plan_chunk(plan, part, first + count - 1, lo, out->hi, &out->part);
+    int64_t end = out->hi[0];
+    tegula__plan_chunk(plan, part, first, out->lo, out->hi, &out->part);
+    out->hi[0] = end;
+  } else {
+    tegula__plan_chunk(plan, part, first, out->lo, out->hi, &out->part);
+  }
+  out->part.offset += (int64_t)plan->chunks[first].entry->offset;
+}
+
 const tegula__part *tegula__step_stored(const tegula__plan *plan, const tegula__step *step, tegula__stored *out) {
   const tegula__part *part = &plan->manifest->parts[step->part];
   if (step->count == 0) return part;
-  tegula__plan_chunk(plan, part, step->first, out->lo, out->hi, &out->part);
-  out->part.offset += (int64_t)plan->chunks[step->first].entry->offset;
+  stored_run(plan, part, step->first, step->count, out);
   return &out->part;
 }
 
@@ -88,8 +102,36 @@ static void sort_chunks(tegula__planned_chunk *chunks, int64_t count) {
 
 /* ---- steps ---- */
 
+static bool is_plain(const tegula__grid *grid, const tegula__planned_chunk *chunk) {
+  return chunk->entry != NULL && tegula__chunk_plain(grid, chunk->entry);
+}
+
 static bool is_dense(const tegula__grid *grid, const tegula__planned_chunk *chunk) {
-  return chunk->entry != NULL && grid->chunk_bytes >= DENSE_CHUNK && tegula__chunk_plain(grid, chunk->entry);
+  return grid->chunk_bytes >= DENSE_CHUNK && is_plain(grid, chunk);
+}
+
+/* Do chunks hold whole rows, one chunk behind the other along axis 0? Then neighbours in the file go on where the one before ended. */
+static bool holds_rows(const tegula__part *part, int32_t ndim) {
+  int64_t lo[TEGULA_MAX_DIMS], hi[TEGULA_MAX_DIMS], bytes;
+  if (ndim == 0) return false;
+  tegula__part_chunks(part, ndim, lo, hi);
+  for (int32_t k = 1; k < ndim; k++)
+    if (hi[k] - lo[k] != 1) return false;
+  return tegula__mul(part->strides[0], part->chunk[0], &bytes) && bytes == part->grid->chunk_bytes;
+}
+
+/* How many plain chunks from `first` on are together dense bytes; 0: it is not one. */
+static int64_t dense_run(const tegula__cutting *cutting, const tegula__part *part, int64_t first, bool rows) {
+  const tegula__plan *plan = cutting->plan;
+  const tegula__planned_chunk *chunks = plan->chunks;
+  int64_t count = 1;
+  if (!is_plain(part->grid, &chunks[first])) return 0;
+  for (; rows && first + count < plan->chunk_count; count++) {
+    const tegula__planned_chunk *one = &chunks[first + count], *last = one - 1;
+    bool goes_on = is_plain(part->grid, one) && one->number == last->number + 1 && one->entry->offset == last->entry->offset + last->entry->length;
+    if (!goes_on) break;
+  }
+  return count >= tegula__ceil_div(DENSE_CHUNK, part->grid->chunk_bytes) ? count : 0;
 }
 
 /* How many chunks from `first` on one step takes. */
@@ -113,14 +155,15 @@ static int64_t together(const tegula__cutting *cutting, const tegula__grid *grid
 static tegula_status step_chunks(const tegula__cutting *cutting, int64_t number, int64_t first, tegula_error *err) {
   tegula__plan *plan = cutting->plan;
   const tegula__part *part = &plan->manifest->parts[number];
+  bool rows = holds_rows(part, plan->manifest->ndim);
   for (int64_t at = first; at < plan->chunk_count;) {
     const tegula__planned_chunk *chunk = &plan->chunks[at];
-    if (is_dense(part->grid, chunk)) {
+    int64_t dense = dense_run(cutting, part, at, rows);
+    if (dense > 0) {
       tegula__stored stored;
-      tegula__plan_chunk(plan, part, at, stored.lo, stored.hi, &stored.part);
-      stored.part.offset += (int64_t)chunk->entry->offset;
-      FORWARD(tegula__cut_dense(cutting, &stored.part, number, at, err));
-      at++;
+      stored_run(plan, part, at, dense, &stored);
+      FORWARD(tegula__cut_dense(cutting, &stored.part, number, at, dense, err));
+      at += dense;
       continue;
     }
     tegula__step step = {.kind = chunk->entry != NULL ? TEGULA__STEP_CHUNKS : TEGULA__STEP_FILL, .part = number, .first = at};

@@ -25,6 +25,7 @@ typedef struct cut {
   const tegula__part *part; /* the bytes that are cut */
   int64_t number;           /* of the part in the manifest */
   int64_t chunk;            /* of the plan, -1: none */
+  int64_t count;            /* chunks from there on */
   int64_t lo[TEGULA_MAX_DIMS], hi[TEGULA_MAX_DIMS]; /* bounding box of what is wanted */
   tegula__file_order order;
   int64_t block[TEGULA_MAX_DIMS]; /* lengths of a block */
@@ -189,7 +190,7 @@ static tegula_status step_for_block(tegula__plan *plan, const cut *c, const int6
   if (!tegula__plan_wants(plan, lo, hi, want_lo, want_hi, &step.bytes)) return TEGULA_OK;
   if (c->chunk >= 0) {
     step.first = c->chunk;
-    step.count = 1;
+    step.count = c->count;
   }
   return tegula__plan_add(plan, &step, err);
 }
@@ -240,9 +241,9 @@ static void point_at_vectors(tegula__plan *plan) {
 }
 
 tegula_status tegula__cut_dense(const tegula__cutting *cutting, const tegula__part *stored, int64_t number, int64_t chunk,
-                                tegula_error *err) {
+                                int64_t count, tegula_error *err) {
   tegula__plan *plan = cutting->plan;
-  cut c = {.part = stored, .number = number, .chunk = chunk, .gap = cutting->limits->writing ? 0 : TEGULA__GAP};
+  cut c = {.part = stored, .number = number, .chunk = chunk, .count = count, .gap = cutting->limits->writing ? 0 : TEGULA__GAP};
   if (!look_at(plan, &c)) return TEGULA_OK;
   for (int32_t k = 0; k < plan->manifest->ndim; k++) c.origin[k] = c.lo[k];
   int64_t staged = tegula__min(cutting->limits->staging_slot,
@@ -269,7 +270,7 @@ static tegula_status cut_other(const tegula__cutting *cutting, int64_t number, t
 static tegula_status cut_part(const tegula__cutting *cutting, int64_t number, tegula_error *err) {
   const tegula__part *part = &cutting->plan->manifest->parts[number];
   switch (part->kind) {
-    case TEGULA__PART_DENSE: return tegula__cut_dense(cutting, part, number, -1, err);
+    case TEGULA__PART_DENSE: return tegula__cut_dense(cutting, part, number, -1, 0, err);
     case TEGULA__PART_CHUNKED: return tegula__cut_chunked(cutting, number, err);
     case TEGULA__PART_FILL: return cut_other(cutting, number, TEGULA__STEP_FILL, err);
     case TEGULA__PART_LOST: return cut_other(cutting, number, TEGULA__STEP_LOST, err);

@@ -124,7 +124,7 @@ typedef struct tegula__step {
   int64_t group;  /* steps of one file that follow each other have the same number; numbers count up from 0 */
   int64_t bytes;  /* wanted */
   int64_t gap;    /* gaps in the file up to this size are read and thrown away rather than skipped with a new request; 0 for writing */
-  int64_t first, count;   /* the chunks of the plan that it is about; count 0: it is about the part as it is */
+  int64_t first, count;   /* the chunks of the plan that it is about (or takes a box out of); count 0: it is about the part as it is */
   const int64_t *lo, *hi; /* the box that is moved, unless it is about several chunks; owned by the plan */
 } tegula__step;
 

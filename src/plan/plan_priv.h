@@ -17,8 +17,10 @@ typedef struct tegula__cutting {
 bool tegula__plan_wants(const tegula__plan *plan, const int64_t *box_lo, const int64_t *box_hi, int64_t *lo, int64_t *hi, int64_t *bytes);
 /* Adds a step; its group follows from its part's file. Vectors may be NULL for steps about several chunks. */
 tegula_status tegula__plan_add(tegula__plan *plan, const tegula__step *step, tegula_error *err);
-/* Steps for dense bytes: `stored` is part `number`, or a plain chunk of it, the plan's `chunk` (-1: none). */
-tegula_status tegula__cut_dense(const tegula__cutting *cutting, const tegula__part *stored, int64_t number, int64_t chunk, tegula_error *err);
+/* Steps for dense bytes: `stored` is part `number`, or plain chunks of it that follow each other: `count` of the plan's, from `chunk` on
+ * (-1: none). */
+tegula_status tegula__cut_dense(const tegula__cutting *cutting, const tegula__part *stored, int64_t number, int64_t chunk, int64_t count,
+                                tegula_error *err);
 /* Steps for a chunked part. */
 tegula_status tegula__cut_chunked(const tegula__cutting *cutting, int64_t number, tegula_error *err);
 

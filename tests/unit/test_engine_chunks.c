@@ -565,22 +565,40 @@ static void stack_free(stack *s) {
   bench_free(&s->b);
 }
 
+/* Exchanges the places of the first two chunks: what was in order is so no longer. */
+static void exchange_two(stack *s) {
+  tegula__chunk *chunks = s->grid->chunks, first = chunks[0];
+  size_t bytes = (size_t)s->grid->chunk_bytes;
+  chunks[0] = chunks[1];
+  chunks[1] = first;
+  char *kept = malloc(bytes);
+  assert_non_null(kept);
+  memcpy(kept, s->memory, bytes);
+  memcpy(s->memory, s->memory + bytes, bytes);
+  memcpy(s->memory + bytes, kept, bytes);
+  free(kept);
+}
+
+/* Large ones, and small ones that follow each other; but not small ones alone. */
 static void plain_chunks_go_straight_from_64_kib_on(void **state) {
   (void)state;
-  for (int large = 0; large < 2; large++) {
+  enum { LARGE, FOLLOWING, ALONE, CASES };
+  for (int kind = 0; kind < CASES; kind++) {
     stack s;
     tegula_error error;
     tegula_statistics statistics;
     tegula__io_counts counts;
     tegula__file_set *set;
-    stack_make(&s, 16, 16, large ? 4096 : 4095, 0); /* 64 KiB, or 16 bytes less */
+    int64_t count = kind == ALONE ? 3 : 16;
+    stack_make(&s, count, 16, kind == LARGE ? 4096 : 4095, 0); /* 64 KiB, or 16 bytes less */
     size_t size = (size_t)s.manifest.files[0].stamp.size;
+    assert_ok(tegula__file_set_create(s.b.handles, s.manifest.files, 1, false, &set, &error));
     char *out = malloc(size);
     assert_non_null(out);
-    assert_ok(tegula__file_set_create(s.b.handles, s.manifest.files, 1, false, &set, &error));
+    if (kind == ALONE) exchange_two(&s); /* 1, 0, 2: nobody is followed by his neighbour */
     assert_ok(stack_run(&s, set, TEGULA_MISSING_STRICT, out, &statistics, &counts, &error));
     assert_memory_equal(out, s.memory, size);
-    assert_int_equal(large ? statistics.direct_bytes : statistics.staged_bytes, size);
+    assert_int_equal(kind == ALONE ? statistics.staged_bytes : statistics.direct_bytes, size);
     assert_int_equal(counts.bytes_read, size);
     assert_int_equal(statistics.missing, 0);
     tegula__file_set_destroy(set);
