@@ -5,13 +5,14 @@
  * Metadata lies in small pieces near each other; on storage that answers in milliseconds every request counts, so pieces come out of blocks
  * of 64 KiB, of which each file keeps the 64 that were used last. Files are never written, never locked, and never shared between two
  * opens. What libhdf5 wants to open on its own (external links, virtual sources) is refused: the plugin follows names itself. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "hdf5_priv.h"
 
 enum { BLOCK = HDF5_BLOCK, BLOCKS = 64 };
-enum { MEMORY_SUPER = 1, MEMORY_RAW = 3, MEMORY_TYPES = 7 };
+enum { MEMORY_SUPER = 1, MEMORY_RAW = 3, MEMORY_HEAP = 4, MEMORY_TYPES = 7 };
 enum { FEATURE_SWMR = 0x1000, SWMR_ATTEMPTS = 25 /* 34 ms in all */ };
 
 typedef struct block {
@@ -30,6 +31,8 @@ typedef struct driver_file {
   hdf5_library *library;
   tegula_plugin_file *host;
   int64_t size;
+  size_t width; /* of lengths */
+  haddr_t rest; /* of the collection of a global heap that was just read in part; 0: none */
   haddr_t eoa;
   bool changing; /* a writer is at it: libhdf5 reads again what does not fit, so nothing may be kept */
   uint64_t clock;
@@ -88,6 +91,7 @@ static driver_file *driver_open(const char *name, unsigned flags, hid_t access, 
   file->host = library->opening;
   library->opening = NULL;
   file->size = library->host->file_size(file->host);
+  file->width = library->opening_width;
   file->changing = (flags & HDF5_SWMR_READ) != 0;
   for (int k = 0; k < BLOCKS; k++) file->blocks[k].index = -1;
   file->blocks[0] = (block){.size = file->size < BLOCK ? (size_t)file->size : BLOCK, .bytes = library->opening_block};
@@ -185,6 +189,28 @@ static herr_t read_blocks(driver_file *file, haddr_t address, size_t size, void 
   return 0;
 }
 
+/* A hdf5_heap_read. */
+static bool read_for_heap(void *state, int64_t offset, void *out, size_t size) {
+  driver_file *file = state;
+  if (offset > file->size || (int64_t)size > file->size - offset) return false;
+  return (file->changing ? host_read(file, offset, out, size) : read_blocks(file, (haddr_t)offset, size, out)) >= 0;
+}
+
+/* Raw bytes that are no data are of a global heap: the first 4096 of a collection, then its rest. */
+static herr_t check_heap(driver_file *file, haddr_t address, size_t size, const void *bytes) {
+  hdf5_library *library = file->library;
+  bool rest = file->rest != 0 && address == file->rest;
+  file->rest = 0;
+  if (rest || size < 16 || memcmp(bytes, "GCOL", 4) != 0) return 0;
+  int64_t whole = 0;
+  const char *wrong = hdf5_heap_check(read_for_heap, file, (int64_t)address, file->size, file->width, &whole);
+  if (!wrong && (uint64_t)whole > size) file->rest = address + size;
+  if (!wrong) return 0;
+  library->damage_at = (int64_t)address;
+  snprintf(library->damage, sizeof library->damage, "the global heap collection at offset %lld is damaged: %s", (long long)address, wrong);
+  return -1;
+}
+
 static herr_t driver_read(driver_file *file, int type, hid_t transfer, haddr_t address, size_t size, void *out) {
   (void)transfer;
   hdf5_probe *probe = &file->library->probe;
@@ -201,8 +227,10 @@ static herr_t driver_read(driver_file *file, int type, hid_t transfer, haddr_t a
     memset((char *)out + there, 0, size - there);
     size = there;
   }
-  if (type == MEMORY_RAW || size >= BLOCK) return host_read(file, (int64_t)address, out, size);
-  if (file->changing ? host_read(file, (int64_t)address, out, size) < 0 : read_blocks(file, address, size, out) < 0) return -1;
+  bool raw = type == MEMORY_RAW || type == MEMORY_HEAP, data = raw && file->library->data;
+  bool direct = data || file->changing || size >= BLOCK;
+  if ((direct ? host_read(file, (int64_t)address, out, size) : read_blocks(file, address, size, out)) < 0) return -1;
+  if (raw) return data ? 0 : check_heap(file, address, size, out);
   note_array(file->library, out, size);
   return 0;
 }
@@ -224,11 +252,12 @@ bool hdf5_driver_register(hdf5_library *library) {
   return library->driver >= 0;
 }
 
-hid_t hdf5_driver_open(hdf5_library *library, tegula_plugin_file *file, char *first, bool swmr) {
+hid_t hdf5_driver_open(hdf5_library *library, tegula_plugin_file *file, char *first, const hdf5_superblock *super, bool swmr) {
   const hdf5_functions *call = &library->call;
   hid_t access = call->H5Pcreate(call->file_access_class), id = -1;
   library->opening = file;
   library->opening_block = first;
+  library->opening_width = super->width;
   bool good = access >= 0 && call->H5Pset_driver(access, library->driver, NULL) >= 0;
   /* a page buffer would answer requests in place of the driver; chunks are never read twice */
   good = good && call->H5Pset_page_buffer_size(access, 0, 0, 0) >= 0 && call->H5Pset_cache(access, 0, 1, 0, 0.75) >= 0;

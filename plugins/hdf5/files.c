@@ -37,45 +37,50 @@ char *hdf5_resolve(const hdf5_file *file, const char *name) {
   return there;
 }
 
-/* Where the superblock is (at 0, 512, 1024, 2048, ...), and its consistency flags (0 for versions that have none). `first` is the file's first
- * block: one request serves this and most of what libhdf5 reads. */
-static tegula_status find_superblock(hdf5_call *call, tegula_plugin_file *host_file, const char *path, char *first, int64_t *base,
-                                     unsigned *flags, tegula_error *err) {
+/* `first` is the file's first block: one request serves this and most of what libhdf5 reads. */
+static tegula_status find_superblock(hdf5_call *call, tegula_plugin_file *host_file, const char *path, char *first, hdf5_superblock *out,
+                                     tegula_error *err) {
   const tegula_plugin_host *host = call->library->host;
   static const unsigned char signature[8] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
+  enum { NEEDED = 15 };
   int64_t size = host->file_size(host_file), there = size < HDF5_BLOCK ? size : HDF5_BLOCK;
   if (there > 0) FORWARD(host->file_read(host_file, 0, first, (size_t)there, err));
-  for (int64_t at = 0; at <= size - 12; at = at ? at * 2 : 512) {
-    unsigned char bytes[12];
-    if (at <= there - 12) memcpy(bytes, first + at, sizeof bytes);
+  for (int64_t at = 0; at <= size - NEEDED; at = at ? at * 2 : 512) {
+    unsigned char bytes[NEEDED];
+    if (at <= there - NEEDED) memcpy(bytes, first + at, sizeof bytes);
     else FORWARD(host->file_read(host_file, at, bytes, sizeof bytes, err));
     if (memcmp(bytes, signature, sizeof signature) != 0) continue;
-    *base = at;
-    *flags = bytes[8] >= 3 ? bytes[11] : 0;
+    unsigned version = bytes[8];
+    *out = (hdf5_superblock){.base = at, .flags = version >= 3 ? bytes[11] : 0, .width = bytes[version >= 2 ? 10 : 14]};
     return TEGULA_OK;
   }
   return host->fail(err, TEGULA_CORRUPT, path, -1, "\"%s\" is not an HDF5 file: no HDF5 signature at 0, 512, 1024, ... in its %lld bytes", path,
                     (long long)size);
 }
 
+static tegula_status refuse_marked(const hdf5_call *call, const char *path, int64_t offset, tegula_error *err) {
+  const tegula_plugin_host *host = call->library->host;
+  return host->hint(err,
+                    host->fail(err, TEGULA_UNSUPPORTED, path, offset, "\"%s\" is marked as open for writing: its content may be incomplete",
+                               path),
+                    "wait until its writer has closed it; if no program has it open, one was killed: h5clear -s \"%s\" takes the mark away",
+                    path);
+}
+
 static tegula_status open_id(hdf5_call *call, tegula_plugin_file *host_file, hdf5_file *file, tegula_error *err) {
   hdf5_library *library = call->library;
-  unsigned flags = 0;
+  hdf5_superblock super = {0};
   char *first = malloc(HDF5_BLOCK);
-  tegula_status status = first ? find_superblock(call, host_file, file->path, first, &file->base, &flags, err) : hdf5_out_of_memory(library, err);
-  if (status == TEGULA_OK && (flags & FLAG_WRITE) && !(flags & FLAG_SWMR))
-    status = library->host->hint(err,
-                                 library->host->fail(err, TEGULA_UNSUPPORTED, file->path, file->base + 11,
-                                                     "\"%s\" is marked as open for writing: its content may be incomplete", file->path),
-                                 "wait until its writer has closed it; if no program has it open, one was killed: h5clear -s \"%s\" takes "
-                                 "the mark away",
-                                 file->path);
+  tegula_status status = first ? find_superblock(call, host_file, file->path, first, &super, err) : hdf5_out_of_memory(library, err);
+  bool swmr = (super.flags & FLAG_SWMR) != 0;
+  if (status == TEGULA_OK && (super.flags & FLAG_WRITE) && !swmr) status = refuse_marked(call, file->path, super.base + 11, err);
   if (status != TEGULA_OK) {
     library->host->file_close(host_file);
     free(first);
     return status;
   }
-  file->id = hdf5_driver_open(library, host_file, first, (flags & FLAG_SWMR) != 0); /* takes both */
+  file->base = super.base;
+  file->id = hdf5_driver_open(library, host_file, first, &super, swmr); /* takes both */
   return file->id >= 0 ? TEGULA_OK : hdf5_failed(library, err, TEGULA_CORRUPT, file->path, "open \"%s\"", file->path);
 }
 

@@ -54,10 +54,15 @@ typedef struct hdf5_library {
   int lock_depth;
   tegula_plugin_file *opening; /* the file that the driver's `open` takes; NULL: libhdf5 opens files on its own, and may not */
   char *opening_block;         /* the first bytes of that file */
+  size_t opening_width;        /* of its lengths */
   hdf5_probe probe;
   uint64_t claimed; /* slots that the header of the extensible array that was read last says to have */
   tegula_error failure; /* what the host said when a read of the driver failed; status OK: none did */
-  char reason[256];     /* what libhdf5 said of its last failure */
+  char damage[256];     /* why the driver did not give libhdf5 what it read; "": it did */
+  int64_t damage_at;
+  char reason[256]; /* what libhdf5 said of its last failure */
+  int64_t reason_at;    /* where in the file; -1: it does not say */
+  bool data;            /* data is read, which may look like anything */
   bool quiet;           /* failures are expected: not noted */
 } hdf5_library;
 
@@ -79,12 +84,25 @@ void hdf5_close_private(void *handle, int descriptor);
 
 /* ---- the driver ---- */
 
+/* What a file says of itself in its first bytes. */
+typedef struct hdf5_superblock {
+  int64_t base;   /* where it is: at 0, 512, 1024, 2048, ... */
+  unsigned flags; /* consistency flags; 0 for versions that have none */
+  size_t width;   /* of lengths, bytes */
+} hdf5_superblock;
+
 /* Registers the virtual file driver; false on failure. */
 bool hdf5_driver_register(hdf5_library *library);
 /* Opens `file` through the driver; `first`: its first HDF5_BLOCK bytes (malloc), or as many as it has. Takes both: the file is closed with the
  * id, or at once on failure. */
 enum { HDF5_BLOCK = 64 * 1024 };
-hid_t hdf5_driver_open(hdf5_library *library, tegula_plugin_file *file, char *first, bool swmr);
+hid_t hdf5_driver_open(hdf5_library *library, tegula_plugin_file *file, char *first, const hdf5_superblock *super, bool swmr);
+
+/* Reads exactly `size` bytes; false on failure. */
+typedef bool (*hdf5_heap_read)(void *state, int64_t offset, void *out, size_t size);
+/* Is the collection of a global heap at `address` sound, as far as its lengths go? NULL, or what is wrong. `width`: of lengths in the file.
+ * `size` is set to the bytes of the collection. */
+const char *hdf5_heap_check(hdf5_heap_read get, void *state, int64_t address, int64_t file_size, size_t width, int64_t *size);
 
 /* ---- files ---- */
 

@@ -193,10 +193,18 @@ static herr_t take_text(unsigned n, const hdf5_error_entry *entry, void *state) 
   return 0;
 }
 
+/* Our own reason, if there is one, else libhdf5's. */
+static void take_reason(hdf5_library *library, hid_t stack) {
+  library->reason_at = library->damage[0] ? library->damage_at : -1;
+  if (library->damage[0]) snprintf(library->reason, sizeof library->reason, "%s", library->damage);
+  else library->call.H5Ewalk2(stack, 0 /* innermost first */, take_text, library->reason);
+  library->damage[0] = 0;
+}
+
 /* Takes the place of printing. Done at once: the next call forgets what went wrong in this one. */
 static herr_t note_reason(hid_t stack, void *state) {
   hdf5_library *library = state;
-  if (!library->quiet) library->call.H5Ewalk2(stack, 0 /* innermost first */, take_text, library->reason);
+  if (!library->quiet) take_reason(library, stack);
   return 0;
 }
 
@@ -204,7 +212,8 @@ void hdf5_lock(hdf5_library *library) {
   pthread_mutex_lock(&library->lock);
   if (library->lock_depth++ > 0) return;
   library->failure.status = TEGULA_OK;
-  library->reason[0] = 0;
+  library->reason[0] = library->damage[0] = 0;
+  library->reason_at = -1;
   library->call.H5Eset_auto2(HDF5_DEFAULT, (void *)note_reason, library);
 }
 
@@ -228,8 +237,7 @@ tegula_status hdf5_failed(hdf5_library *library, tegula_error *err, tegula_statu
     if (err) *err = failure;
     return failure.status;
   }
-  if (!library->reason[0] && !library->quiet) /* iterating over attributes or links fails without printing */
-    library->call.H5Ewalk2(HDF5_DEFAULT, 0, take_text, library->reason);
+  if (!library->reason[0] && !library->quiet) take_reason(library, HDF5_DEFAULT); /* iterating fails without printing */
   snprintf(text, sizeof text, "%s", library->reason[0] ? library->reason : "HDF5 gives no reason");
   library->reason[0] = 0;
   for (char *c = text; *c; c++)
@@ -237,7 +245,8 @@ tegula_status hdf5_failed(hdf5_library *library, tegula_error *err, tegula_statu
   if (strstr(text, "truncated file")) status = TEGULA_SHORT_FILE;
   bool older = library->version[0] < NEWEST_FORMATS && status == TEGULA_CORRUPT && strstr(text, "bad version number");
   if (older) status = TEGULA_UNSUPPORTED;
-  status = library->host->fail(err, status, path, -1, "could not %s: %s", what, text);
+  status = library->host->fail(err, status, path, library->reason_at, "could not %s: %s", what, text);
+  library->reason_at = -1;
   if (older)
     return library->host->hint(err, status,
                                "read with %s; a newer HDF5 wrote the file, or it is damaged: install a newer one (pip install h5py) or name "

@@ -49,7 +49,9 @@ static tegula_status read_box(const reader *r, const tegula_view *dst, void *out
     in_memory = call->H5Screate_simple(r->ndim, count, NULL);
     good = in_file >= 0 && in_memory >= 0 && call->H5Sselect_hyperslab(in_file, 0 /* set */, start, NULL, count, NULL) >= 0;
   }
+  r->library->data = true;
   good = good && call->H5Dread(r->id, r->memory, in_memory, in_file, HDF5_DEFAULT, out) >= 0;
+  r->library->data = false;
   tegula_status status =
       good ? TEGULA_OK : hdf5_failed(r->library, err, TEGULA_CORRUPT, r->file->path, "read \"%s\" of \"%s\"", r->name, r->file->path);
   if (in_file > 0) call->H5Sclose(in_file);
