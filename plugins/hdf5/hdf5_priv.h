@@ -44,6 +44,7 @@ typedef struct hdf5_library {
   const tegula_plugin_host *host;
   void *handle;
   bool started;   /* not only asked for its version */
+  char *unusable; /* why it did not start; NULL: it did, or was not tried */
   int descriptor; /* of the copy that `handle` is of; -1: none */
   char *path;
   char text[512]; /* "HDF5 1.14.6 (/usr/lib/...)" */

@@ -132,7 +132,8 @@ static void consider(search *found, const char *path) {
   hdf5_library *library = known(path);
   char why[256] = "";
   if (!library) library = try_candidate(found->host, path, why, sizeof why);
-  if (!library) {
+  if (!library || library->unusable) {
+    if (library) snprintf(why, sizeof why, "%s", library->unusable);
     if (strchr(path, '/') || !found->which[0]) {
       snprintf(found->why, sizeof found->why, "%s", why);
       snprintf(found->which, sizeof found->which, "%s", path);
@@ -156,25 +157,26 @@ static tegula_status none_found(const search *found, const char *asked, tegula_e
                     "install one (apt install libhdf5-103-1, or pip install h5py), or name it: TEGULA_HDF5_LIBRARY=/path/to/libhdf5.so");
 }
 
+static void consider_all(search *found, const tegula_plugin_options *options) {
+  const char *asked = options ? options->library : NULL;
+  found->best = NULL;
+  if (asked) consider(found, asked);
+  for (const char *const *c = options && !asked ? options->candidates : NULL; c && *c; c++) consider(found, *c);
+  for (const char *const *s = SONAMES; !asked && *s; s++) consider(found, *s);
+}
+
+/* The newest that starts. */
 static tegula_status choose(const tegula_plugin_host *host, const tegula_plugin_options *options, hdf5_library **out, tegula_error *err) {
   search found = {.host = host};
-  const char *asked = options ? options->library : NULL;
-  if (asked) {
-    consider(&found, asked);
-  } else {
-    for (const char *const *c = options ? options->candidates : NULL; c && *c; c++) consider(&found, *c);
-    for (const char *const *s = SONAMES; *s; s++) consider(&found, *s);
+  char why[256];
+  for (consider_all(&found, options); found.best; consider_all(&found, options)) {
+    *out = found.best;
+    if (!found.best->started) found.best->started = start(found.best, why, sizeof why);
+    if (found.best->started) return TEGULA_OK;
+    found.best->unusable = strdup(why); /* it may have started in part: it stays loaded */
+    RETURN_IF(!found.best->unusable, hdf5_out_of_memory(found.best, err));
   }
-  RETURN_IF(!found.best, none_found(&found, asked, err));
-  if (!found.best->started) {
-    if (!start(found.best, found.why, sizeof found.why)) { /* it may have started in part: it stays loaded */
-      snprintf(found.which, sizeof found.which, "%s", found.best->path);
-      return none_found(&found, asked, err);
-    }
-    found.best->started = true;
-  }
-  *out = found.best;
-  return TEGULA_OK;
+  return none_found(&found, options ? options->library : NULL, err);
 }
 
 tegula_status hdf5_library_open(const tegula_plugin_host *host, const tegula_plugin_options *options, hdf5_library **out,

@@ -3,7 +3,9 @@
 SPDX-License-Identifier: Apache-2.0
 """
 import ctypes
+import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -50,6 +52,143 @@ def test_what_is_no_libhdf5_is_not_taken(path, tmp_path):
         assert "pip install h5py" in refused.value.hint and "TEGULA_HDF5_LIBRARY" in refused.value.hint
     good = described.libraries()[0]
     assert version(dump(path, candidate=[tmp_path / "no.so", good]))
+
+
+def fake(folder, name, version):
+    """A library that only says which libhdf5 it is."""
+    if not shutil.which("cc"):
+        pytest.skip("there is no C compiler: it makes a library that is no whole libhdf5")
+    source = f"int H5get_libversion(unsigned *a, unsigned *b, unsigned *c) {{ *a = {version[0]}; *b = {version[1]}; *c = {version[2]}; return 0; }}"
+    subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", str(folder / name)], input=source, text=True, check=True)
+    return folder / name
+
+
+def test_a_library_that_lacks_something_is_passed_over(path, tmp_path, library):
+    """Older or newer than the good one, alone or between others, in any order."""
+    old, new = fake(tmp_path, "old.so", (1, 8, 22)), fake(tmp_path, "new.so", (99, 0, 0))
+    (tmp_path / "text.so").write_text("INPUT(libhdf5.so)\n")
+    odd = [old, new, tmp_path / "text.so", tmp_path, tmp_path / "gone.so", path]
+    for order in ([*odd, library], [library, *odd], [new, library, old]):
+        assert version(dump(path, candidate=order)) >= version(dump(path, library=library))
+    for name, number in ((old, "1.8.22"), (new, "99.0.0")):
+        with pytest.raises(Refused, match=f"unsupported.*cannot use.*HDF5 {number} has no H5.*: 1.10.5 or newer is needed"):
+            dump(path, library=name)
+
+
+CONTEXTS = """
+import ctypes, sys, threading
+lib = ctypes.CDLL(sys.argv[1])
+class Options(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("threads", ctypes.c_int32), ("files", ctypes.c_int32), ("staging", ctypes.c_int64),
+                ("io_threads", ctypes.c_int32), ("reserved", ctypes.c_uint32), ("io", ctypes.c_char_p), ("plugins", ctypes.c_char_p),
+                ("library", ctypes.c_char_p), ("candidates", ctypes.c_char_p)]
+class Error(ctypes.Structure):
+    _fields_ = [("status", ctypes.c_int), ("numbers", ctypes.c_int32 * 3), ("offset", ctypes.c_int64), ("message", ctypes.c_char * 1024),
+                ("hint", ctypes.c_char * 512), ("path", ctypes.c_char * 1024)]
+class Dtype(ctypes.Structure):
+    _fields_ = [("kind", ctypes.c_uint8), ("order", ctypes.c_uint8), ("unit", ctypes.c_uint16), ("count", ctypes.c_uint32), ("item", ctypes.c_uint32)]
+class Box(ctypes.Structure):
+    _fields_ = [("ndim", ctypes.c_int32), ("reserved", ctypes.c_int32), ("lo", ctypes.c_int64 * 64), ("hi", ctypes.c_int64 * 64)]
+class View(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_void_p), ("flags", ctypes.c_uint32), ("dtype", Dtype), ("device", ctypes.c_int32 * 2), ("box", Box),
+                ("strides", ctypes.c_int64 * 64)]
+
+def context(library=None, candidates=None):
+    options, out, error = Options(), ctypes.c_void_p(), Error()
+    lib.tegula_context_options_init(ctypes.byref(options))
+    options.library, options.candidates, options.threads = library, candidates, 2
+    assert lib.tegula_context_create(ctypes.byref(options), None, ctypes.byref(out), ctypes.byref(error)) == 0, error.message
+    return out
+
+def opened(context, path):
+    out, error = ctypes.c_void_p(), Error()
+    status = lib.tegula_dataset_open(context, path.encode(), None, ctypes.byref(out), ctypes.byref(error))
+    return out if status == 0 else error
+
+def load(context, path, count=600):
+    dataset, data, error = opened(context, path), (ctypes.c_int32 * count)(), Error()
+    assert not isinstance(dataset, Error), dataset.message
+    view = View(data=ctypes.addressof(data), dtype=Dtype(ord("i"), ord("<"), 0, 0, 4), box=Box(ndim=1))
+    view.box.hi[0], view.strides[0] = count, 4
+    status = lib.tegula_dataset_read(dataset, ctypes.byref(view), None, ctypes.byref(error))
+    assert status == 0, (error.message, error.hint)
+    lib.tegula_dataset_close(dataset)
+    return list(data)
+
+def library_of(context, damaged):
+    return opened(context, damaged).hint.decode()
+"""
+
+
+def use_contexts(code, *arguments):
+    """Runs the code behind the functions above."""
+    lib = os.path.abspath(os.environ.get("TEGULA_LIB", "build/lib/libtegula.so"))
+    run = subprocess.run([sys.executable, "-c", CONTEXTS + code, lib, *map(str, arguments)], capture_output=True, text=True, timeout=60)
+    assert (run.returncode, run.stdout) == (0, "fine\n"), (run.returncode, run.stdout, run.stderr[-3000:])
+
+
+@pytest.fixture
+def three(tmp_path):
+    """0, 1, ... 599 in chunks that tegula decodes, in numbers that libhdf5 must convert, and in the header; and a damaged file."""
+    numbers = np.arange(600, dtype="<i4")
+    with h5py.File(tmp_path / "chunks.h5", "w") as f:
+        f.create_dataset("x", data=numbers, chunks=(7,), compression="gzip", shuffle=True)
+    odd = h5py.h5t.STD_I32LE.copy()
+    odd.set_precision(20)
+    plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    plist.set_layout(h5py.h5d.COMPACT)
+    for name, kind, how in (("odd.h5", odd, None), ("compact.h5", h5py.h5t.STD_I32LE, plist)):
+        with h5py.File(tmp_path / name, "w") as f:
+            h5py.h5d.create(f.id, b"x", kind, h5py.h5s.create_simple((600,)), how).write(h5py.h5s.ALL, h5py.h5s.ALL, numbers)
+    content = (tmp_path / "chunks.h5").read_bytes()
+    (tmp_path / "damaged.h5").write_bytes(content[:96] + b"\xff" * 1000 + content[1096:])
+    return [tmp_path / name for name in ("chunks.h5", "odd.h5", "compact.h5", "damaged.h5")]
+
+
+@not_sanitized
+def test_libraries_that_were_only_looked_at_do_no_harm(three, tmp_path):
+    """Threads that searched end, contexts that searched are gone: nobody jumps into a library that is not there any more."""
+    (tmp_path / "text.so").write_text("no library")
+    names = [str(tmp_path / "text.so"), *described.libraries(), str(tmp_path / "gone.so")]
+    use_contexts("""
+files, names = sys.argv[2:6], sys.argv[6:]
+def work(order):
+    one = context(candidates=":".join(order).encode())
+    for path in files[:3]:
+        assert load(one, path) == list(range(600)), path
+    lib.tegula_context_destroy(one)
+for turn in range(len(names)):
+    threads = [threading.Thread(target=work, args=(order,)) for order in (names[turn:] + names[:turn], names[::-1])]
+    for thread in threads: thread.start()
+    for thread in threads: thread.join()
+work(names)
+print("fine")
+""", *three, *names)
+
+
+@not_sanitized
+def test_contexts_with_different_libraries_in_one_process(three):
+    """Each takes its own, in turns and at the same time."""
+    names = described.libraries()
+    if len(names) < 2:
+        pytest.skip("there is only one libhdf5 here")
+    use_contexts("""
+files, names = sys.argv[2:6], sys.argv[6:]
+contexts = [context(library=name.encode()) for name in names]
+bad = []
+def work(one, name):
+    for turn in range(5):
+        for path in files[:3]:
+            if load(one, path) != list(range(600)): bad.append((name, path))
+        if f"({name})" not in library_of(one, files[3]): bad.append((name, library_of(one, files[3])))
+for pair in zip(contexts, names): work(*pair)
+threads = [threading.Thread(target=work, args=pair) for pair in zip(contexts, names)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+assert not bad, bad
+for one in contexts: lib.tegula_context_destroy(one)
+print("fine")
+""", *three, *names)
 
 
 @not_sanitized
