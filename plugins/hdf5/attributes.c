@@ -37,6 +37,7 @@ typedef struct attribute {
   char **texts;
   bool fixed;    /* text of a fixed length */
   bool variable; /* text of any length: the elements of data are pointers that libhdf5 made */
+  hdf5_type form;
   char dtype[TEGULA_DTYPE_TEXT];
   tegula_attribute told;
 } attribute;
@@ -121,6 +122,7 @@ static void read_type(attribute *a) {
   a->told.type = a->dtype;
   a->told.omitted = NULL;
   a->fixed = type.dtype.kind == 'S';
+  a->form = type;
 }
 
 static tegula_status failed(const attribute *a, const hdf5_file *file, const char *object, const char *name, tegula_error *err) {
@@ -165,6 +167,7 @@ static tegula_status read_values(attribute *a, const hdf5_file *file, const char
   a->data = calloc((size_t)a->told.count, a->item);
   if (!a->data) return hdf5_out_of_memory(a->library, err);
   if (a->library->call.H5Aread(a->id, a->memory, a->data) < 0) return failed(a, file, object, name, err);
+  if (a->form.swapped) hdf5_type_swap_all(a->form.dtype, a->data, a->told.count);
   if ((a->fixed && !cut_texts(a)) || (a->variable && !name_texts(a))) return hdf5_out_of_memory(a->library, err);
   if (a->texts)
     a->told.texts = (const char *const *)a->texts;

@@ -66,7 +66,11 @@ static tegula_status read_fill(hdf5_dataset *out, tegula_error *err) {
   RETURN_IF(!out->fill, hdf5_out_of_memory(library, err));
   RETURN_IF(state == HDF5_FILL_DEFAULT, TEGULA_OK);
   if (out->type.converted) {
-    if (call->H5Pget_fill_value(out->plist, hdf5_predefined(library, out->type.memory), out->fill) < 0) goto failed;
+    hid_t memory = hdf5_type_memory(library, out->type_id, &out->type);
+    bool good = memory >= 0 && call->H5Pget_fill_value(out->plist, memory, out->fill) >= 0;
+    if (memory >= 0) call->H5Tclose(memory);
+    if (!good) goto failed;
+    if (out->type.swapped) hdf5_type_swap(dtype, out->fill);
     return TEGULA_OK;
   }
   if (call->H5Pget_fill_value(out->plist, out->type_id, out->fill) < 0) goto failed;
@@ -159,39 +163,60 @@ static bool same_dtype(tegula_dtype a, tegula_dtype b) {
   return a.kind == b.kind && a.item_size == b.item_size;
 }
 
-tegula_status hdf5_prepare(hdf5_dataset *dataset, const hdf5_dataset *like, tegula_error *err) {
+/* A type that is converted on the way out would also change what its sources hold on the way in: they must have the same. */
+static tegula_status check_source(const hdf5_dataset *dataset, const hdf5_dataset *like, tegula_error *err) {
   hdf5_library *library = dataset->call->library;
+  const tegula_plugin_host *host = library->host;
+  char have[TEGULA_DTYPE_TEXT], want[TEGULA_DTYPE_TEXT];
+  bool agrees = hdf5_type_agrees(library, dataset->type_id, like->type_id);
+  if (agrees && (same_dtype(dataset->type.dtype, like->type.dtype) || converts(&dataset->type, &like->type))) {
+    if (!like->type.converted || library->call.H5Tequal(dataset->type_id, like->type_id) > 0) return TEGULA_OK;
+    return host->fail(err, TEGULA_UNSUPPORTED, dataset->file->path, -1,
+                      "\"%s\" of \"%s\" is a source of a virtual dataset of a type that no dtype has, but has another type", dataset->name,
+                      dataset->file->path);
+  }
+  hdf5_type_text(dataset->type.dtype, have);
+  hdf5_type_text(like->type.dtype, want);
+  return host->fail(err, TEGULA_MISMATCH, dataset->file->path, -1,
+                    "\"%s\" of \"%s\" is a source of a virtual dataset of dtype %s%s, but has dtype %s%s, which does not convert",
+                    dataset->name, dataset->file->path, want, agrees ? "" : " (an enumeration)", have,
+                    agrees ? "" : " (another enumeration, or none)");
+}
+
+/* What libhdf5 reads: because of the type, or (compact) of the place. */
+static tegula_status prepare_reader(hdf5_dataset *dataset, const hdf5_dataset *like, tegula_error *err) {
+  hdf5_library *library = dataset->call->library;
+  const hdf5_dataset *to = same_dtype(dataset->type.dtype, like->type.dtype) ? dataset : like;
+  if (dataset->layout == HDF5_VIRTUAL || library->call.H5Pget_external_count(dataset->plist) > 0)
+    return library->host->fail(err, TEGULA_UNSUPPORTED, dataset->file->path, -1,
+                               "cannot load \"%s\" of \"%s\": its type must be converted, which is not done for %s datasets", dataset->name,
+                               dataset->file->path, dataset->layout == HDF5_VIRTUAL ? "virtual" : "external");
+  if (to != dataset && dataset->type.swapped)
+    return library->host->fail(err, TEGULA_UNSUPPORTED, dataset->file->path, -1,
+                               "\"%s\" of \"%s\" has integers with padding in the other byte order: they are not a source of another dtype",
+                               dataset->name, dataset->file->path);
+  dataset->kind = HDF5_KIND_READER;
+  dataset->swapped = to->type.swapped;
+  dataset->memory = hdf5_type_memory(library, to->type_id, &to->type);
+  if (dataset->memory <= 0)
+    return hdf5_failed(library, err, TEGULA_INTERNAL, dataset->file->path, "make a type in memory for \"%s\"", dataset->name);
+  hdf5_chain chain = {.reader = true};
+  return dataset->layout == HDF5_CHUNKED ? hdf5_filters_map(dataset, &chain, err) : TEGULA_OK;
+}
+
+tegula_status hdf5_prepare(hdf5_dataset *dataset, const hdf5_dataset *like, tegula_error *err) {
   bool same = same_dtype(dataset->type.dtype, like->type.dtype);
-  bool agrees = dataset == like || hdf5_type_agrees(library, dataset->type_id, like->type_id);
-  if (!agrees || (!same && !converts(&dataset->type, &like->type))) {
-    char have[TEGULA_DTYPE_TEXT], want[TEGULA_DTYPE_TEXT];
-    hdf5_type_text(dataset->type.dtype, have);
-    hdf5_type_text(like->type.dtype, want);
-    return library->host->fail(err, TEGULA_MISMATCH, dataset->file->path, -1,
-                               "\"%s\" of \"%s\" is a source of a virtual dataset of dtype %s%s, but has dtype %s%s, which does not convert",
-                               dataset->name, dataset->file->path, want, agrees ? "" : " (an enumeration)", have,
-                               agrees ? "" : " (another enumeration, or none)");
-  }
-  if (!same || dataset->type.converted || dataset->layout == HDF5_COMPACT) {
-    if (dataset->layout == HDF5_VIRTUAL || library->call.H5Pget_external_count(dataset->plist) > 0)
-      return library->host->fail(err, TEGULA_UNSUPPORTED, dataset->file->path, -1,
-                                 "cannot load \"%s\" of \"%s\": its type must be converted, which is not done for %s datasets",
-                                 dataset->name, dataset->file->path, dataset->layout == HDF5_VIRTUAL ? "virtual" : "external");
-    dataset->kind = HDF5_KIND_READER;
-    dataset->memory = hdf5_type_memory(library, same ? dataset->type_id : like->type_id, same ? &dataset->type : &like->type);
-    if (dataset->memory <= 0)
-      return hdf5_failed(library, err, TEGULA_INTERNAL, dataset->file->path, "make a type in memory for \"%s\"", dataset->name);
-    hdf5_chain chain = {.reader = true};
-    return dataset->layout == HDF5_CHUNKED ? hdf5_filters_map(dataset, &chain, err) : TEGULA_OK;
-  }
-  if (dataset->layout == HDF5_CHUNKED) return hdf5_prepare_chunks(dataset, err);
-  if (dataset->layout == HDF5_CONTIGUOUS) return prepare_contiguous(dataset, err);
-  if (dataset->layout == HDF5_VIRTUAL) {
+  if (dataset != like) FORWARD(check_source(dataset, like, err));
+  if (dataset->layout == HDF5_VIRTUAL && same) {
     dataset->kind = HDF5_KIND_VIRTUAL;
     return TEGULA_OK;
   }
-  return library->host->fail(err, TEGULA_UNSUPPORTED, dataset->file->path, -1,
-                             "cannot load \"%s\" of \"%s\": it has a layout that is not known", dataset->name, dataset->file->path);
+  if (!same || dataset->type.converted || dataset->layout == HDF5_COMPACT) return prepare_reader(dataset, like, err);
+  if (dataset->layout == HDF5_CHUNKED) return hdf5_prepare_chunks(dataset, err);
+  if (dataset->layout == HDF5_CONTIGUOUS) return prepare_contiguous(dataset, err);
+  return dataset->call->library->host->fail(err, TEGULA_UNSUPPORTED, dataset->file->path, -1,
+                                            "cannot load \"%s\" of \"%s\": it has a layout that is not known", dataset->name,
+                                            dataset->file->path);
 }
 
 /* ---- places ---- */

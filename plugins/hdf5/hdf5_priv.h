@@ -167,7 +167,8 @@ typedef struct hdf5_type {
   tegula_dtype dtype;            /* native byte order */
   char order;                    /* of the stored bytes */
   bool converted;                /* libhdf5 must convert: the stored form is not one that numpy has */
-  char memory[HDF5_MEMORY_TEXT]; /* with `converted`: the predefined type to convert to */
+  bool swapped;                  /* with `converted`: what libhdf5 gives is in the other byte order */
+  char memory[HDF5_MEMORY_TEXT]; /* with `converted`: the predefined type to convert to, of a complex number that of its parts */
 } hdf5_type;
 
 /* False: cannot be loaded, and `why` says it, as "has ...": "variable-length strings". */
@@ -175,9 +176,10 @@ bool hdf5_type_of(hdf5_library *library, hid_t type, hdf5_type *out, char *why, 
 void hdf5_type_text(tegula_dtype dtype, char out[TEGULA_DTYPE_TEXT]);
 /* Could the stored numbers of `from` stand in a dataset of the type `to`? Enumerations must have the same names and numbers. */
 bool hdf5_type_agrees(hdf5_library *library, hid_t from, hid_t to);
-/* The type to ask H5Dread for, to get native elements of `type`; close it. */
+/* The type to ask H5Dread for, to get elements of `type`, native ones but for `swapped`; close it. */
 hid_t hdf5_type_memory(hdf5_library *library, hid_t stored, const hdf5_type *type);
 void hdf5_type_swap(tegula_dtype dtype, unsigned char *element);
+void hdf5_type_swap_all(tegula_dtype dtype, void *elements, int64_t count);
 
 /* ---- attributes ---- */
 
@@ -216,7 +218,8 @@ typedef struct hdf5_dataset {
   int64_t grid;                  /* chunks */
   struct hdf5_mapping *mappings; /* virtual */
   int64_t mapping_count;
-  hid_t memory; /* reader: the type asked for; 0: from `type` */
+  hid_t memory;                  /* reader: the type asked for; 0: from `type` */
+  bool swapped;                  /* reader: its elements are in the other byte order */
 } hdf5_dataset;
 
 enum { HDF5_KIND_FILL, HDF5_KIND_DENSE, HDF5_KIND_GRID, HDF5_KIND_EXTERNAL, HDF5_KIND_READER, HDF5_KIND_VIRTUAL };

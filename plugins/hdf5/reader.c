@@ -16,6 +16,8 @@ typedef struct reader {
   int ndim;
   hdf5_place place;
   size_t item;
+  bool swapped;
+  tegula_dtype dtype;
 } reader;
 
 static void reader_release(void *state) {
@@ -103,6 +105,7 @@ static tegula_status reader_read(void *state, const tegula_view *dst, tegula_err
     if (err) *err = changed;
     status = still;
   }
+  if (status == TEGULA_OK && r->swapped) hdf5_type_swap_all(r->dtype, dense ? dst->data : scratch, elements);
   if (status == TEGULA_OK && !dense) scatter(dst, r->item, scratch);
   free(scratch);
   return status;
@@ -118,7 +121,9 @@ tegula_status hdf5_emit_reader(hdf5_dataset *dataset, const hdf5_place *place, t
                 .name = strdup(dataset->name),
                 .ndim = dataset->ndim,
                 .place = *place,
-                .item = dataset->call->array_item};
+                .item = dataset->call->array_item,
+                .swapped = dataset->swapped,
+                .dtype = dataset->type.dtype};
   dataset->file->references++;
   r->id = call->H5Oopen(dataset->file->id, dataset->name, HDF5_DEFAULT);
   r->memory = call->H5Tcopy(dataset->memory);

@@ -57,14 +57,17 @@ static bool integer(hdf5_library *library, hid_t type, hdf5_type *out, char *why
     set(out, is_signed ? 'i' : 'u', size, order);
     return true;
   }
-  if (size > 8 || library->call.H5Tget_class(type) == HDF5_BITFIELD) {
-    snprintf(why, room, "%s of %zu bits in %zu bytes, which no dtype holds", size > 8 ? "integers" : "bit fields",
-             library->call.H5Tget_precision(type), size);
+  size_t bits = library->call.H5Tget_precision(type);
+  bool field = library->call.H5Tget_class(type) == HDF5_BITFIELD;
+  if (bits > 64 || field) {
+    snprintf(why, room, "%s of %zu bits in %zu bytes, which no dtype holds", field ? "bit fields" : "integers", bits, size);
     return false;
   }
   size_t wide = size <= 1 ? 1 : size <= 2 ? 2 : size <= 4 ? 4 : 8;
   set(out, is_signed ? 'i' : 'u', wide, HDF5_NATIVE_ORDER);
   out->converted = true;
+  /* of integers of one size libhdf5 exchanges all bytes, those of the padding too, and is done: so it converts within a byte order */
+  out->swapped = order && order != HDF5_NATIVE_ORDER;
   native_integer(out->dtype.kind, wide, out->memory);
   return true;
 }
@@ -91,8 +94,7 @@ static bool floating(hdf5_library *library, hid_t type, hdf5_type *out, char *wh
     set(out, brain ? 'E' : 'f', form.size, order);
     return true;
   }
-  bool narrow = form.size > 1 && form.size <= 8 && form.exponent_size > 0;
-  if (!narrow || !fits_in(&form, &DOUBLE)) {
+  if (form.exponent_size == 0 || !fits_in(&form, &DOUBLE)) {
     snprintf(why, room, "floating-point numbers of %zu bytes with %zu bits of exponent (bias %zu) and %zu of mantissa, which no dtype holds",
              form.size, form.exponent_size, form.bias, form.mantissa_size);
     return false;
@@ -130,14 +132,19 @@ static bool enumeration(hdf5_library *library, hid_t type, hdf5_type *out, char 
   return good;
 }
 
+/* `size` bytes hold two parts without gaps. Halves and odd floats are widened like single ones, halves to float32. */
 static bool complex_pair(hdf5_library *library, hid_t part, size_t size, hdf5_type *out, char *why, size_t room) {
-  if (library->call.H5Tget_class(part) != HDF5_FLOAT || !floating(library, part, out, why, room))
-    return refuse(why, room, "complex numbers whose parts are no floats of 4 or 8 bytes");
-  if (out->converted || out->dtype.kind != 'f' || out->dtype.item_size < 4 || size != 2 * (size_t)out->dtype.item_size) {
-    snprintf(why, room, "complex numbers of %zu bytes (only 8 and 16, without padding, have a dtype)", size);
+  const hdf5_functions *call = &library->call;
+  if (call->H5Tget_class(part) != HDF5_FLOAT) return refuse(why, room, "complex numbers whose parts are no floats");
+  if (!floating(library, part, out, why, room)) return false;
+  if (size != 2 * call->H5Tget_size(part)) {
+    snprintf(why, room, "complex numbers of %zu bytes with parts of %zu", size, call->H5Tget_size(part));
     return false;
   }
-  set(out, 'c', size, out->order);
+  bool small = out->dtype.item_size < 4;
+  if (small) snprintf(out->memory, sizeof out->memory, "H5T_NATIVE_FLOAT_g");
+  out->converted = out->converted || small;
+  set(out, 'c', small ? 8 : 2 * (size_t)out->dtype.item_size, out->converted ? HDF5_NATIVE_ORDER : out->order);
   return true;
 }
 
@@ -210,9 +217,32 @@ bool hdf5_type_agrees(hdf5_library *library, hid_t from, hid_t to) {
   return same;
 }
 
+/* Complex numbers of that part, as `stored` has them: a compound with the same names, or the native class. */
+static hid_t memory_pair(hdf5_library *library, hid_t stored, const hdf5_type *type) {
+  const hdf5_functions *call = &library->call;
+  bool single = type->dtype.item_size == 8;
+  if (call->H5Tget_class(stored) == HDF5_COMPLEX)
+    return call->H5Tcopy(hdf5_predefined(library, single ? "H5T_NATIVE_FLOAT_COMPLEX_g" : "H5T_NATIVE_DOUBLE_COMPLEX_g"));
+  size_t size = type->dtype.item_size;
+  hid_t out = call->H5Tcreate(HDF5_COMPOUND, size), part = hdf5_predefined(library, type->memory);
+  bool good = out >= 0;
+  for (unsigned k = 0; good && k < 2; k++) {
+    char *name = call->H5Tget_member_name(stored, k);
+    good = name && call->H5Tinsert(out, name, k * size / 2, part) >= 0;
+    if (name) call->H5free_memory(name);
+  }
+  if (!good && out >= 0) call->H5Tclose(out);
+  return good ? out : -1;
+}
+
 hid_t hdf5_type_memory(hdf5_library *library, hid_t stored, const hdf5_type *type) {
   const hdf5_functions *call = &library->call;
-  if (type->converted) return call->H5Tcopy(hdf5_predefined(library, type->memory));
+  if (type->converted && type->dtype.kind == 'c') return memory_pair(library, stored, type);
+  if (type->converted) {
+    hid_t memory = call->H5Tcopy(hdf5_predefined(library, type->memory));
+    if (memory >= 0 && type->swapped) call->H5Tset_order(memory, HDF5_NATIVE_ORDER == '<' ? HDF5_BIG : HDF5_LITTLE);
+    return memory;
+  }
   if (type->dtype.kind != 'b' && call->H5Tget_class(stored) == HDF5_ENUM) { /* enumerations lose numbers without a name in conversions */
     char native[HDF5_MEMORY_TEXT];
     native_integer(type->dtype.kind, type->dtype.item_size, native);
@@ -233,4 +263,9 @@ void hdf5_type_swap(tegula_dtype dtype, unsigned char *element) {
       element[at + k] = element[at + group - 1 - k];
       element[at + group - 1 - k] = byte;
     }
+}
+
+void hdf5_type_swap_all(tegula_dtype dtype, void *elements, int64_t count) {
+  unsigned char *bytes = elements;
+  for (int64_t i = 0; i < count; i++) hdf5_type_swap(dtype, bytes + i * (int64_t)dtype.item_size);
 }

@@ -254,6 +254,19 @@ def test_attributes_that_are_not_shown(tmp_path):
     assert (shown["color"]["dtype"], shown["color"]["value"]) == ("<i2", 2)
 
 
+def test_attributes_of_odd_numbers(tmp_path):
+    """Integers with padding, complex numbers of halves."""
+    path = tmp_path / "a.h5"
+    big = h5py.h5t.STD_I16BE.copy()
+    big.set_precision(12)
+    pair = numpy.array([(1.5, -2)], [("r", "<f2"), ("i", "<f2")])
+    with h5py.File(path, "w") as file:
+        for name, kind, values in ((b"big", big, numpy.array([-2, 2047], "<i4")), (b"pair", h5py.h5t.py_create(pair.dtype), pair)):
+            h5py.h5a.create(file.id, name, kind, h5py.h5s.create_simple(values.shape)).write(values)
+    shown = {one["name"]: (one["dtype"], one["value"]) for one in report("info", path, "--attributes", env=ENV)["attributes"]}
+    assert shown == {"big": ("<i2", [-2, 2047]), "pair": ("<c8", [[1.5, -2]])}
+
+
 def test_attributes_for_people(tmp_path):
     path = tmp_path / "a.h5"
     with h5py.File(path, "w") as file:
