@@ -82,7 +82,7 @@ void open_fill_options(const cli_job *job, tegula_statistics *statistics, tegula
   options->row_gap = values->row_gap;
   options->order = values->order != NULL ? values->order[0] : 0;
   options->byte_order = byte_order_character(values->byte_order);
-  options->flags = values->as_given ? 0 : TEGULA_OPEN_CHECK_ORDER;
+  options->flags = (values->as_given ? 0 : TEGULA_OPEN_CHECK_ORDER) | (values->allow_locked ? TEGULA_OPEN_LOCKED : 0);
   options->expect_files = values->expect_files;
   options->expect_rows = values->expect_rows;
   options->statistics = statistics;

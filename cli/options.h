@@ -40,6 +40,7 @@ typedef struct cli_settings {
   shape_value shape, row_shape;
   int64_t offset, row_gap, expect_files, expect_rows; /* expect_*: -1: not given */
   int as_given;
+  int allow_locked;
   /* info */
   const char *manifest; /* the file to write */
   int chunks, attributes;

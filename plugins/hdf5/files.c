@@ -67,6 +67,15 @@ static tegula_status refuse_marked(const hdf5_call *call, const char *path, int6
                     path);
 }
 
+/* A writer that makes the earliest formats leaves no mark, but it holds a lock until it closes the file or goes on as SWMR. */
+static tegula_status refuse_locked(const hdf5_call *call, const char *path, tegula_error *err) {
+  const tegula_plugin_host *host = call->library->host;
+  return host->hint(err,
+                    host->fail(err, TEGULA_UNSUPPORTED, path, -1,
+                               "\"%s\" is locked by another program, as HDF5 does for writing: its content may be incomplete", path),
+                    "wait until its writer has closed it, or take it as it is: --allow-locked (TEGULA_OPEN_LOCKED)");
+}
+
 static tegula_status open_id(hdf5_call *call, tegula_plugin_file *host_file, hdf5_file *file, tegula_error *err) {
   hdf5_library *library = call->library;
   hdf5_superblock super = {0};
@@ -74,6 +83,8 @@ static tegula_status open_id(hdf5_call *call, tegula_plugin_file *host_file, hdf
   tegula_status status = first ? find_superblock(call, host_file, file->path, first, &super, err) : hdf5_out_of_memory(library, err);
   bool swmr = (super.flags & FLAG_SWMR) != 0;
   if (status == TEGULA_OK && (super.flags & FLAG_WRITE) && !swmr) status = refuse_marked(call, file->path, super.base + 11, err);
+  bool writing = (status == TEGULA_OK && !swmr) || status == TEGULA_CORRUPT; /* what it is to begin with may not be written yet */
+  if (writing && library->host->file_locked(host_file)) status = refuse_locked(call, file->path, err);
   if (status != TEGULA_OK) {
     library->host->file_close(host_file);
     free(first);

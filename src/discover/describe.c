@@ -68,6 +68,11 @@ static tegula_status read_file(const tegula__source *source, int64_t offset, voi
   return tegula__io_read(file->fd, source->path, offset, out, size, file->counts, err);
 }
 
+static bool is_locked(const tegula__source *source) {
+  const open_file *file = source->state;
+  return tegula__io_locked(file->fd);
+}
+
 static tegula_status side_problem(const describe_job *job, tegula_error *err) {
   if (job->side.problem.status != TEGULA_OK && err != NULL) *err = job->side.problem;
   return job->side.problem.status;
@@ -126,6 +131,7 @@ static tegula_status look_at(const describe_job *job, int64_t index, open_file *
   *source = (tegula__source){.path = file->path,
                              .size = file->stamp.size,
                              .read = read_file,
+                             .locked = is_locked,
                              .state = state,
                              .stamp = &file->stamp,
                              .store = &job->store,

@@ -65,6 +65,15 @@ static tegula_status check_file(void *handle, tegula_error *err) {
   return status;
 }
 
+static bool is_locked(void *handle) {
+  store_file *file = handle;
+  int fd;
+  if (tegula__file_set_acquire(file->set, 0, file->counts, &fd, NULL) != TEGULA_OK) return false; /* the next read says why */
+  bool locked = tegula__io_locked(fd);
+  tegula__file_set_release(file->set, 0);
+  return locked;
+}
+
 static void detach_file(void *handle) {
   store_file *file = handle;
   file->counts = &file->own;
@@ -79,7 +88,7 @@ tegula_status tegula__store_create(tegula__handles *handles, tegula__io_counts *
   if (state == NULL) return tegula__out_of_memory(err, sizeof *state);
   *state = (store_state){handles, counts};
   *out = (tegula__store){
-      .open = open_file, .read = read_file, .check = check_file, .detach = detach_file, .close = close_file, .state = state};
+      .open = open_file, .read = read_file, .check = check_file, .detach = detach_file, .close = close_file, .locked = is_locked, .state = state};
   return TEGULA_OK;
 }
 

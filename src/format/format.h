@@ -20,6 +20,7 @@ struct tegula__store {
   tegula_status (*check)(void *handle, tegula_error *err); /* CHANGED: it is no longer the file that was opened */
   void (*detach)(void *handle);
   void (*close)(void *handle);
+  bool (*locked)(void *handle); /* as tegula__io_locked; NULL: nothing is */
   void *state;
 };
 
@@ -30,6 +31,7 @@ struct tegula__source {
   int64_t size;
   /* Reads exactly `size` bytes at `offset`; the caller has checked that they are inside the file. */
   tegula_status (*read)(const tegula__source *source, int64_t offset, void *out, size_t size, tegula_error *err);
+  bool (*locked)(const tegula__source *source); /* as tegula__io_locked; NULL: it is not */
   void *state;
   const tegula__stamp *stamp; /* NULL: it is not a file */
   const tegula__store *store; /* NULL: there are no other files */
@@ -57,6 +59,7 @@ typedef struct tegula__describe_options {
   char order;      /* 'C', 'F', 0 */
   char byte_order; /* '<', '>', 0 */
   const char *dataset; /* NULL: the only one */
+  bool locked;         /* files that others have locked are taken, too */
   tegula__plugins *plugins; /* NULL: none */
 } tegula__describe_options;
 

@@ -306,6 +306,20 @@ def test_attributes_that_cannot_be_read(tmp_path):
     refused("info", tmp_path / "part_*.npy", "--attributes", status="invalid_argument", exit_status=2, says=["one file", "2"], env=ENV)
 
 
+def test_a_file_that_a_program_has_open_for_writing(container, tmp_path):
+    """For every command; --allow-locked takes it as it is, sources of a virtual dataset too."""
+    h5.virtual(tmp_path / "v.h5", "v", (7, 6), ">i4", [((slice(None), slice(None)), "a.h5", "run/temperature", (7, 6), None)])
+    with h5py.File(container, "r+"):
+        for words in (["info", container], ["info", container, "--attributes"], ["load", container, "--dataset", "alias"],
+                      ["plan", container, "--dataset", "alias"], ["load", tmp_path / "v.h5"]):
+            error = refused(*words, status="unsupported", says=["a.h5", "locked by another program"], env=ENV)
+            assert "--allow-locked" in error["hint"]
+        for words in (["info", container], ["load", container, "--dataset", "alias"], ["load", tmp_path / "v.h5"]):
+            report(*words, "--allow-locked", env=ENV)
+        assert report("load", tmp_path / "v.h5", "--hash", "--allow-locked", env=ENV)["hash"] == content_hash(data)
+    assert report("load", tmp_path / "v.h5", "--hash", env=ENV)["hash"] == content_hash(data)
+
+
 @pytest.mark.parametrize("command", ["info", "load"])
 def test_names_that_are_no_datasets(container, command):
     error = refused(command, container, "--dataset", "run/temprature", status="not_found", says=["run/temprature"], env=ENV)

@@ -35,7 +35,7 @@ def test_help_of_a_command_is_complete(command):
 def test_help_of_load_lists_its_options():
     text = tegula("load", "--help").stdout
     for option in ("dataset format tiles axis tile-shape overdecompose box check-seed hash repeat expect-files expect-rows "
-                   "as-given missing dtype shape row-shape offset order byte-order row-gap").split():
+                   "as-given allow-locked missing dtype shape row-shape offset order byte-order row-gap").split():
         assert "  --%s" % option in text
 
 

@@ -494,6 +494,7 @@ sys.stdin.read()
 
 
 def test_case_41_locks_that_others_hold(way, tmp_path):
+    """As writers of HDF5 do; whoever wants such a file all the same says so."""
     data = numpy.arange(12).reshape(3, 4)
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["contiguous"] = data
@@ -503,24 +504,59 @@ def test_case_41_locks_that_others_hold(way, tmp_path):
     try:
         assert holder.stdout.readline() == b"held\n"
         for name in ("contiguous", "gzip", "scaled"):
-            h5.check_load(way, tmp_path, tmp_path / "a.h5", name, data)
+            error = h5.open_refused(way, tmp_path / "a.h5", name, "unsupported", ["a.h5", "locked by another program"])
+            assert "--allow-locked" in error["hint"] and "TEGULA_OPEN_LOCKED" in error["hint"]
+            h5.check_load(way, tmp_path, tmp_path / "a.h5", name, data, flags=4)
     finally:
         holder.communicate()
+    h5.check_load(way, tmp_path, tmp_path / "a.h5", "gzip", data)
 
 
-def test_case_41_reading_asks_for_no_lock(tmp_path):
+def test_case_41_reading_keeps_no_lock(tmp_path):
     if not shutil.which("strace"):
         pytest.skip("needs strace")
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_dataset("scaled", data=numpy.arange(12), chunks=(4,), scaleoffset=0)
     trace = tmp_path / "trace"
-    command = ["strace", "-f", "-qq", "-y", "-e", "trace=flock,fcntl", "-o", trace, BIN, "load", tmp_path / "a.h5", "--quiet"]
+    command = ["strace", "-f", "-qq", "-y", "-e", "trace=flock,fcntl,read,pread64", "-o", trace, BIN, "load", tmp_path / "a.h5", "--quiet"]
     done = subprocess.run(command, capture_output=True, check=False)
     if done.returncode != 0 and b"ptrace" in done.stderr:
         pytest.skip("strace may not trace here")
     assert done.returncode == 0, done.stderr
-    assert not [line for line in trace.read_text().splitlines() if "a.h5" in line and ("flock" in line or "SETLK" in line)]
+    calls = [line for line in trace.read_text().splitlines() if "a.h5>" in line and ("SETLK" in line or "fcntl(" not in line)]
+    locks = [k for k, line in enumerate(calls) if "flock(" in line or "SETLK" in line]
+    assert len(locks) == 2 and locks[1] == locks[0] + 1, calls  # let go at once
+    assert "LOCK_SH|LOCK_NB" in calls[locks[0]] and "LOCK_UN" in calls[locks[1]]
 
+
+def test_case_41_a_reader_and_a_writer_that_comes(tmp_path, probe):
+    """Other readers hold a shared lock and do not disturb; a dataset that is open here keeps no writer out."""
+    data = numpy.arange(12).reshape(3, 4)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("scaled", data=data, chunks=(2, 2), scaleoffset=0)
+    code = "import h5py, sys\nfile = h5py.File(sys.argv[1], sys.argv[2])\nprint('open', flush=True)\nsys.stdin.read()"
+    for mode in ("r", "r+"):
+        other = subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "a.h5"), mode], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        try:
+            assert other.stdout.readline() == b"open\n", mode  # while the probe has it open, the second time
+            if mode == "r":
+                h5.check_load(probe, tmp_path, tmp_path / "a.h5", "scaled", data)
+        finally:
+            other.communicate()
+
+
+@pytest.mark.parametrize("error", ["ENOLCK", "EOPNOTSUPP", "ENOSYS"])
+def test_case_41_a_file_system_without_locks(tmp_path, error):
+    if not shutil.which("strace"):
+        pytest.skip("needs strace")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["d"] = numpy.arange(12)
+    command = ["strace", "-f", "-qq", "-o", tmp_path / "trace", "-e", "trace=flock", "-e", f"inject=flock:error={error}", BIN, "load", "--json", "--hash"]
+    done = subprocess.run([*command, tmp_path / "a.h5"], capture_output=True, text=True, check=False)
+    if done.returncode != 0 and "ptrace" in done.stderr:
+        pytest.skip("strace may not trace here")
+    assert done.returncode == 0 and content_hash(numpy.arange(12)) in done.stdout, done
+    assert error in (tmp_path / "trace").read_text()
 
 def test_case_41_a_mount_that_is_read_only(tmp_path):
     """In a mount namespace of its own; needs the right to make one."""
@@ -549,23 +585,32 @@ def test_case_41_a_file_that_another_process_writes(way, tmp_path):
     """As SWMR, or refused with what to do."""
     code = """
 import h5py, numpy, sys
-file = h5py.File(sys.argv[1], "w", libver=sys.argv[2])
-file.create_dataset("d", data=numpy.arange(12), chunks=(4,), maxshape=(None,))
+if sys.argv[3] in "ar+":
+    with h5py.File(sys.argv[1], "w", libver=sys.argv[2]) as file:
+        file.create_dataset("d", data=numpy.arange(12), chunks=(4,), maxshape=(None,))
+    file = h5py.File(sys.argv[1], sys.argv[3], libver=sys.argv[2])
+else:
+    file = h5py.File(sys.argv[1], "w", libver=sys.argv[2])
+    file.create_dataset("d", data=numpy.arange(12), chunks=(4,), maxshape=(None,))
 if sys.argv[3] == "swmr":
     file.swmr_mode = True
 file.flush()
 print("open", flush=True)
 sys.stdin.read()
 """
-    for libver, mode in (("latest", "swmr"), ("latest", "plain"), ("earliest", "plain")):
+    for libver, mode in (("latest", "swmr"), ("latest", "plain"), ("earliest", "plain"), ("earliest", "a"), ("earliest", "r+")):
         path = tmp_path / f"{libver}{mode}.h5"
         writer = subprocess.Popen([sys.executable, "-c", code, str(path), libver, mode], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         try:
             assert writer.stdout.readline() == b"open\n"
-            if (libver, mode) == ("latest", "plain"):
+            if mode == "swmr":
+                h5.check_load(way, tmp_path, path, "d", numpy.arange(12))
+            elif libver == "latest":
                 error = h5.open_refused(way, path, "d", "unsupported", ["open for writing"])
                 assert "h5clear" in error["hint"]
-            else:  # old files have no mark
-                h5.check_load(way, tmp_path, path, "d", numpy.arange(12))
+            else:  # old files have no mark, but there is the lock
+                error = h5.open_refused(way, path, "d", "unsupported", [str(path), "locked by another program"])
+                assert "--allow-locked" in error["hint"]
+                h5.check_load(way, tmp_path, path, "d", numpy.arange(12), flags=4)
         finally:
             writer.communicate()

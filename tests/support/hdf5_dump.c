@@ -105,6 +105,11 @@ static tegula_status host_file_check(tegula_plugin_file *file, tegula_error *err
   return host_fail(err, TEGULA_CHANGED, file->path, -1, "\"%s\" changed", file->path);
 }
 
+static bool host_file_locked(const tegula_plugin_file *file) {
+  (void)file;
+  return false;
+}
+
 static int64_t host_file_size(const tegula_plugin_file *file) {
   return file->size;
 }
@@ -267,6 +272,7 @@ static const tegula_plugin_host HOST = {
     .file_close = host_file_close,
     .file_read = host_file_read,
     .file_check = host_file_check,
+    .file_locked = host_file_locked,
     .file_size = host_file_size,
     .file_path = host_file_path,
     .set_array = host_set_array,

@@ -88,6 +88,13 @@ static tegula_status file_check(tegula_plugin_file *file, tegula_error *err) {
   return file->builder != NULL ? TEGULA_OK : no_store(file->path, err); /* whoever describes looks after the described file */
 }
 
+static bool file_locked(const tegula_plugin_file *file) {
+  if (file->builder == NULL || file->builder->locked) return false;
+  const tegula__source *source = file->builder->source;
+  if (file->handle != NULL) return file->store.locked != NULL && file->store.locked(file->handle);
+  return source->locked != NULL && source->locked(source);
+}
+
 /* The description is done: what the plugin keeps open (for its readers) gets handles of its own. The file that was described must be the
  * same when it is opened again; if it is not, reads fail. */
 static void detach_files(tegula_plugin_builder *builder) {
@@ -337,6 +344,7 @@ const tegula_plugin_host tegula__plugin_host = {.struct_size = sizeof(tegula_plu
                                                 .file_close = file_close,
                                                 .file_read = file_read,
                                                 .file_check = file_check,
+                                                .file_locked = file_locked,
                                                 .file_size = file_size,
                                                 .file_path = file_path,
                                                 .set_array = set_array,
@@ -358,7 +366,7 @@ tegula_status tegula__plugin_describe(const char *name, const tegula__source *so
   const tegula_plugin *plugin = NULL;
   void *state = NULL;
   FORWARD(tegula__plugins_open(options->plugins, name, &plugin, &state, err));
-  tegula_plugin_builder builder = {.source = source, .out = out};
+  tegula_plugin_builder builder = {.source = source, .out = out, .locked = options->locked};
   if (source->stamp == NULL) return tegula__fail(err, TEGULA_UNSUPPORTED, source->path, -1, "\"%s\" is not opened as a file", source->path);
   FORWARD(append_file(&builder, source->path, source->stamp, err));
   tegula_status status = plugin->describe(state, &builder, source->path, options->dataset, err);
@@ -384,7 +392,7 @@ static tegula_status start_visit(const char *name, const tegula__source *source,
                                  tegula_error *err) {
   FORWARD(tegula__plugins_open(options->plugins, name, &v->plugin, &v->opened, err));
   tegula__manifest_init(&v->none);
-  v->builder = (tegula_plugin_builder){.source = source, .out = &v->none};
+  v->builder = (tegula_plugin_builder){.source = source, .out = &v->none, .locked = options->locked};
   return TEGULA_OK;
 }
 

@@ -36,6 +36,7 @@ extern const tegula_plugin_host tegula__plugin_host;
 struct tegula_plugin_builder {
   const tegula__source *source;
   tegula__manifest *out;
+  bool locked; /* files that others have locked are taken, too */
   int64_t file_capacity;
   tegula_plugin_file *open; /* a list: what is open still when the description is done stays so */
 };
