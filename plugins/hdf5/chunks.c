@@ -308,18 +308,38 @@ static tegula_status check_all(listing *list, tegula_error *err) {
   return TEGULA_OK;
 }
 
-/* Masks of chunks without the bits of filters that are absent, which every chunk must have skipped. */
+/* Masks of chunks without bit k. */
+static void drop_bit(listing *list, int k) {
+  uint32_t below = (UINT32_C(1) << k) - 1;
+  for (int64_t i = 0; i < list->count; i++) {
+    uint32_t *mask = &list->items[i].mask;
+    *mask = (*mask & below) | (*mask >> 1 & ~below);
+  }
+}
+
+/* Filters that are absent must have been skipped by every chunk. */
 static tegula_status drop_absent(listing *list, const hdf5_chain *chain, tegula_error *err) {
   for (int k = list->dataset->filter_count - 1; k >= 0; k--) {
     if (!(chain->absent >> k & 1)) continue;
-    uint32_t below = (UINT32_C(1) << k) - 1;
-    for (int64_t i = 0; i < list->count; i++) {
-      stored *item = &list->items[i];
-      RETURN_IF(!(item->mask >> k & 1), hdf5_filters_refuse(list->dataset, k, err));
-      item->mask = (item->mask & below) | (item->mask >> 1 & ~below);
-    }
+    for (int64_t i = 0; i < list->count; i++)
+      RETURN_IF(!(list->items[i].mask >> k & 1), hdf5_filters_refuse(list->dataset, k, err));
+    drop_bit(list, k);
   }
   return TEGULA_OK;
+}
+
+/* Those that have a codec, too, need none that works where every chunk skipped them. False: there are none. */
+static bool drop_skipped(listing *list, hdf5_chain *chain) {
+  uint32_t skipped = UINT32_MAX;
+  int count = chain->count;
+  for (int64_t i = 0; i < list->count; i++) skipped &= list->items[i].mask;
+  for (int k = count - 1; k >= 0; k--) {
+    if (!(skipped >> k & 1)) continue;
+    drop_bit(list, k);
+    chain->count--;
+    memmove(&chain->filters[k], &chain->filters[k + 1], (size_t)(chain->count - k) * sizeof chain->filters[0]);
+  }
+  return chain->count < count;
 }
 
 static tegula_status add_table(listing *list, const hdf5_chain *chain, tegula_error *err) {
@@ -426,7 +446,9 @@ tegula_status hdf5_prepare_chunks(hdf5_dataset *dataset, tegula_error *err) {
   tegula_status status = list.slots == 0 ? TEGULA_OK : list_chunks(&list, err);
   if (status == TEGULA_OK) status = check_all(&list, err);
   if (status == TEGULA_OK) status = drop_absent(&list, &chain, err);
-  if (status == TEGULA_OK && add_table(&list, &chain, &why) != TEGULA_OK) status = without_codec(dataset, &why, err);
+  bool good = status == TEGULA_OK && (add_table(&list, &chain, &why) == TEGULA_OK ||
+                                      (drop_skipped(&list, &chain) && add_table(&list, &chain, &why) == TEGULA_OK));
+  if (status == TEGULA_OK && !good) status = without_codec(dataset, &why, err);
   free(list.items);
   return status;
 }

@@ -68,21 +68,19 @@ tegula_status hdf5_filters_refuse(const hdf5_dataset *dataset, int index, tegula
                     "install the filter as a plugin of HDF5 (pip install hdf5plugin has many; HDF5_PLUGIN_PATH names its folder)");
 }
 
-/* Parameters as the host wants them; false: they make no sense. */
-static bool parameters(const hdf5_filter *from, uint32_t item_size, tegula_plugin_filter *to) {
+/* Parameters as the host wants them. What lacks is no guess of ours: the codec refuses where a chunk went through it. */
+static void parameters(const hdf5_filter *from, tegula_plugin_filter *to) {
   int32_t count = 0;
-  if (from->number == SHUFFLE) {
-    to->params[count++] = from->count >= 1 ? from->values[0] : item_size;
-  } else if (from->number == SZIP) {
-    if (from->count < 4) return false;
+  if (from->number == SHUFFLE && from->count >= 1) {
+    to->params[count++] = from->values[0];
+  } else if (from->number == SZIP && from->count >= 4) {
     for (; count < 4; count++) to->params[count] = from->values[count];
-  } else if (from->number == 32008) { /* version, version, item size, block, compressor */
-    to->params[count++] = from->count >= 3 ? from->values[2] : item_size;
+  } else if (from->number == 32008 && from->count >= 3) { /* version, version, item size, block, compressor */
+    to->params[count++] = from->values[2];
     to->params[count++] = from->count >= 4 ? from->values[3] : 0;
     to->params[count++] = from->count >= 5 ? from->values[4] : 0;
   }
   to->param_count = count;
-  return true;
 }
 
 bool hdf5_filters_known(const hdf5_dataset *dataset) {
@@ -113,10 +111,7 @@ tegula_status hdf5_filters_map(const hdf5_dataset *dataset, hdf5_chain *chain, t
     if (chain->reader || chain->absent >> k & 1) continue;
     tegula_plugin_filter *to = &chain->filters[chain->count++];
     *to = (tegula_plugin_filter){.codec = known(filter->number)->name};
-    if (!parameters(filter, dataset->type.dtype.item_size, to))
-      return dataset->call->library->host->fail(err, TEGULA_CORRUPT, dataset->file->path, -1,
-                                                "\"%s\" of \"%s\" has a %s filter without its parameters", dataset->name,
-                                                dataset->file->path, to->codec);
+    parameters(filter, to);
   }
   return TEGULA_OK;
 }
