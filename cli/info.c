@@ -43,14 +43,16 @@ static tegula_status print_info(cli_job *job, const tegula_dataset *dataset, con
   char shape[REPORT_TEXT], dtype[TEGULA_DTYPE_TEXT], bytes[32];
   tegula_dtype_format(info->dtype, dtype);
   printf("format  %s, %" PRId64 " file%s\n", info->format, info->files, info->files == 1 ? "" : "s");
-  printf("dataset %s: shape %s, dtype %s, %s (%" PRId64 " bytes)\n", info->name,
+  fputs("dataset ", stdout);
+  report_shown(stdout, info->name);
+  printf(": shape %s, dtype %s, %s (%" PRId64 " bytes)\n",
          report_shape_text(info->shape, info->ndim, shape), dtype, report_bytes_text((double)info->bytes, bytes), info->bytes);
   if (info->chunk != NULL) {
     printf("chunks  %s, %s, %" PRId64 " stored, %s\n", report_shape_text(info->chunk, info->ndim, shape),
            info->codecs[0] != '\0' ? info->codecs : "as they are", info->chunks, report_bytes_text((double)info->stored_bytes, bytes));
   }
   if (info->descr != NULL) {
-    printf("descr   %s\n", info->descr);
+    report_line(stdout, "descr   ", info->descr);
   }
   return job->settings.verbose ? print_files(job, dataset, info->files) : TEGULA_OK;
 }

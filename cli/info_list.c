@@ -72,7 +72,9 @@ static void print_entry(const json_t *entry) {
   const char *refused = json_string_value(json_object_get(entry, "refused"));
   char *shape = json_dumps(json_object_get(entry, "shape"), JSON_COMPACT | JSON_ENCODE_ANY);
   char *chunks = json_dumps(json_object_get(entry, "chunks"), JSON_COMPACT | JSON_ENCODE_ANY);
-  printf("dataset %s: shape %s, dtype %s", name, shape != NULL ? shape : "?", dtype != NULL ? dtype : "-");
+  fputs("dataset ", stdout);
+  report_shown(stdout, name);
+  printf(": shape %s, dtype %s", shape != NULL ? shape : "?", dtype != NULL ? dtype : "-");
   if (!json_is_null(json_object_get(entry, "chunks"))) {
     printf(", chunks %s", chunks != NULL ? chunks : "?");
   }
@@ -80,8 +82,8 @@ static void print_entry(const json_t *entry) {
   for (size_t i = 0; i < json_array_size(codecs); i++) {
     printf("%s%s", i == 0 ? ", " : "+", json_string_value(json_array_get(codecs, i)));
   }
-  printf(", %" PRId64 " bytes stored%s%s\n", (int64_t)json_integer_value(json_object_get(entry, "stored_bytes")),
-         refused != NULL ? "; cannot be loaded: " : "", refused != NULL ? refused : "");
+  printf(", %" PRId64 " bytes stored", (int64_t)json_integer_value(json_object_get(entry, "stored_bytes")));
+  report_line(stdout, refused != NULL ? "; cannot be loaded: " : "", refused != NULL ? refused : "");
   free(shape);
   free(chunks);
   info_print_attributes(entry);

@@ -95,12 +95,16 @@ tegula_status report_usage(tegula_error *error, const char *command, const char 
 }
 
 /* Control characters (a file name may hold a newline or an escape sequence) are shown as '?'. */
-void report_line(FILE *out, const char *label, const char *text) {
-  fputs(label, out);
+void report_shown(FILE *out, const char *text) {
   for (const char *at = text; *at != '\0'; at++) {
     unsigned char byte = (unsigned char)*at;
     fputc(byte < 0x20 || byte == 0x7f ? '?' : byte, out);
   }
+}
+
+void report_line(FILE *out, const char *label, const char *text) {
+  fputs(label, out);
+  report_shown(out, text);
   fputc('\n', out);
 }
 

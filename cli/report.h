@@ -35,7 +35,9 @@ tegula_status report_memory(tegula_error *error);
 /* Prints the error; with `json` also as an object, which gets the members of `report` (may be NULL; taken over) in front. When there is
  * no memory for that, the error alone is printed. */
 void report_error(const tegula_error *error, int json, json_t *report);
-/* One line; control characters in `text` become '?'. */
+/* Control characters in `text` become '?'. */
+void report_shown(FILE *out, const char *text);
+/* The same as one line. */
 void report_line(FILE *out, const char *label, const char *text);
 enum { REPORT_DIGITS = 9, REPORT_EXACT_DIGITS = 17 };
 /* Prints the object on standard output and takes it over. NULL (no memory) is OUT_OF_MEMORY; nothing was printed then. `digits`: of numbers
