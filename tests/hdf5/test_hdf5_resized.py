@@ -67,7 +67,8 @@ def test_unfiltered_edge_chunks_after_resizing(probe, tmp_path, steps, largest):
 def test_chunks_outside_after_shrinking(probe, tmp_path, compression, largest, libver):
     path = tmp_path / "a.h5"
     with h5py.File(path, "w", libver=VERSIONS[libver]) as file:
-        file.create_dataset("x", data=rng.integers(0, 99, (22, 14)).astype(">i4"), chunks=(5, 4), maxshape=largest, compression=compression, fillvalue=3)
+        data = rng.integers(0, 99, (22, 14)).astype(">i4")
+        file.create_dataset("x", data=data, chunks=(5, 4), maxshape=largest, compression=compression, fillvalue=3)
     for shape in [(13, 9), (5, 4), (1, 14), (22, 14), (0, 0), (6, 6)]:
         resize(path, shape)
         h5.check_load(probe, tmp_path, path, "x")
@@ -102,12 +103,14 @@ def test_chunks_written_over_and_datasets_deleted(probe, tmp_path, libver):
 
 def odd_shapes(file):
     file.create_dataset("chunk_beyond_2", data=rng.integers(0, 9, (3, 5)).astype("<i2"), chunks=(7, 11), maxshape=(None, None))
-    file.create_dataset("chunk_beyond_zip", data=rng.integers(0, 9, (3, 5)).astype("<i2"), chunks=(64, 5), maxshape=(64, 5), compression="gzip")
+    beyond = file.create_dataset("chunk_beyond_zip", (3, 5), "<i2", chunks=(64, 5), maxshape=(64, 5), compression="gzip")
+    beyond[:] = rng.integers(0, 9, (3, 5))
     file.create_dataset("chunk_beyond_one", data=rng.integers(0, 9, (1,)).astype("<i2"), chunks=(1000,), maxshape=(None,), shuffle=True)
     file.create_dataset("axes_32", data=rng.integers(0, 99, (1, 2) * 5 + (1,) * 20 + (3, 2)).astype("<i4"))
     for name, more in (("axes_32_c", {}), ("axes_32_z", {"compression": "gzip"})):
         shape = (2, 1, 3) + (1,) * 26 + (2, 3, 2)
-        file.create_dataset(name, data=rng.integers(0, 99, shape).astype("<i4"), chunks=(1, 1, 2) + (1,) * 26 + (2, 2, 1), maxshape=(None,) + shape[1:], **more)
+        chunks = (1, 1, 2) + (1,) * 26 + (2, 2, 1)
+        file.create_dataset(name, data=rng.integers(0, 99, shape).astype("<i4"), chunks=chunks, maxshape=(None,) + shape[1:], **more)
     file.create_dataset("axes_32_2", data=rng.integers(0, 99, (2,) * 12 + (1,) * 20).astype("u1"), chunks=(1,) * 6 + (2,) * 6 + (1,) * 20)
 
 
