@@ -227,6 +227,14 @@ void hdf5_unlock(hdf5_library *library) {
   pthread_mutex_unlock(&library->lock);
 }
 
+/* "bad version number for layout message", "bad version # of encoded VDS heap information", "wrong fixed array header version" */
+static bool names_version(const char *text) {
+  static const char *const words[] = {"bad ", "wrong ", "unknown ", "incorrect "};
+  for (size_t k = 0; k < sizeof words / sizeof words[0]; k++)
+    if (strstr(text, words[k])) return strstr(text, "version") != NULL;
+  return false;
+}
+
 tegula_status hdf5_failed(hdf5_library *library, tegula_error *err, tegula_status status, const char *path, const char *format, ...) {
   char what[512], text[sizeof library->reason];
   va_list arguments;
@@ -245,7 +253,7 @@ tegula_status hdf5_failed(hdf5_library *library, tegula_error *err, tegula_statu
   for (char *c = text; *c; c++)
     if (*c == '\n' || *c == '\r') *c = ' ';
   if (strstr(text, "truncated file")) status = TEGULA_SHORT_FILE;
-  bool older = library->version[0] < NEWEST_FORMATS && status == TEGULA_CORRUPT && strstr(text, "bad version number");
+  bool older = library->version[0] < NEWEST_FORMATS && status == TEGULA_CORRUPT && names_version(text);
   if (older) status = TEGULA_UNSUPPORTED;
   status = library->host->fail(err, status, path, library->reason_at, "could not %s: %s", what, text);
   library->reason_at = -1;
