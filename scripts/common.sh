@@ -84,6 +84,18 @@ build_release() {
   build_preset release "${options[@]}"
 }
 
+# make_other_h5py FILE: the same for a second h5py in build/other-h5py, which PYTHONPATH puts in front of the first; without it the tests
+# that need it are skipped
+make_other_h5py() {
+  local wanted=$1 folder=build/other-h5py
+  cmp -s "$wanted" "$folder/.installed" && return 0
+  say "installing a second h5py into $folder"
+  rm -rf "$folder"
+  build/venv/bin/python -m pip install --quiet --disable-pip-version-check --only-binary :all: --no-deps --target "$folder" -r "$wanted" ||
+    { say "going on without it"; rm -rf "$folder"; return 0; }
+  cp "$wanted" "$folder/.installed"
+}
+
 # make_venv FILE: build/venv with the pinned packages of a requirements file
 make_venv() {
   local wanted=$1 stamp=build/venv/.installed

@@ -14,15 +14,7 @@ import hdf5_cases  # noqa: E402
 from reference_hash import content_hash  # noqa: E402
 
 
-def writable(version):
-    try:
-        with h5py.File("probe", "w", driver="core", backing_store=False, libver=hdf5_cases.VERSIONS[version]):
-            return True
-    except ValueError:
-        return False
-
-
-VERSIONS = [version for version in hdf5_cases.VERSIONS if writable(version)]
+VERSIONS = [version for version in hdf5_cases.VERSIONS if hdf5_cases.writable(version)]
 
 
 def as_loaded(dataset):

@@ -139,7 +139,9 @@ def test_headers_that_are_put_off(probe, tmp_path):
 
 # ---- chunks of every size ----
 
-@pytest.mark.parametrize("rows, budget, options", [(640, 0, {"shuffle": True}), (48, 1 << 20, {"compression": "gzip", "compression_opts": 1})])
+@pytest.mark.parametrize("rows, budget, options", [
+    (640, 0, {"shuffle": True}), (48, 1 << 20, {"compression": "gzip", "compression_opts": 1}),
+])
 def test_a_chunk_larger_than_the_staging_memory(probe, tmp_path, rows, budget, options):
     """80 MiB, where the default is 64; 6 MiB of 1."""
     data = numpy.tile(numpy.arange(1 << 16, dtype="<u2") * 7, (rows, 1))

@@ -11,8 +11,17 @@ import h5py
 import numpy
 
 VERSIONS = {"earliest": ("earliest", "latest"), "v108": ("v108", "v108"), "v110": ("v110", "v110"), "v112": ("v112", "v112"),
-            "v114": ("v114", "v114"), "latest": ("latest", "latest")}
+            "v114": ("v114", "v114"), "v200": ("v200", "v200"), "latest": ("latest", "latest")}
 CASES = {}
+
+
+def writable(version):
+    """Has the h5py at hand files of this version?"""
+    try:
+        with h5py.File("probe", "w", driver="core", backing_store=False, libver=VERSIONS[version]):
+            return True
+    except (KeyError, ValueError):
+        return False
 
 
 def case(function):
