@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 
 #include "probe_check.h"
+#include "probe_crowd.h"
 #include "probe_json.h"
 #include "probe_pieces.h"
 #include "probe_sizes.h"
@@ -68,13 +69,7 @@ static json_t *do_close(probe_state *state, const json_t *command) {
 
 static json_t *do_context(probe_state *state, const json_t *command) {
   tegula_context_options options;
-  tegula_context_options_init(&options);
-  options.io = getenv("TEGULA_IO"); /* the same cases, by every way of moving bytes */
-  options.threads = (int32_t)number(command, "threads", 0);
-  options.max_open_files = (int32_t)number(command, "max_open_files", 0);
-  options.staging_bytes = number(command, "staging_bytes", 0);
-  options.plugin_path = getenv("TEGULA_PLUGIN_PATH");
-  options.hdf5_library = getenv("TEGULA_HDF5_LIBRARY");
+  context_options_read(command, &options);
   tegula_context *context = NULL;
   tegula_error error;
   tegula_status status = tegula_context_create(flag(command, "defaults") ? NULL : &options, NULL, &context, &error);
@@ -692,7 +687,7 @@ static const struct {
                 {"save", do_save},   {"hash", do_hash},       {"demo", do_demo}, {"dtype", do_dtype}, {"statuses", do_statuses},
                 {"build", do_build}, {"sizes", do_sizes},    {"explain", do_explain}, {"verify", do_verify}, {"compare", do_compare},
                 {"faults", do_faults}, {"to_json", do_to_json}, {"batches", do_batches},
-                {"pieces", do_pieces}, {"reader", do_reader}, {"readers", do_readers}, {"fence", do_fence}};
+                {"pieces", do_pieces}, {"reader", do_reader}, {"readers", do_readers}, {"fence", do_fence}, {"crowd", do_crowd}};
 
 static json_t *command_run(probe_state *state, const json_t *command) {
   const char *name = text(command, "do");

@@ -107,6 +107,16 @@ static json_t *misuse(probe_state *state, const char *what) {
   return json_pack("{s:{s:s, s:s}}", "error", "status", "probe", "message", what);
 }
 
+static void context_options_read(const json_t *command, tegula_context_options *options) {
+  tegula_context_options_init(options);
+  options->io = getenv("TEGULA_IO"); /* the same cases, by every way of moving bytes */
+  options->threads = (int32_t)number(command, "threads", 0);
+  options->max_open_files = (int32_t)number(command, "max_open_files", 0);
+  options->staging_bytes = number(command, "staging_bytes", 0);
+  options->plugin_path = getenv("TEGULA_PLUGIN_PATH");
+  options->hdf5_library = getenv("TEGULA_HDF5_LIBRARY");
+}
+
 static int32_t numbers(const json_t *list, int64_t out[TEGULA_MAX_DIMS]) {
   size_t count = json_array_size(list);
   for (size_t i = 0; i < count && i < TEGULA_MAX_DIMS; i++) {

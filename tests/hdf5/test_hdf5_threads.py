@@ -1,0 +1,45 @@
+# Sixteen threads open and load HDF5 datasets at the same time: of one file and of several, through one context and through two.
+#
+# SPDX-License-Identifier: Apache-2.0
+#
+# What each finds is compared with numpy; under ThreadSanitizer a race of the library or of the plugin fails it.
+import numpy
+import pytest
+
+h5py = pytest.importorskip("h5py", reason="h5py is not installed: it writes these files")
+
+import hdf5_files as h5  # noqa: E402
+from reference_hash import content_hash  # noqa: E402
+
+THREADS = 16
+
+
+def write(path, seed):
+    """Datasets of every kind of storage; gives the hash of each."""
+    rng = numpy.random.default_rng(seed)
+    data = {name: rng.integers(0, 1000, (60, 40)).astype(dtype) for name, dtype in (
+        ("contiguous", "<i4"), ("big", ">f8"), ("gzip", "<i4"), ("deep/filters", ">i2"), ("scaleoffset", "<i4"), ("compact", "<u2"))}
+    with h5py.File(path, "w", libver=("earliest", "latest")[seed % 2]) as file:
+        file["contiguous"], file["big"] = data["contiguous"], data["big"]
+        file.create_dataset("gzip", data=data["gzip"], chunks=(16, 16), compression="gzip", shuffle=True)
+        file.create_dataset("deep/filters", data=data["deep/filters"], chunks=(7, 40), compression="lzf", fletcher32=True)
+        file.create_dataset("scaleoffset", data=data["scaleoffset"], chunks=(30, 40), scaleoffset=0)
+    h5.low_level(path, "compact", "<u2", (60, 40), h5.compact, data["compact"])
+    h5.virtual(path, "virtual", (60, 40), "<i4", [(numpy.s_[:30], ".", "gzip", (60, 40), numpy.s_[30:]),
+                                                  (numpy.s_[30:], ".", "contiguous", (60, 40), numpy.s_[:30])])
+    data["virtual"] = numpy.concatenate([data["gzip"][30:], data["contiguous"][:30]])
+    return {name: content_hash(h5.native(array)) for name, array in data.items()}
+
+
+@pytest.mark.parametrize("contexts", [1, 2])
+@pytest.mark.parametrize("files", [1, 5])
+def test_sixteen_threads(shared_probe, tmp_path, files, contexts):
+    items, want = [], []
+    known = [(tmp_path / ("%d.h5" % k), write(tmp_path / ("%d.h5" % k), k)) for k in range(files)]
+    for k in range(THREADS):
+        path, hashes = known[k % files]
+        name = sorted(hashes)[k % len(hashes)]
+        items.append([str(path), name])
+        want.append(hashes[name])
+    found = shared_probe.call("crowd", items=items, contexts=contexts, rounds=6, threads=3)["hashes"]
+    assert found == want
