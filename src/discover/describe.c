@@ -153,13 +153,24 @@ static tegula_status describe_open(const describe_job *job, int64_t index, int f
   tegula__manifest *shard = &job->shards[index];
   shard->format = format->name;
   if (format == &tegula__format_raw) return describe_raw(job, &source, index, shard, err);
-  return format->describe(&source, &job->options->describe, shard, err);
+  FORWARD(format->describe(&source, &job->options->describe, shard, err));
+  if (format->list == NULL) return TEGULA_OK; /* one read is no mixture, and a load looks again */
+  return tegula__file_set_finish(job->set, index, fd, false, job->counts, err);
+}
+
+/* What was found wrong with a file that is being written to is no news about it: that it changed is. */
+static tegula_status unless_changed(const describe_job *job, int64_t index, int fd, tegula_status status, tegula_error *err) {
+  if (status == TEGULA_OK || status == TEGULA_OUT_OF_MEMORY || status == TEGULA_IO) return status;
+  tegula_error changed;
+  if (tegula__file_set_finish(job->set, index, fd, false, job->counts, &changed) != TEGULA_CHANGED) return status;
+  if (err != NULL) *err = changed;
+  return TEGULA_CHANGED;
 }
 
 static tegula_status describe_file(describe_job *job, int64_t index, tegula_error *err) {
   int fd;
   FORWARD(tegula__file_set_acquire(job->set, index, job->counts, &fd, err));
-  tegula_status status = describe_open(job, index, fd, err);
+  tegula_status status = unless_changed(job, index, fd, describe_open(job, index, fd, err), err);
   tegula__file_set_release(job->set, index);
   return status;
 }
@@ -380,7 +391,8 @@ tegula_status tegula__discover_list(tegula__handles *handles, tegula__paths *pat
                                                         wanted->entry != NULL ? "datasets" : "attributes", (long long)paths->count));
   FORWARD_WITH(status, start_job(&job, handles, paths, err));
   FORWARD_WITH(status, tegula__file_set_acquire(job.set, 0, counts, &fd, err));
-  status = list_open(&job, fd, wanted, err);
+  status = unless_changed(&job, 0, fd, list_open(&job, fd, wanted, err), err);
+  if (status == TEGULA_OK) status = tegula__file_set_finish(job.set, 0, fd, false, counts, err); /* nothing looks at the file again */
   tegula__file_set_release(job.set, 0);
 done:
   free_job(&job);

@@ -109,6 +109,15 @@ static void report_progress(running *r, int64_t bytes) {
   pthread_mutex_unlock(&r->progress_lock);
 }
 
+/* What does not decode was perhaps written to meanwhile. */
+static tegula_status unless_changed(const running *r, int64_t file, int fd, tegula_status status, tegula_error *err) {
+  tegula_error changed;
+  if (status != TEGULA_CORRUPT || tegula__file_set_finish(r->move->files, file, fd, false, r->move->counts, &changed) != TEGULA_CHANGED)
+    return status;
+  if (err != NULL) *err = changed;
+  return TEGULA_CHANGED;
+}
+
 /* A step of a file: opens it if need be, and looks at it again after its last step. An error that this finds belongs to the last step of
  * the file, whichever step ended last. */
 static tegula_status run_file_step(running *r, tegula__worker *worker, int64_t *item, tegula_error *err) {
@@ -116,7 +125,7 @@ static tegula_status run_file_step(running *r, tegula__worker *worker, int64_t *
   int64_t file = tegula__part_file(&r->move->manifest->parts[step->part]);
   int fd;
   FORWARD(tegula__file_set_acquire(r->move->files, file, r->move->counts, &fd, err));
-  tegula_status status = move_step(r, worker, step, file, fd, err);
+  tegula_status status = unless_changed(r, file, fd, move_step(r, worker, step, file, fd, err), err);
   if (status == TEGULA_OK && atomic_fetch_sub(&r->pending[step->group], 1) == 1) {
     status = tegula__file_set_finish(r->move->files, file, fd, r->move->durable, r->move->counts, err);
     *item = r->last_step[step->group];

@@ -22,10 +22,17 @@ struct tegula_plugin_file {
   void *handle; /* of the store; NULL: it is the file that is described, and open already */
   char *path;
   tegula__stamp stamp;
+  bool changed; /* between its description and the handle of its own */
 };
 
 static tegula_status no_store(const char *path, tegula_error *err) {
   return tegula__fail(err, TEGULA_UNSUPPORTED, path, -1, "\"%s\" cannot be opened from here", path);
+}
+
+/* Of a file that is left without a handle. */
+static tegula_status no_handle(const tegula_plugin_file *file, tegula_error *err) {
+  if (!file->changed) return no_store(file->path, err);
+  return tegula__fail(err, TEGULA_CHANGED, file->path, -1, "\"%s\" changed while it was described", file->path);
 }
 
 static tegula_status open_in_store(const tegula__source *source, tegula_plugin_file *file, tegula_error *err) {
@@ -79,13 +86,13 @@ static tegula_status file_read(tegula_plugin_file *file, int64_t offset, void *o
     return tegula__fail(err, TEGULA_SHORT_FILE, file->path, offset, "\"%s\" is too short: expected %zu bytes at offset %lld, found %lld",
                         file->path, size, (long long)offset, (long long)tegula__max(0, file->stamp.size - offset));
   if (file->handle != NULL) return file->store.read(file->handle, offset, out, size, err);
-  if (file->builder == NULL) return no_store(file->path, err);
+  if (file->builder == NULL) return no_handle(file, err);
   return tegula__source_read(file->builder->source, offset, out, size, err);
 }
 
 static tegula_status file_check(tegula_plugin_file *file, tegula_error *err) {
   if (file->handle != NULL) return file->store.check(file->handle, err);
-  return file->builder != NULL ? TEGULA_OK : no_store(file->path, err); /* whoever describes looks after the described file */
+  return file->builder != NULL ? TEGULA_OK : no_handle(file, err); /* whoever describes looks after the described file */
 }
 
 static bool file_locked(const tegula_plugin_file *file) {
@@ -104,6 +111,7 @@ static void detach_files(tegula_plugin_builder *builder) {
     if (file->handle == NULL && open_in_store(builder->source, file, NULL) == TEGULA_OK && memcmp(&stamp, &file->stamp, sizeof stamp) != 0) {
       file->store.close(file->handle);
       file->handle = NULL;
+      file->changed = true;
     }
     if (file->handle != NULL) file->store.detach(file->handle);
     file->builder = NULL;
