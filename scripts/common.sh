@@ -14,7 +14,7 @@ say() { printf '%s\n' "== $*"; }
 fail() { printf '%s\n' "$(basename "$0"): $*" >&2; exit 1; }
 
 # True when the thing of that kind is there: command:NAME, library:NAME (pkg-config), header:NAME, python:MODULES,
-# libfuzzer:COMPILER
+# libfuzzer:COMPILER, cross:COMPILER (with a C library)
 have() {
   local name=${1#*:}
   case $1 in
@@ -23,6 +23,7 @@ have() {
     header:*) command -v gcc >/dev/null && printf '#include <%s>\n' "$name" | gcc -E -x c - >/dev/null 2>&1 ;;
     libfuzzer:*) command -v "$name" >/dev/null && echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' |
                    "$name" -fsanitize=fuzzer,address -x c -o /dev/null - >/dev/null 2>&1 ;;
+    cross:*) command -v "$name" >/dev/null && echo 'int main(void) { return 0; }' | "$name" -x c -o /dev/null - >/dev/null 2>&1 ;;
     python:*) python3 -c "import $name" >/dev/null 2>&1 ;;
   esac
 }

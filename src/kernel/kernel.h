@@ -41,7 +41,7 @@ typedef struct tegula__forward_kernels {
 } tegula__forward_kernels;
 
 typedef struct tegula__kernels {
-  const char *name; /* "portable", "ssse3", "avx2" */
+  const char *name; /* "portable", "ssse3", "avx2", "avx512", "neon" */
   tegula__swap_fn swap2, swap4, swap8;
   tegula__transpose_fn transpose1, transpose2, transpose4, transpose8, transpose16;
   tegula__unshuffle_fn unshuffle2, unshuffle4, unshuffle8, unshuffle16;

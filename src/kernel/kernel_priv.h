@@ -2,9 +2,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Each file of variants (portable.c, x86_ssse3.c, x86_avx2.c) defines its swaps, transposes and shuffles as static functions
- * and one table. A file for a
- * processor that is not the one compiled for holds none. */
+ * Each file of variants (portable.c, x86_ssse3.c, x86_avx2.c, x86_avx512.c, arm_neon.c) defines its swaps, transposes and shuffles as
+ * static functions and one table. A file for a processor that is not the one compiled for holds none. */
 #ifndef TEGULA_KERNEL_KERNEL_PRIV_H
 #define TEGULA_KERNEL_KERNEL_PRIV_H
 
@@ -17,12 +16,28 @@
 #else
 #define TEGULA__KERNEL_X86 0
 #endif
+#if defined(__aarch64__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define TEGULA__KERNEL_NEON 1
+#else
+#define TEGULA__KERNEL_NEON 0
+#endif
 
 extern const tegula__kernels tegula__kernel_portable;
 #if TEGULA__KERNEL_X86
 extern const tegula__kernels tegula__kernel_ssse3;
 extern const tegula__kernels tegula__kernel_avx2;
+extern const tegula__kernels tegula__kernel_avx512;
 #endif
+#if TEGULA__KERNEL_NEON
+extern const tegula__kernels tegula__kernel_neon;
+#endif
+
+/* The functions of a table, by the names they have in every file of variants. */
+#define TEGULA__KERNEL_FUNCTIONS                                                                                                     \
+  .swap2 = swap2, .swap4 = swap4, .swap8 = swap8, .transpose1 = transpose1_blocks, .transpose2 = transpose2_blocks,                   \
+  .transpose4 = transpose4_blocks, .transpose8 = transpose8_blocks, .transpose16 = transpose16_blocks, .unshuffle2 = unshuffle2,     \
+  .unshuffle4 = unshuffle4, .unshuffle8 = unshuffle8, .unshuffle16 = unshuffle16, .join_bits = join_bits,                                      \
+  .forward = &forward_kernels
 
 /* Bytes of a cache line: the transposes work in squares that are one line wide. */
 enum { TEGULA__KERNEL_LINE = 64 };
@@ -87,7 +102,7 @@ static inline void tegula__kernel_split_bits_rest(char *dst, size_t row_stride, 
   }
 }
 
-#if TEGULA__KERNEL_X86
+#if TEGULA__KERNEL_X86 || TEGULA__KERNEL_NEON
 /* Byte shuffle that reverses each group of 1 << row bytes within 16: row 0 changes nothing. */
 static const uint8_t tegula__kernel_reversal[4][16] = {
     {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},

@@ -95,34 +95,20 @@ static inline bytes16 load16(const char *from) {
 #define LANES 1
 #define WIDE bytes16
 #define WIDE_LOAD(from) load16(from)
-#define WIDE_STORE(to, step, value) memcpy(to, &(value), 16)
-#define WIDE_LOW(a, b) __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
-#define WIDE_HIGH(a, b) __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
+#define WIDE_GATHER(from, step) load16(from)
+#define WIDE_STORE(to, value) memcpy(to, &(value), 16)
+#define WIDE_SCATTER(to, step, value) memcpy(to, &(value), 16)
+#define WIDE_LOW1(a, b) __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
+#define WIDE_HIGH1(a, b) __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
+#define WIDE_LOW8(a, b) __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23)
+#define WIDE_HIGH8(a, b) __builtin_shufflevector(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31)
 #define WIDE_SPLAT(byte) ((bytes16){0} + (unsigned char)(byte))
 #define WIDE_XOR(a, b) ((a) ^ (b))
 #define WIDE_AND(a, b) ((a) & (b))
 #define WIDE_LEFT(a, bits) ((bytes16)((units8)(a) << (bits)))
 #define WIDE_RIGHT(a, bits) ((bytes16)((units8)(a) >> (bits)))
-#define WIDE_GATHER(from, step) load16(from)
 #include "kernel/unshuffle_template.h"
+
 #include "kernel/shuffle_template.h"
 
-static const tegula__forward_kernels forward = FORWARD_KERNELS;
-
-const tegula__kernels tegula__kernel_portable = {
-    .name = "portable",
-    .swap2 = swap2,
-    .swap4 = swap4,
-    .swap8 = swap8,
-    .transpose1 = transpose1_blocks,
-    .transpose2 = transpose2_blocks,
-    .transpose4 = transpose4_blocks,
-    .transpose8 = transpose8_blocks,
-    .transpose16 = transpose16_blocks,
-    .unshuffle2 = unshuffle2,
-    .unshuffle4 = unshuffle4,
-    .unshuffle8 = unshuffle8,
-    .unshuffle16 = unshuffle16,
-    .join_bits = join_bits,
-    .forward = &forward,
-};
+const tegula__kernels tegula__kernel_portable = {.name = "portable", TEGULA__KERNEL_FUNCTIONS};

@@ -6,11 +6,15 @@
 #include "kernel/kernel_priv.h"
 
 const tegula__kernels *tegula__kernel_at(size_t index) {
-  const tegula__kernels *able[3] = {&tegula__kernel_portable, NULL, NULL};
+  const tegula__kernels *able[4] = {&tegula__kernel_portable};
 #if TEGULA__KERNEL_X86
   size_t count = 1;
   if (__builtin_cpu_supports("ssse3")) able[count++] = &tegula__kernel_ssse3;
   if (__builtin_cpu_supports("avx2")) able[count++] = &tegula__kernel_avx2;
+  if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vbmi"))
+    able[count++] = &tegula__kernel_avx512;
+#elif TEGULA__KERNEL_NEON
+  able[1] = &tegula__kernel_neon;
 #endif
   return index < sizeof able / sizeof *able ? able[index] : NULL;
 }

@@ -4,6 +4,7 @@
  *
  * The includer defines what unshuffle_template takes, and
  *   WIDE_GATHER(from, step)      lane k comes from from + k * step
+ *   WIDE_STORE(to, value)        LANES x 16 neighbouring bytes
  *
  * A lane's 16 items of S bytes are S registers. Bytes of plane k, column i, are wanted where item i, byte k is: the bits of a byte's
  * place, (register, byte), are i3 i2 i1 i0 k.. and become k.. i3 i2 i1 i0. One interleaving turns them by one to the left: four do it. */
@@ -15,8 +16,8 @@ TARGET static inline __attribute__((always_inline)) void take_apart(WIDE *a, int
   for (int round = 0; round < 4; round++) {
 #pragma GCC unroll 16
     for (int k = 0; k < rows / 2; k++) {
-      b[2 * k] = WIDE_LOW(a[k], a[k + rows / 2]);
-      b[2 * k + 1] = WIDE_HIGH(a[k], a[k + rows / 2]);
+      b[2 * k] = WIDE_LOW1(a[k], a[k + rows / 2]);
+      b[2 * k + 1] = WIDE_HIGH1(a[k], a[k + rows / 2]);
     }
 #pragma GCC unroll 16
     for (int k = 0; k < rows; k++) a[k] = b[k];
@@ -32,7 +33,7 @@ TARGET static inline __attribute__((always_inline)) void shuffle_run(char *dst, 
     for (int k = 0; k < size; k++) a[k] = WIDE_GATHER(src + at * (size_t)size + 16 * k, 16 * size);
     take_apart(a, size);
 #pragma GCC unroll 16
-    for (int k = 0; k < size; k++) WIDE_STORE(dst + (size_t)k * count + at, 16, a[k]);
+    for (int k = 0; k < size; k++) WIDE_STORE(dst + (size_t)k * count + at, a[k]);
   }
   for (; at < count; at++)
     for (int k = 0; k < size; k++) dst[(size_t)k * count + at] = src[at * (size_t)size + (size_t)k];
@@ -53,10 +54,10 @@ TARGET static void split_bits(char *dst, size_t row_stride, const char *src, siz
     take_apart(a, 8);
     transpose_bits(a);
 #pragma GCC unroll 8
-    for (int k = 0; k < 8; k++) WIDE_STORE(dst + (size_t)k * row_stride + at, 16, a[k]);
+    for (int k = 0; k < 8; k++) WIDE_STORE(dst + (size_t)k * row_stride + at, a[k]);
   }
   tegula__kernel_split_bits_rest(dst, row_stride, src, at, groups);
 }
 
-#define FORWARD_KERNELS \
-  { .shuffle2 = shuffle2, .shuffle4 = shuffle4, .shuffle8 = shuffle8, .shuffle16 = shuffle16, .split_bits = split_bits }
+static const tegula__forward_kernels forward_kernels = {
+    .shuffle2 = shuffle2, .shuffle4 = shuffle4, .shuffle8 = shuffle8, .shuffle16 = shuffle16, .split_bits = split_bits};

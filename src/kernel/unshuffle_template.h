@@ -7,11 +7,19 @@
  *   WIDE                  a register of LANES x 16 bytes; the lanes work side by side, each on 16 columns
  *   LANES
  *   WIDE_LOAD(from)       LANES x 16 neighbouring bytes
- *   WIDE_STORE(to, step, value)      lane k goes to to + k * step
- *   WIDE_LOW(a, b), WIDE_HIGH(a, b)  the lower (upper) 8 bytes of each lane of a and b, interleaved
+ *   WIDE_SCATTER(to, step, value)    lane k goes to to + k * step; or, instead of it,
+ *   WIDE_SCATTER_ROWS(to, a, rows)   lane k of a[row] goes to to + 16 * (rows * k + row); rows is a power of two, `a` is not needed after
+ *   WIDE_LOW1(a, b), WIDE_HIGH1(a, b)  the lower (upper) 8 bytes of each lane of a and b, interleaved
  *   WIDE_SPLAT(byte), WIDE_XOR(a, b), WIDE_AND(a, b), WIDE_LEFT(a, bits), WIDE_RIGHT(a, bits)      shifts of 16-bit units
  *
  * Rows k and k + S/2 are interleaved log2(S) times; S rows of 16 columns are then 16 dense items of S bytes. */
+
+#ifndef WIDE_SCATTER_ROWS
+#define WIDE_SCATTER_ROWS(to, a, rows)                                                            \
+  do {                                                                                            \
+    _Pragma("GCC unroll 16") for (int k_ = 0; k_ < (rows); k_++) WIDE_SCATTER((to) + 16 * k_, 16 * (rows), (a)[k_]); \
+  } while (0)
+#endif
 
 /* a: `rows` registers (a power of two), interleaved in place. Unrolled wholly: `rows` is a constant where it is called. */
 TARGET static inline __attribute__((always_inline)) void interleave(WIDE *a, int rows) {
@@ -19,11 +27,33 @@ TARGET static inline __attribute__((always_inline)) void interleave(WIDE *a, int
   for (int half = rows / 2, round = 1; round < rows; round *= 2) {
 #pragma GCC unroll 16
     for (int k = 0; k < half; k++) {
-      b[2 * k] = WIDE_LOW(a[k], a[k + half]);
-      b[2 * k + 1] = WIDE_HIGH(a[k], a[k + half]);
+      b[2 * k] = WIDE_LOW1(a[k], a[k + half]);
+      b[2 * k + 1] = WIDE_HIGH1(a[k], a[k + half]);
     }
 #pragma GCC unroll 16
     for (int k = 0; k < rows; k++) a[k] = b[k];
+  }
+}
+
+/* S registers of 16 columns to 16 items in each lane; 16 rows in two halves, so that one half at a time is in registers. */
+TARGET static inline __attribute__((always_inline)) void interleave_rows(WIDE *a, const char *src, size_t count, int size) {
+  WIDE upper[8], lower[8];
+  if (size < 16) {
+#pragma GCC unroll 8
+    for (int k = 0; k < size; k++) a[k] = WIDE_LOAD(src + (size_t)k * count);
+    interleave(a, size);
+    return;
+  }
+#pragma GCC unroll 8
+  for (int k = 0; k < 8; k++) lower[k] = WIDE_LOAD(src + (size_t)k * count);
+  interleave(lower, 8);
+#pragma GCC unroll 8
+  for (int k = 0; k < 8; k++) upper[k] = WIDE_LOAD(src + (size_t)(k + 8) * count);
+  interleave(upper, 8);
+#pragma GCC unroll 8
+  for (int k = 0; k < 8; k++) {
+    a[2 * k] = WIDE_LOW8(lower[k], upper[k]);
+    a[2 * k + 1] = WIDE_HIGH8(lower[k], upper[k]);
   }
 }
 
@@ -32,11 +62,8 @@ TARGET static inline __attribute__((always_inline)) void unshuffle_run(char *dst
   size_t at = 0;
   for (; at + columns <= count; at += columns) {
     WIDE a[16];
-#pragma GCC unroll 16
-    for (int k = 0; k < size; k++) a[k] = WIDE_LOAD(src + (size_t)k * count + at);
-    interleave(a, size);
-#pragma GCC unroll 16
-    for (int k = 0; k < size; k++) WIDE_STORE(dst + at * (size_t)size + 16 * k, 16 * size, a[k]);
+    interleave_rows(a, src + at, count, size);
+    WIDE_SCATTER_ROWS(dst + at * (size_t)size, a, size);
   }
   for (; at < count; at++)
     for (int k = 0; k < size; k++) dst[at * (size_t)size + (size_t)k] = src[(size_t)k * count + at];
@@ -75,8 +102,7 @@ TARGET static void join_bits(char *dst, const char *src, size_t row_stride, size
     for (int k = 0; k < 8; k++) a[k] = WIDE_LOAD(src + (size_t)k * row_stride + at);
     transpose_bits(a);
     interleave(a, 8);
-#pragma GCC unroll 8
-    for (int k = 0; k < 8; k++) WIDE_STORE(dst + 8 * at + 16 * k, 128, a[k]);
+    WIDE_SCATTER_ROWS(dst + 8 * at, a, 8);
   }
   tegula__kernel_join_bits_rest(dst, src, row_stride, at, groups);
 }
