@@ -2,7 +2,7 @@
 #
 # SPDX-License-Identifier: Apache-2.0
 #
-# Each that is taken is linked, defines TEGULA_HAVE_NAME and is named in tegula.pc and tegulaConfig.cmake for static linking. libdeflate is
+# Each that is taken (but blosc2, below) is linked, defines TEGULA_HAVE_NAME and is named in tegula.pc and tegulaConfig.cmake for static linking. libdeflate is
 # always needed.
 set(tegula_codec_modules DEFLATE=libdeflate) # what find_package and pkg-config look for again
 set(tegula_codec_pc_libs)
@@ -30,7 +30,16 @@ endfunction()
 tegula_codec_library(ZSTD libzstd "Chunks in zstd")
 tegula_codec_library(LZ4 liblz4 "Chunks in LZ4")
 tegula_codec_library(BLOSC blosc "Chunks in Blosc")
-tegula_codec_library(BLOSC2 blosc2 "Chunks in Blosc2")
+
+# libblosc2 is not linked but opened when it is needed (src/codec/blosc2.c): its headers are taken, and the name of its binary interface.
+# Where the system has none, TEGULA_BLOSC2_ROOT is the folder of the Python package, which has include/ and lib/. What is built here looks
+# there; what is installed too, but not in the folders of source and build.
+set(TEGULA_WITH_BLOSC2 AUTO CACHE STRING "Chunks in Blosc2 (blosc2): ON, OFF, or AUTO where it is installed")
+set_property(CACHE TEGULA_WITH_BLOSC2 PROPERTY STRINGS AUTO ON OFF)
+set(TEGULA_BLOSC2_ROOT "" CACHE PATH "Folder with include/b2nd.h and lib/libblosc2.so; empty: the system's")
+if(TEGULA_WITH_BLOSC2)
+  include(cmake/blosc2.cmake)
+endif()
 
 # libaec has no pkg-config file before 1.1.2
 set(TEGULA_WITH_AEC AUTO CACHE STRING "Chunks in szip (libaec): ON, OFF, or AUTO where it is installed")

@@ -65,6 +65,25 @@ require_build() {
   for item in library:libzstd=libzstd-dev library:liblz4=liblz4-dev library:blosc=libblosc-dev header:libaec.h=libaec-dev; do
     have "${item%%=*}" || (require "$item") || say "building without a codec (no ${item#*=})"
   done
+  # Debian 12 has no package of this one
+  have library:blosc2 || ! apt-cache show libblosc2-dev >/dev/null 2>&1 || (require library:blosc2=libblosc2-dev) ||
+    say "building without blosc2"
+}
+
+# want_blosc2: sets `blosc2`, options for CMake: nothing where the system has libblosc2, else (Debian 12) where that of the Python package
+# lies, which is got into build/. Wants build/venv. Only for tests and benchmarks: what is installed does not look in build/
+want_blosc2() {
+  local folder=$root/build/python-blosc2 wanted=blosc2==4.14.1
+  blosc2=()
+  have library:blosc2 && return 0
+  if [ "$(cat "$folder/.installed" 2>/dev/null)" != "$wanted" ]; then
+    say "getting libblosc2 into build/python-blosc2"
+    rm -rf "$folder"
+    build/venv/bin/python -m pip install --quiet --disable-pip-version-check --only-binary :all: --no-deps --target "$folder" "$wanted" ||
+      { say "building without blosc2 (no package $wanted)"; return 0; }
+    echo "$wanted" >"$folder/.installed"
+  fi
+  blosc2=("-DTEGULA_BLOSC2_ROOT=$folder/blosc2")
 }
 
 # The file system of tests/support/slowfs.c: slow and faulty storage for tests and benchmarks

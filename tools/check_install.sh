@@ -20,6 +20,12 @@ prefix=$work/moved
 quiet cmake -S "$root/examples" -B "$work/examples" -DCMAKE_PREFIX_PATH="$prefix"
 quiet cmake --build "$work/examples"
 
+for object in "$prefix"/lib*/libtegula.so "$prefix"/lib*/*/libtegula*.so "$prefix/bin/tegula"; do
+  case $(readelf -d "$object" 2>/dev/null) in
+    *"[$build"* | *":$build"*) echo "check_install: $object looks for libraries in $build" >&2; exit 1 ;;
+  esac
+done
+
 PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name tegula.pc)")
 export PKG_CONFIG_PATH
 flags=$(pkg-config --cflags --libs tegula)

@@ -71,6 +71,9 @@ static tegula_status check_codec(const tegula__filter *filter, int64_t size, boo
   if (!codec->available)
     return tegula__hint(err, tegula__fail(err, TEGULA_UNSUPPORTED, NULL, -1, "%s: this build has no %s", codec->name, codec->library),
                         "build tegula where %s is installed", codec->library);
+  if (codec->found && !codec->found())
+    return tegula__hint(err, tegula__fail(err, TEGULA_UNSUPPORTED, NULL, -1, "%s: no %s was found", codec->name, codec->library),
+                        "install it where the system looks for libraries, or name its folder in LD_LIBRARY_PATH");
   if (filter->param_count > TEGULA__FILTER_PARAMS)
     return tegula__codec_corrupt(err, codec, "%u parameters, expected at most %d", filter->param_count, TEGULA__FILTER_PARAMS);
   if (codec->most > 0 && size > codec->most)

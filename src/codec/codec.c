@@ -33,7 +33,7 @@ const char *tegula__codec_name(uint16_t codec) {
 
 bool tegula__codec_available(uint16_t codec) {
   const tegula__codec *row = tegula__codec_find(codec);
-  return row && row->available;
+  return row && row->available && (row->found == NULL || row->found());
 }
 
 tegula__decoder *tegula__decoder_create(const tegula__kernels *kernels) {

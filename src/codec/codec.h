@@ -13,7 +13,7 @@
 
 /* "deflate", "shuffle", ...; "unknown". Static texts. */
 const char *tegula__codec_name(uint16_t codec);
-/* Was this build given the library that the codec needs? */
+/* Was this build given the library that the codec needs, and is it there? */
 bool tegula__codec_available(uint16_t codec);
 
 /* Can this chain be undone for chunks of `decoded_size` bytes: known codecs, parameters that make sense? Called once, when a dataset is

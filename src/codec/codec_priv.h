@@ -64,10 +64,12 @@ typedef struct tegula__stage {
 
 typedef struct tegula__codec {
   const char *name;
-  const char *library; /* what a build needs for it; NULL: nothing */
-  bool available;
+  const char *library; /* what a build needs for it, or what is to be found when it runs; NULL: nothing */
+  bool available;      /* this build had what it needs */
   bool keeps_size; /* as many bytes before as after it */
   int64_t most;    /* decoded bytes that its form can state; 0: any number */
+  /* Is a library there that is opened only when it is needed? NULL: there is none. */
+  bool (*found)(void);
   /* Are the parameters what an encoder can have used? NULL: none matter. */
   tegula_status (*check)(const tegula__filter *filter, tegula_error *err);
   /* Bytes that its form can be longer than `size` decoded bytes. NULL: as usual for a compressor. */

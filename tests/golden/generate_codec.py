@@ -3,13 +3,14 @@
 
 SPDX-License-Identifier: Apache-2.0
 
-usage: python generate_codec.py [FOLDER]   (needs numpy, h5py and hdf5plugin; without FOLDER codec/ beside the script is made anew)
+usage: python generate_codec.py [FOLDER]   (needs numpy, h5py, hdf5plugin and blosc2; without FOLDER codec/ beside the script is made anew)
 Each dataset has one chunk; h5py must read it back before its stored bytes are taken. NAME.chunk is a line of text
 `DATA MASK CODEC[:PARAMETER...] ...` (in the order of encoding) and then the stored bytes; DATA.raw is what must come out.
 """
 import pathlib
 import sys
 
+import blosc2
 import h5py
 import hdf5plugin
 import numpy
@@ -181,13 +182,34 @@ def changed(out):
     out.change("szip-bytes-behind", "i2", lambda stored: stored + b"behind", (SZIP, (h5py.h5z.SZIP_NN_OPTION_MASK, 16)))
 
 
+def frames(out):
+    """Frames that programs write as chunks by themselves: arrays of several chunks, special values, all that libblosc2 has in itself."""
+
+    def put(name, data, frame):
+        out.change(name, data, lambda stored: frame, of(hdf5plugin.Blosc2(cname="lz4")))
+
+    def array(data, chunks, blocks, **params):
+        return blosc2.asarray(out.arrays[data], chunks=chunks, blocks=blocks, cparams={"nthreads": 1, **params}).to_cframe()
+
+    zstd, none = blosc2.Codec.ZSTD, blosc2.Filter.NOFILTER
+    put("blosc2-blocks", "grid", array("grid", (33, 17), (8, 5)))
+    put("blosc2-chunks", "grid", array("grid", (10, 9), (4, 5)))
+    put("blosc2-frame", "f4", blosc2.SChunk(chunksize=out.arrays["f4"].nbytes, data=out.arrays["f4"], contiguous=True).to_cframe())
+    put("blosc2-zeros", "zeros", blosc2.zeros((260,), dtype="<f4", chunks=(260,), blocks=(100,)).to_cframe())
+    put("blosc2-bytedelta", "grid", array("grid", (33, 17), (8, 5), codec=zstd, filters=[blosc2.Filter.SHUFFLE, blosc2.Filter.BYTEDELTA],
+                                          filters_meta=[0, 4]))
+    put("blosc2-ndcell", "grid", array("grid", (33, 17), (8, 8), codec=zstd, filters=[blosc2.Filter.NDCELL], filters_meta=[4]))
+    put("blosc2-dictionary", "grid", array("grid", (33, 17), (8, 5), codec=zstd, use_dict=True))
+    put("blosc2-memcpyed", "noise", array("noise", (600,), (200,), clevel=0, filters=[none]))
+
+
 def main():
     folder = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).parent / "codec"
     folder.mkdir(parents=True, exist_ok=True)
     for old in [*folder.glob("*.chunk"), *folder.glob("*.raw")]:
         old.unlink()
     out = Writer(folder)
-    for part in (all_data, some_data, szip, chains, changed):
+    for part in (all_data, some_data, szip, chains, changed, frames):
         part(out)
     files = sorted(folder.iterdir())
     print(f"{len(files)} files, {sum(path.stat().st_size for path in files)} bytes")
