@@ -128,3 +128,19 @@ make_venv() {
     fail "pip could not install the packages of $wanted (needs Python 3.11 or newer and a package index)"
   cp "$wanted" "$stamp"
 }
+
+# want_legate: sets `legate`, where tests/legate find Legate and a newer h5py (3 GB in build/, two minutes); nothing where they cannot be
+# had
+want_legate() {
+  local wanted=tools/requirements-legate.txt folder=$root/build/legate-venv
+  legate=()
+  if ! cmp -s "$wanted" "$folder/.installed"; then
+    say "getting Legate into build/legate-venv"
+    rm -rf "$folder"
+    local install=("$folder/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary :all:)
+    { python3 -m venv "$folder" && "${install[@]}" -r "$wanted" && "${install[@]}" --no-deps --target "$folder/newer" h5py==3.16.0; } ||
+      { say "going on without Legate"; return 0; }
+    cp "$wanted" "$folder/.installed"
+  fi
+  legate=(TEGULA_LEGATE="$folder" TEGULA_LEGATE_H5PY="$folder/newer")
+}
