@@ -23,8 +23,8 @@ tegula_status tegula__chain_check(const tegula__filter *filters, int32_t count, 
  * overflow. */
 int64_t tegula__chain_bound(const tegula__filter *filters, int32_t count, int64_t decoded_size);
 
-/* What one worker keeps from chunk to chunk: contexts of the libraries and scratch memory: at most one decoded chunk (and slack) for the
- * usual chains, one more for szip of 32- and 64-bit pixels, up to twice tegula__chain_bound where one compressor follows another. */
+/* What one worker keeps from chunk to chunk: contexts of the libraries, and scratch memory where a caller of tegula__decode_with gave none,
+ * or too little: see tegula__chain_own. */
 typedef struct tegula__decoder tegula__decoder;
 /* NULL: no memory. `kernels` is borrowed. */
 tegula__decoder *tegula__decoder_create(const tegula__kernels *kernels);
@@ -35,6 +35,32 @@ void tegula__decoder_destroy(tegula__decoder *decoder);
  * undefined. `in` and `out` do not overlap. With nothing to undo, in_size must be out_size, and the bytes are copied. */
 tegula_status tegula__decode(tegula__decoder *decoder, const tegula__filter *filters, int32_t count, uint32_t mask, const void *in,
                              size_t in_size, void *out, size_t out_size, tegula_error *err);
+
+/* Memory that a chunk passes through on its way. */
+typedef struct tegula__passage {
+  char *in; /* as stored; may be written over, once it is read */
+  size_t in_size;
+  char *scratch; /* or NULL */
+  size_t scratch_size;
+  void *out;   /* where the decoded chunk is wanted; NULL: it is taken from wherever it ends up */
+  size_t size; /* of the decoded chunk */
+  size_t item; /* with `out` NULL, not 0: the chunk may be left as planes of the bytes of such items, as a shuffle makes them */
+} tegula__passage;
+
+/* Where a chunk ended up: in one of the memories of its passage, or in the decoder until its next chunk. */
+typedef struct tegula__decoded {
+  const char *data;
+  bool planes; /* still shuffled, in items of passage.item bytes, which divides the size */
+} tegula__decoded;
+
+/* Room for a decoded chunk and what its checksums add: with such scratch memory the usual chains need nothing of the decoder. */
+size_t tegula__chain_room(int64_t decoded_size);
+/* Bytes that a decoder may take for a chunk of the chain besides that scratch memory: 0 for a shuffle, a compressor and checksums in any
+ * order that ends (in decoding) with the shuffle of such items; up to tegula__chain_bound and more where one compressor follows another. */
+int64_t tegula__chain_own(const tegula__filter *filters, int32_t count, int64_t decoded_size, size_t item);
+/* As tegula__decode, with memory of the caller's. */
+tegula_status tegula__decode_with(tegula__decoder *decoder, const tegula__filter *filters, int32_t count, uint32_t mask,
+                                  const tegula__passage *passage, tegula__decoded *decoded, tegula_error *err);
 
 /* ---- encoding ---- */
 

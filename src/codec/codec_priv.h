@@ -60,6 +60,7 @@ typedef struct tegula__stage {
   size_t in_size;
   char *out;
   size_t room;
+  bool planes; /* the codec's `planes` are wanted as they are */
 } tegula__stage;
 
 typedef struct tegula__codec {
@@ -74,6 +75,9 @@ typedef struct tegula__codec {
   tegula_status (*check)(const tegula__filter *filter, tegula_error *err);
   /* Bytes that its form can be longer than `size` decoded bytes. NULL: as usual for a compressor. */
   int64_t (*growth)(const tegula__filter *filter, int64_t size);
+  /* The size of the items whose bytes its form, or what it decodes to, holds in planes, as a shuffle does; 0: none. NULL: never. */
+  size_t (*planes)(const tegula__filter *filter);
+  bool only_planes; /* nothing but them: there is nothing to undo when planes are wanted */
   /* Undoes it; *size is how many bytes came. NULL: nothing is to be done. */
   tegula_status (*undo)(const tegula__stage *stage, size_t *size, tegula_error *err);
   /* Gives back what it keeps in the decoder; NULL: nothing. */

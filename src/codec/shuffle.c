@@ -23,5 +23,8 @@ static tegula_status apply(const tegula__encode_stage *stage, size_t *size, tegu
   return TEGULA_OK;
 }
 
+static size_t planes(const tegula__filter *filter) { return filter->params[0]; }
+
 const tegula__codec tegula__codec_shuffle = {
-    .name = "shuffle", .available = true, .keeps_size = true, .check = check, .undo = undo, .apply = apply};
+    .name = "shuffle", .available = true, .keeps_size = true, .check = check, .planes = planes, .only_planes = true, .undo = undo,
+    .apply = apply};

@@ -26,6 +26,7 @@ static tegula_status check(const tegula__filter *filter, tegula_error *err) {
 }
 
 static bool in_planes(const tegula__filter *filter) { return filter->params[BITS] >= 32; }
+static size_t planes(const tegula__filter *filter) { return in_planes(filter) ? filter->params[BITS] / 8 : 0; }
 
 static size_t sample_bytes(const tegula__filter *filter) {
   uint32_t bits = filter->params[BITS];
@@ -75,7 +76,7 @@ static tegula_status undo(const tegula__stage *stage, size_t *size, tegula_error
   *size = tegula__read_le32(stage->in);
   if (*size > stage->room) return tegula__codec_too_large(err, codec, stage, *size);
   if (*size % pixel != 0) return tegula__codec_corrupt(err, codec, "%zu bytes, expected whole pixels of %zu", *size, pixel);
-  if (!in_planes(stage->filter)) return decode_samples(stage, stage->out, *size, err);
+  if (!in_planes(stage->filter) || stage->planes) return decode_samples(stage, stage->out, *size, err);
   FORWARD(tegula__scratch_reserve(&stage->decoder->inner, *size, err));
   FORWARD(decode_samples(stage, stage->decoder->inner.data, *size, err));
   tegula__unshuffle(stage->decoder->kernels, stage->out, stage->decoder->inner.data, *size, pixel);
@@ -83,7 +84,7 @@ static tegula_status undo(const tegula__stage *stage, size_t *size, tegula_error
 }
 
 const tegula__codec tegula__codec_szip = {
-    .name = "szip", .library = "libaec", .available = true, .most = UINT32_MAX, .check = check, .undo = undo};
+    .name = "szip", .library = "libaec", .available = true, .most = UINT32_MAX, .check = check, .planes = planes, .undo = undo};
 #else
 const tegula__codec tegula__codec_szip = {.name = "szip", .library = "libaec"};
 #endif

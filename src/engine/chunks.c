@@ -3,7 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * A chunk that one tile wants as a whole, in the order in which it is stored, is decoded into its final place; every other one into lent
- * memory, from where it is scattered. What a step takes is counted against the staging budget, and given back after it. */
+ * memory, from where it is scattered: with its shuffle still to be undone, where that comes last, so that one decoded chunk is all that a
+ * worker holds. What a step takes is counted against the staging budget, and given back after it. */
 #include <string.h>
 
 #include "engine/engine_priv.h"
@@ -16,6 +17,15 @@ typedef struct chunk {
   int64_t lo[TEGULA_MAX_DIMS], hi[TEGULA_MAX_DIMS];
   tegula__part piece; /* what the part holds of it: offset and strides in the decoded chunk */
 } chunk;
+
+/* The memory of a step. */
+typedef struct memory {
+  char *encoded; /* all chunks as they are stored */
+  char *decoded; /* room for one */
+  size_t room;
+  char *strip; /* TEGULA__STRIP bytes */
+  size_t item; /* chunks may be left shuffled, in such items; 0: no */
+} memory;
 
 static void element_text(const chunk *c, int32_t ndim, char out[TEGULA__SHAPE_TEXT]) { tegula__shape_format(c->lo, ndim, out); }
 
@@ -40,51 +50,54 @@ static char *final_place(const tegula__worker *worker, const tegula__doing *doin
   return run == doing->part->grid->chunk_bytes ? tegula__tile_address(piece->tile, ndim, piece->lo) : NULL;
 }
 
-static tegula_status decode(tegula__worker *worker, const tegula__doing *doing, const chunk *c, const char *encoded, char *out,
-                            tegula_error *err) {
+static tegula_status decode(tegula__worker *worker, const tegula__doing *doing, const chunk *c, const tegula__passage *passage,
+                            tegula__decoded *decoded, tegula_error *err) {
   const tegula__grid *grid = doing->part->grid;
-  const tegula__chunk *entry = c->planned->entry;
   tegula_error why;
   if (worker->decoder == NULL) worker->decoder = tegula__decoder_create(doing->engine->kernels);
   if (worker->decoder == NULL) return tegula__out_of_memory(err, grid->chunk_bytes);
-  tegula_status status = tegula__decode(worker->decoder, grid->filters, grid->filter_count, entry->mask, encoded, entry->length, out,
-                                        (size_t)grid->chunk_bytes, &why);
+  tegula_status status =
+      tegula__decode_with(worker->decoder, grid->filters, grid->filter_count, c->planned->entry->mask, passage, decoded, &why);
   return status == TEGULA_OK ? TEGULA_OK : could_not_decode(doing, c, &why, err);
 }
 
-/* `scratch`: room for a decoded chunk, where chunks are not stored as they are. */
-static tegula_status move_chunk(tegula__worker *worker, const tegula__doing *doing, int64_t index, char *encoded, char *scratch,
-                                tegula_error *err) {
-  const tegula__grid *grid = doing->part->grid;
+static tegula_status move_chunk(tegula__worker *worker, const tegula__doing *doing, int64_t index, const memory *m, tegula_error *err) {
+  const tegula__chunk *entry = doing->plan->chunks[index].entry;
   chunk c = {.planned = &doing->plan->chunks[index]};
   tegula__plan_chunk(doing->plan, doing->part, index, c.lo, c.hi, &c.piece);
   FORWARD(tegula__find_pieces(worker, doing, c.lo, c.hi, err));
-  char *place = final_place(worker, doing, &c), *from = encoded;
-  if (place != NULL) return decode(worker, doing, &c, encoded, place, err);
-  if (!tegula__chunk_plain(grid, c.planned->entry)) {
-    from = scratch;
-    FORWARD(decode(worker, doing, &c, encoded, from, err));
+  tegula__passage passage = {.in = m->encoded + (entry->offset - doing->plan->chunks[doing->step->first].entry->offset),
+                             .in_size = entry->length,
+                             .scratch = m->decoded,
+                             .scratch_size = m->room,
+                             .out = final_place(worker, doing, &c),
+                             .size = (size_t)doing->part->grid->chunk_bytes,
+                             .item = m->item};
+  tegula__decoded decoded;
+  FORWARD(decode(worker, doing, &c, &passage, &decoded, err));
+  if (passage.out != NULL) return TEGULA_OK;
+  if (decoded.planes) {
+    tegula__scatter_planes(worker, doing, &c.piece, decoded.data, passage.size / m->item, m->strip);
+    return TEGULA_OK;
   }
-  for (int64_t i = 0; i < worker->piece_count; i++)
-    tegula__copy_piece(doing, c.lo, c.piece.strides, from + c.piece.offset, &worker->pieces[i]);
+  for (int64_t i = 0; i < worker->piece_count; i++) /* read only: nothing is written back in a load */
+    tegula__copy_piece(doing, c.lo, c.piece.strides, (char *)(uintptr_t)decoded.data + c.piece.offset, &worker->pieces[i]);
   return TEGULA_OK;
 }
 
-static tegula_status move_chunks(tegula__worker *worker, const tegula__doing *doing, char *memory, int64_t span, char *scratch,
-                                 tegula_error *err) {
-  const tegula__planned_chunk *chunks = doing->plan->chunks + doing->step->first;
-  struct iovec vector = {.iov_base = memory, .iov_len = (size_t)span};
-  worker->requests[0] = (tegula__request){.offset = (int64_t)chunks[0].entry->offset, .vectors = &vector, .count = 1};
+static tegula_status move_chunks(tegula__worker *worker, const tegula__doing *doing, const memory *m, int64_t span, tegula_error *err) {
+  struct iovec vector = {.iov_base = m->encoded, .iov_len = (size_t)span};
+  worker->requests[0] =
+      (tegula__request){.offset = (int64_t)doing->plan->chunks[doing->step->first].entry->offset, .vectors = &vector, .count = 1};
   FORWARD(tegula__lane_move(worker->lane, &doing->file, worker->requests, 1, err));
-  for (int64_t i = 0; i < doing->step->count; i++)
-    FORWARD(move_chunk(worker, doing, doing->step->first + i, memory + (chunks[i].entry->offset - chunks[0].entry->offset), scratch, err));
+  for (int64_t i = 0; i < doing->step->count; i++) FORWARD(move_chunk(worker, doing, doing->step->first + i, m, err));
   worker->staged_bytes += doing->step->bytes;
   return TEGULA_OK;
 }
 
 /* A decoder may hold as much as a chunk: of the workers that are more than there are processors, none keeps a large one. */
-static void drop_large_decoder(tegula__worker *worker, const tegula__doing *doing) {
-  if (!worker->extra || doing->part->grid->chunk_bytes <= tegula__staging_slot(doing->engine->staging)) return;
+static void drop_large_decoder(tegula__worker *worker, const tegula__doing *doing, int64_t own) {
+  if (!worker->extra || own <= tegula__staging_slot(doing->engine->staging)) return;
   tegula__decoder_destroy(worker->decoder);
   worker->decoder = NULL;
 }
@@ -93,14 +106,20 @@ tegula_status tegula__chunks_step(tegula__worker *worker, const tegula__doing *d
   const tegula__grid *grid = doing->part->grid;
   const tegula__chunk *first = doing->plan->chunks[doing->step->first].entry;
   const tegula__chunk *last = doing->plan->chunks[doing->step->first + doing->step->count - 1].entry;
-  int64_t span = (int64_t)(last->offset + last->length - first->offset), decoded = grid->filter_count > 0 ? grid->chunk_bytes : 0;
-  int64_t scratch = (span + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT, bytes;
-  tegula__block block;
-  if (!tegula__add(scratch, decoded, &bytes)) return tegula__out_of_memory(err, INT64_MAX);
+  int64_t span = (int64_t)(last->offset + last->length - first->offset), read = (span + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+  memory m = {.item = tegula__planes_item(doing)};
+  int64_t own = tegula__chain_own(grid->filters, grid->filter_count, grid->chunk_bytes, m.item), bytes;
+  m.room = grid->filter_count > 0 ? tegula__chain_room(grid->chunk_bytes) : 0;
+  if (m.room > INT64_MAX || !tegula__add(read, (int64_t)m.room, &bytes) || !tegula__add(bytes, m.item > 0 ? TEGULA__STRIP : 0, &bytes))
+    return tegula__out_of_memory(err, INT64_MAX);
   if (bytes > tegula__staging_slot(doing->engine->staging)) FORWARD(tegula__memory_check(bytes, err));
-  FORWARD(tegula__staging_lend(doing->engine->staging, bytes, decoded, &block, err));
-  tegula_status status = move_chunks(worker, doing, block.data, span, block.data + scratch, err);
-  drop_large_decoder(worker, doing);
-  tegula__staging_return(doing->engine->staging, &block, decoded);
+  tegula__block block;
+  FORWARD(tegula__staging_lend(doing->engine->staging, bytes, own, &block, err));
+  m.encoded = block.data;
+  m.decoded = m.room > 0 ? block.data + read : NULL;
+  m.strip = block.data + read + m.room;
+  tegula_status status = move_chunks(worker, doing, &m, span, err);
+  drop_large_decoder(worker, doing, own);
+  tegula__staging_return(doing->engine->staging, &block, own);
   return status;
 }

@@ -51,6 +51,13 @@ tegula_status tegula__staged_step(tegula__worker *worker, const tegula__doing *d
 
 /* Reads chunks, decodes each and scatters it. */
 tegula_status tegula__chunks_step(tegula__worker *worker, const tegula__doing *doing, tegula_error *err);
+/* Bytes of the memory through which shuffled chunks become items. */
+#define TEGULA__STRIP ((int64_t)64 << 10)
+/* The items in which the chunks of the step may be left shuffled: those of the dtype, or 0 where that does not fit. */
+size_t tegula__planes_item(const tegula__doing *doing);
+/* Moves the worker's pieces out of a chunk that is still in planes of `plane` bytes; `part` is what it holds of the array. */
+void tegula__scatter_planes(tegula__worker *worker, const tegula__doing *doing, const tegula__part *part, const char *planes, size_t plane,
+                            char *strip);
 /* Nothing is stored, or it is lost: fills, or says so, as the move wants it. */
 tegula_status tegula__absent_step(tegula__worker *worker, const tegula__doing *doing, tegula_error *err);
 /* Fills the pieces from the part's reader. */

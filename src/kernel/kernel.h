@@ -22,8 +22,8 @@ typedef void (*tegula__swap_fn)(void *dst, const void *src, size_t count);
 typedef void (*tegula__transpose_fn)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t rows, int64_t columns,
                                      uint32_t swap_size, bool stream);
 
-/* Planes of bytes back to items: dst[i * S + k] = src[k * count + i] for i < count, k < S = 2, 4, 8 or 16. No overlap. */
-typedef void (*tegula__unshuffle_fn)(char *dst, const char *src, size_t count);
+/* Planes of bytes back to items: dst[i * S + k] = src[k * plane + i] for i < count, k < S = 2, 4, 8 or 16. No overlap. */
+typedef void (*tegula__unshuffle_fn)(char *dst, const char *src, size_t plane, size_t count);
 
 /* Eight rows of bits back to bytes: bit b of dst[8 * g + j] is bit j of src[b * row_stride + g], g < groups, b and j < 8. No overlap. */
 typedef void (*tegula__join_bits_fn)(char *dst, const char *src, size_t row_stride, size_t groups);
@@ -59,6 +59,8 @@ void tegula__swap_groups(const tegula__kernels *kernels, void *dst, const void *
 
 /* Undoes a byte shuffle of `bytes` bytes in items of `item_size` (>= 1); bytes behind the last whole item are copied. No overlap. */
 void tegula__unshuffle(const tegula__kernels *kernels, void *dst, const void *src, size_t bytes, size_t item_size);
+/* The same for `count` items out of planes of `plane` bytes each; `src` is where the first of them stands in the first plane. */
+void tegula__unshuffle_items(const tegula__kernels *kernels, void *dst, const void *src, size_t plane, size_t count, size_t item_size);
 
 /* Byte shuffle of `bytes` bytes in items of `item_size` (>= 1); bytes behind the last whole item are copied. No overlap. */
 void tegula__shuffle(const tegula__kernels *kernels, void *dst, const void *src, size_t bytes, size_t item_size);

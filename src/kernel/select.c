@@ -48,15 +48,19 @@ void tegula__shuffle(const tegula__kernels *kernels, void *dst, const void *src,
   if (whole < bytes) memcpy((char *)dst + whole, (const char *)src + whole, bytes - whole);
 }
 
+void tegula__unshuffle_items(const tegula__kernels *kernels, void *dst, const void *src, size_t plane, size_t count, size_t item_size) {
+  switch (plane > 1 ? item_size : 1) {
+    case 1: memcpy(dst, src, count * item_size); break;
+    case 2: kernels->unshuffle2(dst, src, plane, count); break;
+    case 4: kernels->unshuffle4(dst, src, plane, count); break;
+    case 8: kernels->unshuffle8(dst, src, plane, count); break;
+    case 16: kernels->unshuffle16(dst, src, plane, count); break;
+    default: kernels->transpose1(dst, (int64_t)item_size, src, (int64_t)plane, (int64_t)item_size, (int64_t)count, 1, false);
+  }
+}
+
 void tegula__unshuffle(const tegula__kernels *kernels, void *dst, const void *src, size_t bytes, size_t item_size) {
   size_t count = bytes / item_size, whole = count * item_size;
-  switch (count > 1 ? item_size : 1) {
-    case 1: memcpy(dst, src, whole); break;
-    case 2: kernels->unshuffle2(dst, src, count); break;
-    case 4: kernels->unshuffle4(dst, src, count); break;
-    case 8: kernels->unshuffle8(dst, src, count); break;
-    case 16: kernels->unshuffle16(dst, src, count); break;
-    default: kernels->transpose1(dst, (int64_t)item_size, src, (int64_t)count, (int64_t)item_size, (int64_t)count, 1, false);
-  }
+  tegula__unshuffle_items(kernels, dst, src, count, count, item_size);
   if (whole < bytes) memcpy((char *)dst + whole, (const char *)src + whole, bytes - whole);
 }

@@ -36,19 +36,19 @@ TARGET static inline __attribute__((always_inline)) void interleave(WIDE *a, int
 }
 
 /* S registers of 16 columns to 16 items in each lane; 16 rows in two halves, so that one half at a time is in registers. */
-TARGET static inline __attribute__((always_inline)) void interleave_rows(WIDE *a, const char *src, size_t count, int size) {
+TARGET static inline __attribute__((always_inline)) void interleave_rows(WIDE *a, const char *src, size_t plane, int size) {
   WIDE upper[8], lower[8];
   if (size < 16) {
 #pragma GCC unroll 8
-    for (int k = 0; k < size; k++) a[k] = WIDE_LOAD(src + (size_t)k * count);
+    for (int k = 0; k < size; k++) a[k] = WIDE_LOAD(src + (size_t)k * plane);
     interleave(a, size);
     return;
   }
 #pragma GCC unroll 8
-  for (int k = 0; k < 8; k++) lower[k] = WIDE_LOAD(src + (size_t)k * count);
+  for (int k = 0; k < 8; k++) lower[k] = WIDE_LOAD(src + (size_t)k * plane);
   interleave(lower, 8);
 #pragma GCC unroll 8
-  for (int k = 0; k < 8; k++) upper[k] = WIDE_LOAD(src + (size_t)(k + 8) * count);
+  for (int k = 0; k < 8; k++) upper[k] = WIDE_LOAD(src + (size_t)(k + 8) * plane);
   interleave(upper, 8);
 #pragma GCC unroll 8
   for (int k = 0; k < 8; k++) {
@@ -57,22 +57,22 @@ TARGET static inline __attribute__((always_inline)) void interleave_rows(WIDE *a
   }
 }
 
-TARGET static inline __attribute__((always_inline)) void unshuffle_run(char *dst, const char *src, size_t count, int size) {
+TARGET static inline __attribute__((always_inline)) void unshuffle_run(char *dst, const char *src, size_t plane, size_t count, int size) {
   const size_t columns = 16 * LANES;
   size_t at = 0;
   for (; at + columns <= count; at += columns) {
     WIDE a[16];
-    interleave_rows(a, src + at, count, size);
+    interleave_rows(a, src + at, plane, size);
     WIDE_SCATTER_ROWS(dst + at * (size_t)size, a, size);
   }
   for (; at < count; at++)
-    for (int k = 0; k < size; k++) dst[at * (size_t)size + (size_t)k] = src[(size_t)k * count + at];
+    for (int k = 0; k < size; k++) dst[at * (size_t)size + (size_t)k] = src[(size_t)k * plane + at];
 }
 
-TARGET static void unshuffle2(char *dst, const char *src, size_t count) { unshuffle_run(dst, src, count, 2); }
-TARGET static void unshuffle4(char *dst, const char *src, size_t count) { unshuffle_run(dst, src, count, 4); }
-TARGET static void unshuffle8(char *dst, const char *src, size_t count) { unshuffle_run(dst, src, count, 8); }
-TARGET static void unshuffle16(char *dst, const char *src, size_t count) { unshuffle_run(dst, src, count, 16); }
+TARGET static void unshuffle2(char *dst, const char *src, size_t plane, size_t count) { unshuffle_run(dst, src, plane, count, 2); }
+TARGET static void unshuffle4(char *dst, const char *src, size_t plane, size_t count) { unshuffle_run(dst, src, plane, count, 4); }
+TARGET static void unshuffle8(char *dst, const char *src, size_t plane, size_t count) { unshuffle_run(dst, src, plane, count, 8); }
+TARGET static void unshuffle16(char *dst, const char *src, size_t plane, size_t count) { unshuffle_run(dst, src, plane, count, 16); }
 
 /* Swaps the bits of `a` that `mask << shift` covers with those of `b` that `mask` covers: one step of transposing 8 x 8 bits. */
 #define SWAP_BITS(a, b, mask, shift)                                            \

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "codec/codec_priv.h"
 #include "test_codec_support.h"
 
 static tegula__decoder *decoder;
@@ -34,6 +35,71 @@ static void check_chunk(const golden *g) {
   if (decode(g, g->stored, g->stored_size, g->plain_size, &out, &err) != TEGULA_OK) fail_msg("%s: %s", g->name, err.message);
   if (memcmp(out, g->plain, g->plain_size) != 0) fail_msg("%s: other bytes come out", g->name);
   free(out);
+}
+
+/* Decodes in memory of the caller's that is just large enough; *out is the chunk, or its planes. */
+static tegula_status decode_in(const golden *g, const unsigned char *stored, size_t stored_size, bool to_out, size_t item, unsigned char **out,
+                               tegula_error *err) {
+  size_t room = tegula__chain_room((int64_t)g->plain_size);
+  unsigned char *in = exactly(stored, stored_size), *scratch = malloc(room), *place = malloc(g->plain_size ? g->plain_size : 1);
+  tegula__passage passage = {.in = (char *)in, .in_size = stored_size, .scratch = (char *)scratch, .scratch_size = room,
+                             .out = to_out ? place : NULL, .size = g->plain_size, .item = item};
+  tegula__decoded decoded;
+  tegula_status status = tegula__decode_with(decoder, g->filters, g->count, g->mask, &passage, &decoded, err);
+  *out = malloc(g->plain_size ? g->plain_size : 1);
+  if (status == TEGULA_OK && decoded.planes) {
+    assert_true(!to_out && item > 0 && g->plain_size % item == 0);
+    tegula__unshuffle(tegula__kernel_at(0), *out, decoded.data, g->plain_size, item);
+  } else if (status == TEGULA_OK) {
+    if (to_out) assert_ptr_equal(decoded.data, place);
+    memcpy(*out, decoded.data, g->plain_size);
+  }
+  free(in);
+  free(scratch);
+  free(place);
+  return status;
+}
+
+/* With a decoder that holds nothing yet: what it may take is what it says before. */
+static void check_in_memory(const golden *g, bool to_out, size_t item) {
+  tegula_error err;
+  unsigned char *out;
+  decoder = tegula__decoder_create(tegula__kernel_select());
+  if (decode_in(g, g->stored, g->stored_size, to_out, item, &out, &err) != TEGULA_OK) fail_msg("%s: %s", g->name, err.message);
+  if (memcmp(out, g->plain, g->plain_size) != 0) fail_msg("%s: other bytes come out, items of %zu", g->name, item);
+  if (to_out && g->filters[0].codec == TEGULA__CODEC_SHUFFLE) item = g->filters[0].params[0]; /* undone on the way there */
+  int64_t own = tegula__chain_own(g->filters, g->count, (int64_t)g->plain_size, item);
+  size_t held = decoder->place[0].size + decoder->place[1].size;
+  if (own == 0 && held > 0) fail_msg("%s: the decoder holds %zu bytes of its own", g->name, held);
+  tegula__decoder_destroy(decoder);
+  free(out);
+}
+
+static void check_in_memories(const golden *g) {
+  if (!golden_available(g)) return;
+  size_t item = g->filters[0].codec == TEGULA__CODEC_SHUFFLE ? g->filters[0].params[0] : 4;
+  check_in_memory(g, true, 0);
+  check_in_memory(g, false, 0);
+  check_in_memory(g, false, item);
+  check_in_memory(g, false, 3);
+}
+
+static void chunks_come_back_in_memory_of_the_caller(void **state) {
+  (void)state;
+  golden_each(check_in_memories);
+}
+
+/* What files mostly hold needs nothing beside one encoded and one decoded chunk. */
+static void usual_chains_need_nothing_of_the_decoder(void **state) {
+  (void)state;
+  const tegula__filter shuffle = {.codec = TEGULA__CODEC_SHUFFLE, .param_count = 1, .params = {4}}, sum = {.codec = TEGULA__CODEC_FLETCHER32};
+  static const uint16_t compressors[] = {TEGULA__CODEC_DEFLATE, TEGULA__CODEC_ZSTD, TEGULA__CODEC_LZ4, TEGULA__CODEC_LZF, TEGULA__CODEC_BLOSC};
+  for (size_t i = 0; i < sizeof compressors / sizeof *compressors; i++) {
+    const tegula__filter compressor = {.codec = compressors[i]}, chain[] = {shuffle, compressor, sum};
+    assert_int_equal(tegula__chain_own(chain, 3, 1 << 20, 4), 0);
+    assert_int_equal(tegula__chain_own(chain + 1, 2, 1 << 20, 4), 0);
+    assert_true(tegula__chain_own(chain, 3, 1 << 20, 8) >= 1 << 20); /* other items: the shuffle needs a place */
+  }
 }
 
 static void golden_chunks_come_back(void **state) {
@@ -147,7 +213,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(golden_chunks_come_back), cmocka_unit_test(each_comes_back_with_a_new_decoder),
       cmocka_unit_test(another_size_is_corrupt), cmocka_unit_test(cut_chunks_do_no_harm),
-      cmocka_unit_test(flipped_bits_do_no_harm),
+      cmocka_unit_test(flipped_bits_do_no_harm), cmocka_unit_test(chunks_come_back_in_memory_of_the_caller),
+      cmocka_unit_test(usual_chains_need_nothing_of_the_decoder),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -94,6 +94,27 @@ static void items_larger_than_the_data_are_copied(void **state) {
   }
 }
 
+/* Items from the middle of the planes, written nowhere else. */
+static void check_some(const tegula__kernels *kernels, size_t plane, size_t first, size_t count, size_t item) {
+  unsigned char *plain = numbers(plane * item), *in = malloc(plane * item), *out = malloc(count * item + GUARD);
+  shuffle_naively(in, plain, plane * item, item);
+  memset(out, 0xEE, count * item + GUARD);
+  tegula__unshuffle_items(kernels, out, in + first, plane, count, item);
+  if (memcmp(out, plain + first * item, count * item) != 0) fail_msg("%s: %zu of %zu items of %zu", kernels->name, count, plane, item);
+  for (size_t i = count * item; i < count * item + GUARD; i++) assert_int_equal(out[i], 0xEE);
+  free(plain);
+  free(in);
+  free(out);
+}
+
+static void some_items_come_out_of_their_planes(void **state) {
+  (void)state;
+  for (size_t table = 0; tegula__kernel_at(table); table++)
+    for (size_t item = 1; item <= 17; item++)
+      for (size_t first = 0; first < 150; first += 37)
+        for (size_t count = 0; count <= 150 - first; count += 1 + count / 8) check_some(tegula__kernel_at(table), 150, first, count, item);
+}
+
 static void known_bytes_come_back(void **state) {
   (void)state;
   const unsigned char in[] = {1, 4, 7, 10, 2, 5, 8, 11, 3, 6, 9, 12, 13, 14}; /* four items of three bytes and two bytes over */
@@ -167,7 +188,7 @@ int main(void) {
       cmocka_unit_test(items_of_each_size_come_back),
       cmocka_unit_test(many_items_come_back_at_any_alignment),
       cmocka_unit_test(items_larger_than_the_data_are_copied),
-      cmocka_unit_test(known_bytes_come_back),
+      cmocka_unit_test(some_items_come_out_of_their_planes), cmocka_unit_test(known_bytes_come_back),
       cmocka_unit_test(rows_of_bits_become_bytes),
       cmocka_unit_test(bytes_become_rows_of_bits),
   };
