@@ -315,7 +315,7 @@ typedef struct tegula_dataset_info {
   const char *name;
   const char *descr;    /* structured records: numpy's description as text, for example [('a', '<f4'), ('b', '<i8')]; else NULL */
   const int64_t *chunk; /* shape of the stored chunks, ndim entries; NULL where data is not stored in chunks (of several files: the first's) */
-  const char *codecs;   /* what the chunks went through, in that order, for example "shuffle,deflate"; "" for nothing */
+  const char *codecs;   /* what the chunks went through, in that order, for example "shuffle,deflate:6"; "" for nothing */
 } tegula_dataset_info_t;
 
 TEGULA_API void tegula_dataset_info_init(tegula_dataset_info_t *info);

@@ -8,6 +8,8 @@
 #include "hdf5_priv.h"
 
 enum { DEFLATE = 1, SHUFFLE = 2, FLETCHER32 = 3, SZIP = 4, NBIT = 5, SCALEOFFSET = 6 };
+enum { BLOSC = 32001, BITSHUFFLE = 32008, ZSTD = 32015, BLOSC2 = 32026 };
+enum { BLOSC_ITEM = 2, BLOSC_LEVEL = 4, BLOSC_SHUFFLE = 5, BLOSC_COMPRESSOR = 6 }; /* where blosc and blosc2 keep them */
 
 /* Registered numbers: https://github.com/HDFGroup/hdf5_plugins/blob/master/docs/RegisteredFilterPlugins.md */
 typedef struct known_filter {
@@ -75,10 +77,18 @@ static void parameters(const hdf5_filter *from, tegula_plugin_filter *to) {
     to->params[count++] = from->values[0];
   } else if (from->number == SZIP && from->count >= 4) {
     for (; count < 4; count++) to->params[count] = from->values[count];
-  } else if (from->number == 32008 && from->count >= 3) { /* version, version, item size, block, compressor */
+  } else if ((from->number == DEFLATE || from->number == ZSTD) && from->count >= 1) {
+    to->params[count++] = from->values[0]; /* the level: for reports */
+  } else if ((from->number == BLOSC || from->number == BLOSC2) && from->count > BLOSC_COMPRESSOR) { /* for reports, too */
+    to->params[count++] = from->values[BLOSC_ITEM];
+    to->params[count++] = from->values[BLOSC_LEVEL];
+    to->params[count++] = from->values[BLOSC_SHUFFLE];
+    to->params[count++] = from->values[BLOSC_COMPRESSOR];
+  } else if (from->number == BITSHUFFLE && from->count >= 3) { /* version, version, item size, block, compressor */
     to->params[count++] = from->values[2];
     to->params[count++] = from->count >= 4 ? from->values[3] : 0;
     to->params[count++] = from->count >= 5 ? from->values[4] : 0;
+    if (from->count >= 6) to->params[count++] = from->values[5]; /* the level: for reports */
   }
   to->param_count = count;
 }
@@ -87,6 +97,14 @@ bool hdf5_filters_known(const hdf5_dataset *dataset) {
   for (int k = 0; k < dataset->filter_count; k++)
     if (dataset->call->library->call.H5Zfilter_avail(dataset->filters[k].number) <= 0) return false;
   return true;
+}
+
+const char *hdf5_filters_other(const hdf5_dataset *dataset) {
+  for (int k = 0; k < dataset->filter_count; k++) {
+    const known_filter *entry = known(dataset->filters[k].number);
+    if (!entry || !entry->codec) return entry ? entry->name : dataset->filters[k].name[0] ? dataset->filters[k].name : "without a name";
+  }
+  return NULL;
 }
 
 /* Those that no codec undoes: libhdf5's to undo, or absent. */
@@ -116,18 +134,48 @@ tegula_status hdf5_filters_map(const hdf5_dataset *dataset, hdf5_chain *chain, t
   return TEGULA_OK;
 }
 
+/* "blosc:zstd:5" or "blosc:zstd:5:bitshuffle" */
+static void blosc_text(const known_filter *entry, const unsigned *values, char *out, size_t size) {
+  static const char *const compressors[] = {"blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd"};
+  static const char *const shuffles[] = {"noshuffle", "shuffle", "bitshuffle"};
+  char compressor[16], shuffle[16];
+  unsigned which = values[BLOSC_COMPRESSOR], how = values[BLOSC_SHUFFLE];
+  snprintf(compressor, sizeof compressor, "%u", which);
+  snprintf(shuffle, sizeof shuffle, "%u", how);
+  snprintf(out, size, "%s:%s:%u%s%s", entry->name, which < 6 ? compressors[which] : compressor, values[BLOSC_LEVEL], how == 1 ? "" : ":",
+           how == 1 ? "" : how < 3 ? shuffles[how] : shuffle);
+}
+
+/* "bitshuffle", "bitshuffle-zstd:3", "bitshuffle-lz4:64" */
+static void bitshuffle_text(const hdf5_filter *filter, char *out, size_t size) {
+  unsigned block = filter->count > 3 ? filter->values[3] : 0, kind = filter->count > 4 ? filter->values[4] : 0;
+  char level[16] = "";
+  if (kind == 3 && (filter->count > 5 || block)) snprintf(level, sizeof level, ":%u", filter->count > 5 ? filter->values[5] : 3);
+  int used = snprintf(out, size, "bitshuffle%s%s", kind == 2 ? "-lz4" : kind == 3 ? "-zstd" : "", level);
+  if (block) snprintf(out + used, size - (size_t)used, ":%u", block);
+}
+
+/* As docs/formats.md says it, and tegula__chain_format in the host: a dataset's information and the list of all agree. */
+static void filter_text(const hdf5_filter *filter, char *out, size_t size) {
+  const known_filter *entry = known(filter->number);
+  if (!entry)
+    snprintf(out, size, "filter-%d", filter->number);
+  else if ((filter->number == DEFLATE || filter->number == ZSTD) && filter->count > 0)
+    snprintf(out, size, "%s:%u", entry->name, filter->values[0]);
+  else if (filter->number == BITSHUFFLE)
+    bitshuffle_text(filter, out, size);
+  else if ((filter->number == BLOSC || filter->number == BLOSC2) && filter->count > BLOSC_COMPRESSOR)
+    blosc_text(entry, filter->values, out, size);
+  else
+    snprintf(out, size, "%s", entry->name);
+}
+
 void hdf5_filters_text(const hdf5_dataset *dataset, char *out, size_t size) {
   size_t used = 0;
   out[0] = 0;
   for (int k = 0; k < dataset->filter_count && used + 1 < size; k++) {
-    const hdf5_filter *filter = &dataset->filters[k];
-    const known_filter *entry = known(filter->number);
-    const char *comma = k ? "," : "";
-    if (!entry)
-      used += (size_t)snprintf(out + used, size - used, "%sfilter-%d", comma, filter->number);
-    else if (filter->number == DEFLATE && filter->count > 0)
-      used += (size_t)snprintf(out + used, size - used, "%sdeflate:%u", comma, filter->values[0]);
-    else
-      used += (size_t)snprintf(out + used, size - used, "%s%s", comma, entry->name);
+    char text[64];
+    filter_text(&dataset->filters[k], text, sizeof text);
+    used += (size_t)snprintf(out + used, size - used, "%s%s", k ? "," : "", text);
   }
 }

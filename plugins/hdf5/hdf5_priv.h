@@ -275,5 +275,7 @@ tegula_status hdf5_filters_refuse(const hdf5_dataset *dataset, int index, tegula
 /* Has libhdf5 all of them? */
 bool hdf5_filters_known(const hdf5_dataset *dataset);
 void hdf5_filters_text(const hdf5_dataset *dataset, char *out, size_t size);
+/* The name of the first filter that is none of tegula's codecs; NULL: there is none. */
+const char *hdf5_filters_other(const hdf5_dataset *dataset);
 
 #endif

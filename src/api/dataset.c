@@ -80,8 +80,7 @@ static tegula_status name_codecs(tegula_dataset *dataset, tegula_error *err) {
   tegula__buffer text;
   tegula__buffer_init(&text, 4096);
   bool good = tegula__buffer_reserve(&text, 1);
-  for (int32_t i = 0; part != NULL && good && i < part->grid->filter_count; i++)
-    good = tegula__buffer_printf(&text, "%s%s", i > 0 ? "," : "", tegula__codec_name(part->grid->filters[i].codec));
+  if (part != NULL) good = good && tegula__chain_format(part->grid->filters, part->grid->filter_count, &text);
   good = good && tegula__buffer_append(&text, "", 1);
   if (!good) {
     tegula__buffer_free(&text);

@@ -264,12 +264,13 @@ def write_filtered(path, number, parameters, name="x"):
 
 
 @pytest.mark.parametrize("number, parameters, stage", [
-    (32001, (2, 2, 4, 16, 5, 1, 0), ["blosc"]),
+    (32001, (2, 2, 4, 16, 5, 1, 0), ["blosc", 4, 5, 1, 0]),
+    (32001, (2, 2, 4, 16), ["blosc"]),
     (32004, (0,), ["lz4"]),
-    (32008, (0, 4, 4, 16, 3, 7), ["bitshuffle", 4, 16, 3]),
+    (32008, (0, 4, 4, 16, 3, 7), ["bitshuffle", 4, 16, 3, 7]),
     (32008, (0, 4, 4), ["bitshuffle", 4, 0, 0]),
-    (32015, (3,), ["zstd"]),
-    (32026, (1, 4, 16, 0, 5, 1, 1), ["blosc2"]),
+    (32015, (3,), ["zstd", 3]),
+    (32026, (1, 4, 16, 0, 5, 1, 1), ["blosc2", 16, 5, 1, 1]),
     (32000, (4, 261, 16), ["lzf"]),
 ])
 def test_case_33_filters_of_ours_need_no_plugin(tmp_path, library, number, parameters, stage):
