@@ -92,14 +92,16 @@ typedef struct tegula_plugin_host {
   tegula_status (*add_chunked)(tegula_plugin_builder *builder, int64_t grid, const tegula_plugin_chunked *part, tegula_error *err);
   /* A box that is absent by the format's rules: filled (NULL: zeros) and counted. The value is native, item_size bytes, copied. */
   tegula_status (*add_fill)(tegula_plugin_builder *builder, const int64_t *lo, const int64_t *hi, const void *fill, tegula_error *err);
-  /* A box whose data is lost (a source that is not there): an error with this text, or filled where the caller asked for it. */
+  /* A box whose data is lost (a source that is not there): an error with this text, or filled where the caller asked for it. os_errno: what
+   * the system said, 0 where it is not why. */
   tegula_status (*add_lost)(tegula_plugin_builder *builder, const int64_t *lo, const int64_t *hi, const void *fill, tegula_status status,
-                            const char *text, const char *path, tegula_error *err);
+                            int32_t os_errno, const char *text, const char *path, tegula_error *err);
   /* A box that the plugin itself reads, as tegula_dataset_from_reader: `read` and `state` live until `release` is called, which the host
    * does in any case, failure included, within this call or later. The boxes that `read` is given count in the array of this
-   * description, like lo and hi, also when it becomes a part of a longer one. `chunk`: NULL, or no call crosses a multiple of these, counted from lo. */
+   * description, like lo and hi, also when it becomes a part of a longer one. `chunk`: NULL, or no call crosses a multiple of these, counted
+   * from lo. `why`: the reason why the plugin reads it, a sentence for messages. */
   tegula_status (*add_reader)(tegula_plugin_builder *builder, const int64_t *lo, const int64_t *hi, const int64_t *chunk, int64_t cost_bytes,
-                              tegula_reader_fn read, void *state, tegula_release_fn release, tegula_error *err);
+                              const char *why, tegula_reader_fn read, void *state, tegula_release_fn release, tegula_error *err);
   /* Memory that the host will take. */
   void *(*allocate)(size_t size);
   void (*release)(void *memory);

@@ -12,6 +12,7 @@
 typedef struct segment {
   char *path;
   tegula_status status; /* why it cannot be read, or OK */
+  int32_t os_errno;
   char text[512];
   int64_t number, offset;
   int64_t first, last, there; /* elements [first, last); those from `there` on the file does not hold */
@@ -32,7 +33,7 @@ static tegula_status put(const cutter *cut, const int64_t *lo, const int64_t *hi
   if (!hdf5_place_clip(cut->place, dataset->ndim, lo, hi, &part)) return TEGULA_OK;
   if (lost)
     return host->add_lost(dataset->call->builder, part.lo, part.hi, dataset->fill, cut->at->status ? cut->at->status : TEGULA_SHORT_FILE,
-                          cut->at->text, cut->at->path, cut->err);
+                          cut->at->os_errno, cut->at->text, cut->at->path, cut->err);
   int64_t strides[HDF5_MAX_RANK], element = 0;
   for (int a = 0; a < part.ndim; a++) strides[a] = dataset->type.dtype.item_size;
   for (int k = 0; k < dataset->ndim; k++) {
@@ -80,6 +81,7 @@ static tegula_status open_segment(hdf5_dataset *dataset, segment *out, tegula_er
   if (status != TEGULA_OK) {
     RETURN_IF(status == TEGULA_OUT_OF_MEMORY || status == TEGULA_CANCELLED, (err ? *err = failure : (tegula_error){0}, status));
     out->status = status;
+    out->os_errno = failure.os_errno;
     char *text = hdf5_text("external file \"%s\" of \"%s\" in \"%s\" %s", out->path, dataset->name, dataset->file->path,
                            status == TEGULA_NOT_FOUND ? "is not there" : "could not be opened");
     if (text) strncpy(out->text, text, sizeof out->text - 1);

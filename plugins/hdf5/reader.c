@@ -111,6 +111,16 @@ static tegula_status reader_read(void *state, const tegula_view *dst, tegula_err
   return status;
 }
 
+/* Why libhdf5 reads it; NULL: no memory. */
+static char *reason(const hdf5_dataset *dataset) {
+  const char *name = dataset->name, *path = dataset->file->path;
+  if (dataset->layout == HDF5_COMPACT)
+    return hdf5_text("\"%s\" of \"%s\" is compact: its data lies in its header, from where libhdf5 reads it", name, path);
+  const char *filter = hdf5_filters_other(dataset);
+  if (filter) return hdf5_text("the chunks of \"%s\" of \"%s\" went through the filter %s, which libhdf5 undoes", name, path, filter);
+  return hdf5_text("\"%s\" of \"%s\" has another type, which libhdf5 converts", name, path);
+}
+
 tegula_status hdf5_emit_reader(hdf5_dataset *dataset, const hdf5_place *place, tegula_error *err) {
   hdf5_library *library = dataset->call->library;
   const hdf5_functions *call = &library->call;
@@ -144,5 +154,9 @@ tegula_status hdf5_emit_reader(hdf5_dataset *dataset, const hdf5_place *place, t
     reader_release(r);
     return status;
   }
-  return library->host->add_reader(dataset->call->builder, place->lo, place->hi, chunk, 2 * cost, reader_read, r, reader_release, err);
+  char *why = reason(dataset);
+  tegula_status status = library->host->add_reader(dataset->call->builder, place->lo, place->hi, chunk, 2 * cost,
+                                                   why ? why : "libhdf5 reads it", reader_read, r, reader_release, err);
+  free(why);
+  return status;
 }

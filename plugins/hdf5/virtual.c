@@ -103,8 +103,8 @@ static tegula_status emit_lost(const group *g, tegula_status why, const tegula_e
     hdf5_place place;
     int64_t *piece = hdf5_piece(g->pieces, g->order[k]);
     if (compose(dataset, g->pieces, piece, 0, g->outer, &place))
-      status = host->add_lost(dataset->call->builder, place.lo, place.hi, dataset->fill, why, text, failure->path[0] ? failure->path : NULL,
-                              err);
+      status = host->add_lost(dataset->call->builder, place.lo, place.hi, dataset->fill, why, failure->os_errno, text,
+                              failure->path[0] ? failure->path : NULL, err);
   }
   free(text);
   return status;

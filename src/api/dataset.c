@@ -313,7 +313,8 @@ tegula_status tegula_dataset_file(const tegula_dataset *dataset, int64_t index, 
 tegula_status tegula_dataset_to_json(const tegula_dataset *dataset, const char *folder, char **out, tegula_error *err) {
   CHECK_ARGUMENT(dataset != NULL && out != NULL, "the dataset or the place for its text is NULL");
   FORWARD(tegula__dataset_confirm(dataset, NULL, err));
-  return tegula__manifest_write(&dataset->manifest, folder, out, err);
+  const tegula__manifest_names names = {.codecs = tegula__codec_names()};
+  return tegula__manifest_write(&dataset->manifest, &names, folder, out, err);
 }
 
 tegula_status tegula_dataset_lost(const tegula_dataset *dataset, int64_t index, tegula_box *box, tegula_error *why, tegula_error *err) {

@@ -31,6 +31,23 @@ const char *tegula__codec_name(uint16_t codec) {
   return row ? row->name : "unknown";
 }
 
+const char *const *tegula__codec_names(void) {
+  static const char *const names[TEGULA__CODEC_COUNT + 1] = {
+      [TEGULA__CODEC_NONE] = "none",
+      [TEGULA__CODEC_DEFLATE] = "deflate",
+      [TEGULA__CODEC_SHUFFLE] = "shuffle",
+      [TEGULA__CODEC_FLETCHER32] = "fletcher32",
+      [TEGULA__CODEC_SZIP] = "szip",
+      [TEGULA__CODEC_ZSTD] = "zstd",
+      [TEGULA__CODEC_LZ4] = "lz4",
+      [TEGULA__CODEC_BLOSC] = "blosc",
+      [TEGULA__CODEC_BLOSC2] = "blosc2",
+      [TEGULA__CODEC_BITSHUFFLE] = "bitshuffle",
+      [TEGULA__CODEC_LZF] = "lzf",
+  };
+  return names;
+}
+
 bool tegula__codec_available(uint16_t codec) {
   const tegula__codec *row = tegula__codec_find(codec);
   return row && row->available && (row->found == NULL || row->found());

@@ -13,6 +13,8 @@
 
 /* "deflate", "shuffle", ...; "unknown". Static texts. */
 const char *tegula__codec_name(uint16_t codec);
+/* Names for all: entry i is codec i, NULL at the end. */
+const char *const *tegula__codec_names(void);
 /* Was this build given the library that the codec needs, and is it there? */
 bool tegula__codec_available(uint16_t codec);
 

@@ -43,6 +43,9 @@ struct tegula__source {
 /* Bytes [offset, offset + size) of the source into `out`, from the head where it has them. SHORT_FILE when the file ends before. */
 tegula_status tegula__source_read(const tegula__source *source, int64_t offset, void *out, size_t size, tegula_error *err);
 
+/* Can the chunks be decoded, and is none longer than their codecs make it? `path` is for messages: the file they are in. */
+tegula_status tegula__format_check_grid(const tegula__grid *grid, const char *path, tegula_error *err);
+
 /* The plugins of a context: format/plugin/plugin.h. */
 typedef struct tegula__plugins tegula__plugins;
 

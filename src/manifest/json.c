@@ -19,13 +19,24 @@ static bool write_member(tegula__buffer *buffer, const char *key, const char *te
   return tegula__buffer_printf(buffer, ",\n \"%s\": ", key) && tegula__buffer_json_text(buffer, text);
 }
 
+/* One item, or null: its bytes in little-endian order, so that any machine can read them. */
+static bool write_item(tegula__buffer *buffer, const char *key, const tegula__manifest *manifest, const void *item) {
+  if (item == NULL) return tegula__buffer_printf(buffer, "\"%s\": null", key);
+  uint32_t size = manifest->dtype.item_size, group = TEGULA__NATIVE_ORDER == '<' ? 1 : tegula__dtype_swap_size(manifest->dtype);
+  bool good = tegula__buffer_printf(buffer, "\"%s\": \"", key);
+  for (uint32_t i = 0; good && i < size; i++)
+    good = tegula__buffer_printf(buffer, "%02x", ((const unsigned char *)item)[i / group * group + (group - 1 - i % group) * (group > 1)]);
+  return good && tegula__buffer_append(buffer, "\"", 1);
+}
+
 static bool write_head(tegula__buffer *buffer, const tegula__manifest *manifest) {
   char dtype[TEGULA_DTYPE_TEXT];
   tegula_dtype_format(manifest->dtype, dtype);
   return tegula__buffer_printf(buffer, "{\"" TEGULA__MANIFEST_KEY "\": 1") && write_member(buffer, "format", manifest->format) &&
          write_member(buffer, "name", manifest->name) && write_member(buffer, "dtype", dtype) &&
          (manifest->descr == NULL || write_member(buffer, "descr", manifest->descr)) && tegula__buffer_printf(buffer, ",\n \"shape\": ") &&
-         tegula__json_write_numbers(buffer, manifest->shape, manifest->ndim);
+         tegula__json_write_numbers(buffer, manifest->shape, manifest->ndim) &&
+         (manifest->fill == NULL || (tegula__buffer_printf(buffer, ",\n ") && write_item(buffer, "fill", manifest, manifest->fill)));
 }
 
 /* A name that is no UTF-8 cannot be a text in JSON: its bytes are written as hexadecimal digits. */
@@ -46,40 +57,153 @@ static tegula_status write_file(tegula__buffer *buffer, const tegula__file *file
   return good ? TEGULA_OK : too_long(buffer, err);
 }
 
-static bool write_part(tegula__buffer *buffer, const tegula__part *part, int32_t ndim, bool first) {
-  return tegula__buffer_printf(buffer, "%s\n  {\"file\": %lld, \"offset\": %lld, \"lo\": ", first ? "" : ",", (long long)part->file,
-                               (long long)part->offset) &&
-         tegula__json_write_numbers(buffer, part->lo, ndim) && tegula__buffer_printf(buffer, ", \"hi\": ") &&
-         tegula__json_write_numbers(buffer, part->hi, ndim) && tegula__buffer_printf(buffer, ", \"strides\": ") &&
-         tegula__json_write_numbers(buffer, part->strides, ndim) && tegula__buffer_printf(buffer, ", \"order\": \"%c\"}", part->order);
+/* ---- grids ---- */
+
+static bool write_codecs(tegula__buffer *buffer, const tegula__grid *grid, const char *const *codecs) {
+  bool good = tegula__buffer_printf(buffer, ", \"codecs\": [");
+  for (int32_t i = 0; good && i < grid->filter_count; i++) {
+    const tegula__filter *filter = &grid->filters[i];
+    good = tegula__buffer_printf(buffer, "%s[\"%s\"", i > 0 ? ", " : "", codecs[filter->codec]);
+    for (uint16_t k = 0; good && k < filter->param_count; k++) good = tegula__buffer_printf(buffer, ", %u", filter->params[k]);
+    good = good && tegula__buffer_append(buffer, "]", 1);
+  }
+  return good && tegula__buffer_append(buffer, "]", 1);
 }
 
-static tegula_status write_all(tegula__buffer *buffer, const tegula__manifest *manifest, tegula__namer *namer, tegula_error *err) {
+typedef enum column { OFFSETS, LENGTHS, MASKS, COORDINATES } column;
+
+static uint64_t cell(const tegula__grid *grid, column which, int64_t i) {
+  switch (which) {
+    case OFFSETS: return grid->chunks[i].length > 0 ? grid->chunks[i].offset : 0; /* an absent chunk is nowhere */
+    case LENGTHS: return grid->chunks[i].length;
+    case MASKS: return grid->chunks[i].length > 0 ? grid->chunks[i].mask : 0;
+    case COORDINATES: return grid->coordinates[i];
+  }
+  return 0;
+}
+
+static bool write_column(tegula__buffer *buffer, const char *key, const tegula__grid *grid, column which) {
+  bool good = tegula__buffer_printf(buffer, ",\n   \"%s\": [", key);
+  for (int64_t i = 0; good && i < grid->count; i++)
+    good = tegula__buffer_printf(buffer, i > 0 ? ", %llu" : "%llu", (unsigned long long)cell(grid, which, i));
+  return good && tegula__buffer_append(buffer, "]", 1);
+}
+
+static bool any_masked(const tegula__grid *grid) {
+  for (int64_t i = 0; i < grid->count; i++)
+    if (cell(grid, MASKS, i) != 0) return true;
+  return false;
+}
+
+static bool write_grid(tegula__buffer *buffer, const tegula__manifest *manifest, const tegula__grid *grid, const char *const *codecs,
+                       bool first) {
+  return tegula__buffer_printf(buffer, "%s\n  {\"file\": %lld, \"chunk_bytes\": %lld, \"order\": \"%c\"", first ? "" : ",",
+                               (long long)grid->file, (long long)grid->chunk_bytes, grid->order) &&
+         write_codecs(buffer, grid, codecs) && tegula__buffer_printf(buffer, ", ") && write_item(buffer, "fill", manifest, grid->fill) &&
+         tegula__buffer_printf(buffer, ", \"slots\": %lld", (long long)grid->slots) &&
+         (grid->coordinates == NULL || write_column(buffer, "coordinates", grid, COORDINATES)) &&
+         write_column(buffer, "offsets", grid, OFFSETS) && write_column(buffer, "lengths", grid, LENGTHS) &&
+         (!any_masked(grid) || write_column(buffer, "masks", grid, MASKS)) && tegula__buffer_append(buffer, "}", 1);
+}
+
+static bool write_grids(tegula__buffer *buffer, const tegula__manifest *manifest, const char *const *codecs) {
+  if (manifest->grid_count == 0) return true;
+  bool good = tegula__buffer_printf(buffer, ",\n \"grids\": [");
+  for (int64_t i = 0; good && i < manifest->grid_count; i++) good = write_grid(buffer, manifest, manifest->grids[i], codecs, i == 0);
+  return good && tegula__buffer_printf(buffer, "\n ]");
+}
+
+/* ---- parts ---- */
+
+static bool write_vector(tegula__buffer *buffer, const char *key, const int64_t *numbers, int32_t ndim) {
+  return tegula__buffer_printf(buffer, ", \"%s\": ", key) && tegula__json_write_numbers(buffer, numbers, ndim);
+}
+
+static bool write_stored(tegula__buffer *buffer, const char *key, int64_t number, const tegula__part *part, int32_t ndim) {
+  return tegula__buffer_printf(buffer, "\"%s\": %lld, \"offset\": %lld", key, (long long)number, (long long)part->offset) &&
+         write_vector(buffer, "lo", part->lo, ndim) && write_vector(buffer, "hi", part->hi, ndim) &&
+         write_vector(buffer, "strides", part->strides, ndim);
+}
+
+static bool write_chunked(tegula__buffer *buffer, int64_t grid, const tegula__part *part, int32_t ndim) {
+  return write_stored(buffer, "grid", grid, part, ndim) && write_vector(buffer, "start", part->start, ndim) &&
+         write_vector(buffer, "chunk", part->chunk, ndim) && tegula__buffer_printf(buffer, ", \"slot\": %lld", (long long)part->slot_base) &&
+         write_vector(buffer, "slot_strides", part->slot_strides, ndim);
+}
+
+static bool write_lost(tegula__buffer *buffer, const tegula_error *lost) {
+  return tegula__buffer_printf(buffer, "\"lost\": {\"status\": \"%s\", \"message\": ", tegula_status_name(lost->status)) &&
+         tegula__buffer_json_text(buffer, lost->message) && tegula__buffer_printf(buffer, ", \"hint\": ") &&
+         tegula__buffer_json_text(buffer, lost->hint[0] != '\0' ? lost->hint : NULL) && tegula__buffer_printf(buffer, ", \"path\": ") &&
+         tegula__buffer_json_text(buffer, lost->path[0] != '\0' ? lost->path : NULL) && tegula__buffer_printf(buffer, ", \"errno\": %d}, ", lost->os_errno);
+}
+
+/* `grid`: the number of its grid. */
+static bool write_part(tegula__buffer *buffer, const tegula__manifest *manifest, const tegula__part *part, int64_t grid, bool first) {
+  int32_t ndim = manifest->ndim;
+  bool good = tegula__buffer_printf(buffer, first ? "\n  {" : ",\n  {");
+  if (part->kind == TEGULA__PART_DENSE)
+    return good && write_stored(buffer, "file", part->file, part, ndim) && tegula__buffer_printf(buffer, ", \"order\": \"%c\"}", part->order);
+  if (part->kind == TEGULA__PART_CHUNKED) return good && write_chunked(buffer, grid, part, ndim) && tegula__buffer_append(buffer, "}", 1);
+  if (part->kind == TEGULA__PART_LOST) good = good && write_lost(buffer, part->lost);
+  return good && write_item(buffer, "fill", manifest, part->fill) && write_vector(buffer, "lo", part->lo, ndim) &&
+         write_vector(buffer, "hi", part->hi, ndim) && tegula__buffer_append(buffer, "}", 1);
+}
+
+/* Parts mostly follow the order of their grids: the search begins at that of the last part. */
+static int64_t grid_number(const tegula__manifest *manifest, const tegula__part *part, int64_t last) {
+  for (int64_t i = 0; part->grid != NULL && i < manifest->grid_count; i++) {
+    int64_t number = (last + i) % manifest->grid_count;
+    if (manifest->grids[number] == part->grid) return number;
+  }
+  return last;
+}
+
+static bool write_parts(tegula__buffer *buffer, const tegula__manifest *manifest) {
+  int64_t grid = 0;
+  bool good = tegula__buffer_printf(buffer, ",\n \"parts\": [");
+  for (int64_t i = 0; good && i < manifest->part_count; i++) {
+    grid = grid_number(manifest, &manifest->parts[i], grid);
+    good = write_part(buffer, manifest, &manifest->parts[i], grid, i == 0);
+  }
+  return good && tegula__buffer_append(buffer, "\n ]}\n", sizeof "\n ]}\n");
+}
+
+/* ---- the whole ---- */
+
+static tegula_status write_all(tegula__buffer *buffer, const tegula__manifest *manifest, const char *const *codecs, tegula__namer *namer,
+                               tegula_error *err) {
   if (!write_head(buffer, manifest) || !tegula__buffer_printf(buffer, ",\n \"files\": [")) return too_long(buffer, err);
   for (int64_t i = 0; i < manifest->file_count; i++) FORWARD(write_file(buffer, &manifest->files[i], namer, i == 0, err));
-  bool good = tegula__buffer_printf(buffer, "\n ],\n \"parts\": [");
-  for (int64_t i = 0; good && i < manifest->part_count; i++) good = write_part(buffer, &manifest->parts[i], manifest->ndim, i == 0);
-  good = good && tegula__buffer_append(buffer, "\n ]}\n", sizeof "\n ]}\n");
+  bool good = tegula__buffer_printf(buffer, "\n ]") && write_grids(buffer, manifest, codecs) && write_parts(buffer, manifest);
   return good ? TEGULA_OK : too_long(buffer, err);
+}
+
+static tegula_status refuse_reader(const tegula__reader *reader, const char *path, tegula_error *err) {
+  if (reader->local)
+    return tegula__hint(err,
+                        tegula__fail(err, TEGULA_UNSUPPORTED, NULL, -1,
+                                     "a dataset of the format \"%.60s\" comes from a function of this program and cannot be written as JSON",
+                                     reader->name),
+                        "save the array to files first");
+  return tegula__hint(err,
+                      tegula__fail(err, TEGULA_UNSUPPORTED, path, -1, "a manifest cannot be written as JSON: %.700s",
+                                   reader->why != NULL ? reader->why : "the format's plugin reads the elements itself"),
+                      "open it by the file's own name, or copy the data to a dataset in chunks or without");
 }
 
 static tegula_status check_writable(const tegula__manifest *manifest, tegula_error *err) {
   const char *path = manifest->file_count > 0 ? manifest->files[0].path : NULL;
-  for (int64_t i = 0; i < manifest->part_count; i++)
-    if (manifest->parts[i].kind != TEGULA__PART_DENSE && manifest->parts[i].kind != TEGULA__PART_READ)
-      return tegula__fail(err, TEGULA_UNSUPPORTED, path, -1,
-                          "a dataset of the format \"%.60s\" that is stored in chunks or has absent pieces cannot be written as JSON yet",
-                          manifest->format);
-  if (manifest->reader_count > 0)
-    return tegula__hint(err,
-                        tegula__fail(err, TEGULA_UNSUPPORTED, NULL, -1,
-                                     "a dataset of the format \"%.60s\" comes from a function of this program and cannot be written as JSON",
-                                     manifest->readers[0]->name),
-                        "save the array to files first");
-  if (manifest->file_count == 0 || !tegula__manifest_is_rows(manifest))
+  if (manifest->reader_count > 0) return refuse_reader(manifest->readers[0], path, err);
+  bool good = manifest->file_count > 0;
+  for (int64_t i = 0; good && i < manifest->part_count; i++) {
+    const tegula__part *part = &manifest->parts[i];
+    good = part->kind != TEGULA__PART_DENSE ||
+           tegula__strides_distinct(manifest->ndim, manifest->dtype.item_size, part->lo, part->hi, part->strides);
+  }
+  if (!good)
     return tegula__fail(err, TEGULA_UNSUPPORTED, path, -1,
-                        "a dataset of the format \"%.60s\" that is not made of rows after rows cannot be written as JSON yet",
-                        manifest->format);
+                        "a dataset of the format \"%.60s\" of which elements share bytes cannot be written as JSON", manifest->format);
   if (!tegula__json_is_text(manifest->name))
     return tegula__fail(err, TEGULA_UNSUPPORTED, path, -1, "the dataset's name is no UTF-8 and cannot be written as JSON");
   if (manifest->descr != NULL && !tegula__json_is_text(manifest->descr))
@@ -87,13 +211,14 @@ static tegula_status check_writable(const tegula__manifest *manifest, tegula_err
   return TEGULA_OK;
 }
 
-tegula_status tegula__manifest_write(const tegula__manifest *manifest, const char *folder, char **out, tegula_error *err) {
+tegula_status tegula__manifest_write(const tegula__manifest *manifest, const tegula__manifest_names *names, const char *folder, char **out,
+                                     tegula_error *err) {
   FORWARD(check_writable(manifest, err));
   tegula__buffer buffer;
   tegula__buffer_init(&buffer, TEGULA__MANIFEST_BYTES);
   tegula__namer namer;
   tegula_status status = tegula__namer_init(&namer, folder, err);
-  if (status == TEGULA_OK) status = write_all(&buffer, manifest, &namer, err);
+  if (status == TEGULA_OK) status = write_all(&buffer, manifest, names->codecs, &namer, err);
   tegula__namer_free(&namer);
   if (status == TEGULA_OK)
     *out = buffer.data;

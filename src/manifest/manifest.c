@@ -61,21 +61,26 @@ static bool axis_in_place(const tegula__part *part, int32_t k) {
   return part->start[k] >= 0 && part->chunk[k] >= 1 && tegula__add(part->start[k], part->hi[k] - part->lo[k], &behind);
 }
 
-/* Do its numbers stay inside the grid's slots and its elements inside a decoded chunk? */
-static bool chunks_in_place(const tegula__manifest *manifest, const tegula__part *part) {
+const char *tegula__part_chunk_problem(const tegula__manifest *manifest, const tegula__part *part) {
+  static const char slots[] = "its slots lie outside of those of its grid", inside[] = "its elements lie outside of a decoded chunk";
   const tegula__grid *grid = part->grid;
   int64_t slot = part->slot_base, byte = part->offset, some, last;
-  RETURN_IF(slot < 0 || byte < 0, false);
+  if (slot < 0) return slots;
+  if (byte < 0) return inside;
+  for (int32_t k = 0; k < manifest->ndim; k++) /* also where it is empty: nobody divides by 0 */
+    if (part->chunk[k] < 1) return "a chunk has a length below 1";
   for (int32_t k = 0; k < manifest->ndim; k++) {
     int64_t length = part->hi[k] - part->lo[k];
-    RETURN_IF(length == 0, true);
-    RETURN_IF(!axis_in_place(part, k) || part->strides[k] < 0 || part->slot_strides[k] < 0, false);
-    RETURN_IF(length > 1 && part->strides[k] == 0 && part->chunk[k] > 1, false);
+    RETURN_IF(length == 0, NULL);
+    if (!axis_in_place(part, k)) return "its start is negative or too large";
+    if (part->strides[k] < 0 || part->slot_strides[k] < 0) return "a stride is negative";
+    if (length > 1 && part->strides[k] == 0 && part->chunk[k] > 1) return "the elements of a chunk share a place";
     last = part->start[k] + length - 1;
-    RETURN_IF(!tegula__mul(last / part->chunk[k], part->slot_strides[k], &some) || !tegula__add(slot, some, &slot), false);
-    RETURN_IF(!tegula__mul(tegula__min(last, part->chunk[k] - 1), part->strides[k], &some) || !tegula__add(byte, some, &byte), false);
+    if (!tegula__mul(last / part->chunk[k], part->slot_strides[k], &some) || !tegula__add(slot, some, &slot)) return slots;
+    if (!tegula__mul(tegula__min(last, part->chunk[k] - 1), part->strides[k], &some) || !tegula__add(byte, some, &byte)) return inside;
   }
-  return slot < grid->slots && tegula__add(byte, manifest->dtype.item_size, &byte) && byte <= grid->chunk_bytes;
+  if (slot >= grid->slots) return slots;
+  return tegula__add(byte, manifest->dtype.item_size, &byte) && byte <= grid->chunk_bytes ? NULL : inside;
 }
 
 static tegula_status check_chunk(const tegula__grid *grid, const tegula__chunk *chunk, const tegula__file *file, tegula_error *err) {
@@ -128,7 +133,8 @@ static bool kind_in_place(const tegula__manifest *manifest, const tegula__part *
     case TEGULA__PART_DENSE:
       return part->file >= 0 && part->file < manifest->file_count && part->offset >= 0 && part->grid == NULL && part->chunk == NULL;
     case TEGULA__PART_CHUNKED:
-      return part->grid != NULL && part->chunk != NULL && part->order == part->grid->order && chunks_in_place(manifest, part);
+      return part->grid != NULL && part->chunk != NULL && part->order == part->grid->order &&
+             tegula__part_chunk_problem(manifest, part) == NULL;
     case TEGULA__PART_FILL: return part->chunk == NULL && free_in_place(manifest, part);
     case TEGULA__PART_LOST:
       return part->lost != NULL && part->lost->status != TEGULA_OK && part->chunk == NULL && free_in_place(manifest, part);
@@ -169,22 +175,37 @@ static int32_t shortest_axis(const tegula__manifest *manifest) {
   return best;
 }
 
-/* Disjoint parts whose sizes add up to the whole cover it. */
-static bool parts_cover(const tegula__manifest *manifest, const tegula__part **sorted) {
-  int64_t total = 0, wanted = 1, lo[TEGULA_MAX_DIMS], hi[TEGULA_MAX_DIMS];
-  int32_t ndim = manifest->ndim, axis = shortest_axis(manifest);
-  for (int32_t k = 0; k < ndim; k++) wanted *= manifest->shape[k];
-  for (int64_t i = 0; i < manifest->part_count; i++) {
-    sorted[i] = &manifest->parts[i];
-    RETURN_IF(!tegula__add(total, tegula__box_count(ndim, sorted[i]->lo, sorted[i]->hi), &total), false);
-  }
-  RETURN_IF(total != wanted, false);
-  RETURN_IF(ndim == 0 || wanted == 0, true);
-  qsort_r(sorted, (size_t)manifest->part_count, sizeof *sorted, compare_along, &axis);
+/* The first two of the sorted parts that meet. */
+static bool two_meet(const tegula__manifest *manifest, const tegula__part **sorted, int32_t axis, tegula__cover *out) {
+  int64_t lo[TEGULA_MAX_DIMS], hi[TEGULA_MAX_DIMS];
   for (int64_t i = 0; i < manifest->part_count; i++)
     for (int64_t j = i + 1; j < manifest->part_count && sorted[j]->lo[axis] < sorted[i]->hi[axis]; j++)
-      RETURN_IF(tegula__box_intersect(ndim, sorted[i]->lo, sorted[i]->hi, sorted[j]->lo, sorted[j]->hi, lo, hi), false);
-  return true;
+      if (tegula__box_intersect(manifest->ndim, sorted[i]->lo, sorted[i]->hi, sorted[j]->lo, sorted[j]->hi, lo, hi)) {
+        out->one = tegula__min(sorted[i] - manifest->parts, sorted[j] - manifest->parts);
+        out->two = tegula__max(sorted[i] - manifest->parts, sorted[j] - manifest->parts);
+        return true;
+      }
+  return false;
+}
+
+/* Disjoint parts whose sizes add up to the whole cover it. */
+tegula_status tegula__parts_cover(const tegula__manifest *manifest, tegula__cover *out, tegula_error *err) {
+  int64_t total = 0, wanted = 1;
+  int32_t ndim = manifest->ndim;
+  *out = (tegula__cover){.one = -1, .two = -1};
+  for (int32_t k = 0; k < ndim; k++) wanted *= manifest->shape[k];
+  for (int64_t i = 0; i < manifest->part_count; i++)
+    if (!tegula__add(total, tegula__box_count(ndim, manifest->parts[i].lo, manifest->parts[i].hi), &total)) return TEGULA_OK;
+  out->good = total == wanted;
+  if (!out->good || ndim == 0 || wanted == 0) return TEGULA_OK;
+  const tegula__part **sorted = tegula__realloc_array(NULL, tegula__max(1, manifest->part_count), sizeof *sorted);
+  if (sorted == NULL) return tegula__out_of_memory(err, manifest->part_count * (int64_t)sizeof *sorted);
+  int32_t axis = shortest_axis(manifest);
+  for (int64_t i = 0; i < manifest->part_count; i++) sorted[i] = &manifest->parts[i];
+  qsort_r(sorted, (size_t)manifest->part_count, sizeof *sorted, compare_along, &axis);
+  out->good = !two_meet(manifest, sorted, axis, out);
+  free(sorted);
+  return TEGULA_OK;
 }
 
 /* Each part begins where the last one ended, and spans all of the other axes: what most formats give. */
@@ -212,11 +233,9 @@ static tegula_status check_parts(tegula__manifest *manifest, tegula_error *err) 
   for (int64_t i = 0; i < manifest->grid_count; i++) FORWARD(check_grid(manifest, manifest->grids[i], err));
   for (int64_t i = 0; i < manifest->part_count; i++) FORWARD(check_part(manifest, i, err));
   if (parts_follow(manifest)) return TEGULA_OK;
-  const tegula__part **sorted = tegula__realloc_array(NULL, tegula__max(1, manifest->part_count), sizeof *sorted);
-  if (sorted == NULL) return tegula__out_of_memory(err, manifest->part_count * (int64_t)sizeof *sorted);
-  bool good = parts_cover(manifest, sorted);
-  free(sorted);
-  if (!good)
+  tegula__cover cover;
+  FORWARD(tegula__parts_cover(manifest, &cover, err));
+  if (!cover.good)
     return tegula__fail(err, TEGULA_INTERNAL, first_path(manifest), -1, "the parts of the manifest overlap or do not cover its shape");
   if (manifest->part_count > 1)
     qsort_r(manifest->parts, (size_t)manifest->part_count, sizeof *manifest->parts, compare_rows, &manifest->ndim);

@@ -17,6 +17,7 @@ typedef struct tegula__reader {
   void *state;
   tegula_release_fn release; /* or NULL */
   char *name;
+  char *why;                 /* there is one, for messages: "its filter szip is undone by libhdf5"; NULL: not known */
   int64_t cost;              /* memory that one call needs */
   int64_t row;               /* where its array begins in the joined one: boxes that it is given count from there */
   bool local;                /* made by this program: it cannot be written down */
@@ -156,14 +157,21 @@ void tegula__manifest_find(const tegula__manifest *manifest, int64_t lo, int64_t
 #define TEGULA__MANIFEST_KEY "tegula_manifest" /* the first key, whose value is the version: 1 */
 #define TEGULA__MANIFEST_BYTES ((size_t)256 << 20) /* the longest text */
 
+/* Names that may stand in a text; static, lists end with NULL. */
+typedef struct tegula__manifest_names {
+  const char *const *formats;
+  const char *const *codecs; /* entry i is codec i */
+} tegula__manifest_names;
+
 /* Writes a finished manifest as text (to be freed). Names of files are relative to `folder` where they can be; NULL: absolute. UNSUPPORTED
  * for one with a reader. */
-tegula_status tegula__manifest_write(const tegula__manifest *manifest, const char *folder, char **out, tegula_error *err);
+tegula_status tegula__manifest_write(const tegula__manifest *manifest, const tegula__manifest_names *names, const char *folder, char **out,
+                                     tegula_error *err);
 
 /* Reads such a text into an initialised manifest, which is then like one from a driver: finish is still to come, but cannot find anything
- * out of place. `path` is the file of the text: names are relative to its folder. `formats` (ends with NULL) are the names of formats that
- * may stand in it; static texts. Nothing is opened. CORRUPT says where the text contradicts itself. */
-tegula_status tegula__manifest_read(const void *text, size_t size, const char *path, const char *const *formats, tegula__manifest *out,
-                                    tegula_error *err);
+ * out of place but pieces behind the end of their file. `path` is the file of the text: names are relative to its folder. Nothing is opened,
+ * and whether chains of codecs can be undone is not looked at. CORRUPT says where the text contradicts itself. */
+tegula_status tegula__manifest_read(const void *text, size_t size, const char *path, const tegula__manifest_names *names,
+                                    tegula__manifest *out, tegula_error *err);
 
 #endif

@@ -4,13 +4,31 @@
 #ifndef TEGULA_MANIFEST_MANIFEST_PRIV_H
 #define TEGULA_MANIFEST_MANIFEST_PRIV_H
 
+#include "base/json.h"
 #include "manifest/manifest.h"
 
 /* How many vectors of ndim entries a part has, and pointing it at a block that holds them. */
 int64_t tegula__part_vectors(const tegula__part *part);
 void tegula__part_point(tegula__part *part, int64_t *block, int32_t ndim);
-/* Are the parts, all of them dense, such as the text can hold (docs/manifest.md): rows after rows, in C or Fortran order? */
-bool tegula__manifest_is_rows(const tegula__manifest *manifest);
+/* Does no byte belong to two elements of a box with these strides, all of them positive? */
+bool tegula__strides_distinct(int32_t ndim, uint32_t item_size, const int64_t *lo, const int64_t *hi, const int64_t *strides);
+/* What is wrong with a chunked part's numbers, as a sentence's end; NULL: nothing. */
+const char *tegula__part_chunk_problem(const tegula__manifest *manifest, const tegula__part *part);
+/* How the parts of a manifest, boxes within its shape, share it out. */
+typedef struct tegula__cover {
+  bool good;       /* each element belongs to one part */
+  int64_t one, two; /* else the numbers of two parts that meet; -1: none do, but there are too few or too many elements */
+} tegula__cover;
+tegula_status tegula__parts_cover(const tegula__manifest *manifest, tegula__cover *out, tegula_error *err);
+
+/* json_parts.c: the lists "grids" (may be missing) and "parts" of a text. */
+tegula_status tegula__json_read_grids(const tegula__json *root, const char *const *codecs, tegula__manifest *out, tegula_error *err);
+tegula_status tegula__json_read_parts(const tegula__json *root, tegula__manifest *out, tegula_error *err);
+/* 0 to 15; -1: no digit (0-9, a-f). */
+int tegula__json_hex_digit(char c);
+/* An item of the dtype as hexadecimal digits in little-endian order, or null; NULL where there is no such member or it is null. */
+tegula_status tegula__json_read_item(const tegula__json *object, const char *key, tegula__manifest *out, const void **item, tegula_error *err);
+
 /* Of a table with coordinates: the first entry whose slot is not below; `count` when all are. */
 int64_t tegula__grid_entry_from(const tegula__grid *grid, int64_t slot);
 void tegula__reader_free(tegula__reader *reader);

@@ -85,7 +85,26 @@ void tegula__reader_free(tegula__reader *reader) {
   if (reader == NULL) return;
   if (reader->release != NULL) reader->release(reader->state);
   free(reader->name);
+  free(reader->why);
   free(reader);
+}
+
+/* ---- strides ---- */
+
+bool tegula__strides_distinct(int32_t ndim, uint32_t item_size, const int64_t *lo, const int64_t *hi, const int64_t *strides) {
+  bool taken[TEGULA_MAX_DIMS] = {false}, positive = true;
+  int64_t inside = item_size, more; /* bytes up to the end of the axes that were looked at */
+  for (int32_t k = 0; k < ndim; k++) positive = positive && strides[k] > 0;
+  for (int32_t k = 0; k < ndim; k++) RETURN_IF(hi[k] == lo[k], positive);
+  for (;;) { /* from the smallest stride on, each steps over all that lies inside it */
+    int32_t next = -1;
+    for (int32_t k = 0; k < ndim; k++)
+      if (hi[k] - lo[k] > 1 && !taken[k] && (next < 0 || strides[k] < strides[next])) next = k;
+    RETURN_IF(next < 0 || !positive, positive);
+    RETURN_IF(strides[next] < inside, false);
+    RETURN_IF(!tegula__mul(hi[next] - lo[next] - 1, strides[next], &more) || !tegula__add(inside, more, &inside), true); /* beyond any file */
+    taken[next] = true;
+  }
 }
 
 /* ---- chunks ---- */

@@ -207,6 +207,36 @@ def manifest():
     text("no-files", files=[])
     text("unknown-key", more=1)
     text("remark", **{"_more": [[1]], "x-lab": {}})
+    grid = {"file": 0, "chunk_bytes": 24, "order": ">", "codecs": [], "fill": "0100", "slots": 4, "offsets": [0, 24, 48, 72],
+            "lengths": [24, 24, 0, 24]}
+    chunked = {"grid": 0, "offset": 0, "lo": [0, 0], "hi": [5, 4], "strides": [8, 2], "start": [0, 0], "chunk": [3, 4], "slot": 0,
+               "slot_strides": [1, 0]}
+    packed = {**grid, "codecs": [["shuffle", 2], ["deflate", 4], ["fletcher32"]], "lengths": [20, 24, 0, 21]}
+    lost = {"status": "not_found", "message": "gone", "hint": "look", "path": "x.h5", "errno": 2}
+
+    def grids(name, *tables, **changes):
+        put("manifest", name, json.dumps({**good, "format": "hdf5", "fill": "0100", "grids": list(tables), "parts": [{**chunked, **changes}]}).encode())
+
+    grids("chunks", grid)
+    grids("chunks-packed", packed)
+    grids("chunks-masked", {**packed, "masks": [0, 7, 0, 1]})
+    grids("chunks-sparse", {**grid, "slots": 2**40, "coordinates": [0, 1, 3, 2**39]})
+    grids("chunks-not-ascending", {**grid, "coordinates": [0, 2, 1, 3]})
+    grids("chunks-inside", grid, lo=[0, 0], start=[1, 0], offset=0)
+    grids("chunks-behind-their-grid", grid, slot=3)
+    grids("chunks-not-in-the-file", {**grid, "offsets": [0, 24, 48, 90]})
+    grids("chunks-of-no-length", grid, chunk=[0, 4])
+    grids("chunks-start-overflows", grid, start=[2**63 - 1, 0])
+    grids("chunks-unknown-codec", {**grid, "codecs": [["gzip"]]})
+    grids("chunks-codec-parameters", {**grid, "codecs": [["szip", 1, 2, 3]]})
+    grids("chunks-too-few-lengths", {**grid, "lengths": [24]})
+    text("fill", parts=[{"fill": "0a0b", "lo": [0, 0], "hi": [3, 4]}, {"fill": None, "lo": [3, 0], "hi": [5, 4]}])
+    text("fill-odd", parts=[{"fill": "0a0", "lo": [0, 0], "hi": [5, 4]}])
+    text("lost", parts=[{"lost": lost, "fill": None, "lo": [0, 0], "hi": [5, 4]}])
+    text("lost-ok", parts=[{"lost": {**lost, "status": "ok"}, "lo": [0, 0], "hi": [5, 4]}])
+    text("boxes", grids=[grid], parts=[{**part, "hi": [3, 2]}, {"fill": None, "lo": [0, 2], "hi": [3, 4]},
+                                       {**chunked, "lo": [3, 0], "start": [1, 0]}])
+    text("boxes-meet", parts=[{**part, "hi": [3, 3]}, {"fill": None, "lo": [0, 2], "hi": [3, 4]}, {"fill": None, "lo": [3, 0], "hi": [5, 4]}])
     put("manifest", "cut", json.dumps(good).encode()[:150])
     put("manifest", "nothing", b"")
 

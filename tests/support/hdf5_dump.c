@@ -231,22 +231,24 @@ static tegula_status host_add_fill(tegula_plugin_builder *b, const int64_t *lo, 
 }
 
 static tegula_status host_add_lost(tegula_plugin_builder *b, const int64_t *lo, const int64_t *hi, const void *fill, tegula_status status,
-                                   const char *text, const char *path, tegula_error *err) {
+                                   int32_t os_errno, const char *text, const char *path, tegula_error *err) {
   (void)err;
   json_t *part = add_part(b, "lost", lo, hi);
   json_object_set_new(part, "fill", hexadecimal(fill, b->dtype.item_size));
   json_object_set_new(part, "status", json_string(tegula_status_name(status)));
+  json_object_set_new(part, "errno", json_integer(os_errno));
   json_object_set_new(part, "text", json_string(text));
   json_object_set_new(part, "path", path ? json_string(path) : json_null());
   return TEGULA_OK;
 }
 
 static tegula_status host_add_reader(tegula_plugin_builder *b, const int64_t *lo, const int64_t *hi, const int64_t *chunk,
-                                     int64_t cost_bytes, tegula_reader_fn read, void *state, tegula_release_fn release, tegula_error *err) {
+                                     int64_t cost_bytes, const char *why, tegula_reader_fn read, void *state, tegula_release_fn release, tegula_error *err) {
   (void)err;
   reader *r = calloc(1, sizeof *r);
   *r = (reader){.read = read, .release = release, .state = state, .next = b->readers, .part = add_part(b, "reader", lo, hi)};
   json_object_set_new(r->part, "cost", json_integer(cost_bytes));
+  json_object_set_new(r->part, "why", json_string(why));
   for (int32_t k = 0; k < b->ndim; k++) {
     r->lo[k] = lo[k];
     r->hi[k] = hi[k];

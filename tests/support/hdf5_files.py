@@ -6,6 +6,7 @@ import numpy
 
 import generate_arrays as gen
 from probe import check_error
+from reference_hash import content_hash
 
 
 def native(data):
@@ -111,3 +112,39 @@ def load_refused(probe, path, name, status, names=(), missing="error"):
 
 def open_refused(probe, path, name, status, names=()):
     return check_error(probe.refused("open", path=str(path), dataset=name), status, names)
+
+
+def compare_opened(probe, info, path, name, dataset, rng):
+    """Tiles, the hash and boxes of what the probe has open equal the dataset of h5py; files beside `path` hold what the probe gives."""
+    shape = dataset.shape
+    small = int(numpy.prod([max(1, n) for n in shape], dtype="f8")) < 1 << 20
+    assert info["shape"] == list(shape), name
+    if small:
+        data = native(numpy.asarray(dataset[()], dataset.dtype))
+        tiling, boxes = gen.random_tiling(rng, list(shape), from_dataset=False)
+        probe.batch([tiling, gen.array_command(rng, data)])
+        moved = probe.call("load", progress=True)
+        dump = probe.call("dump", path=str(path) + ".tiles")
+        stored = open(str(path) + ".tiles", "rb").read()
+        at = 0
+        for tile in dump["tiles"]:
+            expected = gen.plain_bytes(gen.in_box(data, tile["box"]))
+            assert stored[at : at + tile["bytes"]] == expected, "%s: tile %s" % (name, tile["box"])
+            at += tile["bytes"]
+        assert at == data.nbytes and moved["statistics"]["bytes_read"] >= 0
+        assert probe.call("hash", of="dataset")["hash"] == content_hash(data)
+    for _ in range(3):
+        box = gen.random_box(rng, shape)
+        if not small:  # a corner and what was written
+            box = [[n - min(n, 70), n] if k == 0 else [0, min(n, 70)] for k, n in enumerate(shape)]
+        expected = numpy.asarray(dataset[tuple(slice(lo, hi) for lo, hi in box)])
+        if expected.dtype.kind not in "SV":
+            expected = expected.astype(expected.dtype.newbyteorder("="))
+        probe.call("read", dtype=gen.dtype_text(expected.dtype), box=box, layout=gen.random_layout(rng, len(shape)), path=str(path) + ".box")
+        assert open(str(path) + ".box", "rb").read() == gen.plain_bytes(expected), "%s: box %s" % (name, box)
+
+
+def without_blosc2(probe, path, name):
+    """Is the library built without libblosc2 (Debian 12 has none)? Then the refusal names it."""
+    answer = probe.ask({"do": "open", "path": str(path), "dataset": name})
+    return "error" in answer and answer["error"]["status"] == "unsupported" and "blosc2" in answer["error"]["message"]

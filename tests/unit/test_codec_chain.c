@@ -44,7 +44,11 @@ static void codecs_have_names(void **state) {
   (void)state;
   static const char *const names[] = {"none", "deflate", "shuffle", "fletcher32", "szip", "zstd",
                                       "lz4", "blosc", "blosc2", "bitshuffle", "lzf"};
-  for (uint16_t codec = 0; codec < TEGULA__CODEC_COUNT; codec++) assert_string_equal(tegula__codec_name(codec), names[codec]);
+  for (uint16_t codec = 0; codec < TEGULA__CODEC_COUNT; codec++) {
+    assert_string_equal(tegula__codec_name(codec), names[codec]);
+    assert_string_equal(tegula__codec_names()[codec], names[codec]);
+  }
+  assert_null(tegula__codec_names()[TEGULA__CODEC_COUNT]);
   assert_string_equal(tegula__codec_name(TEGULA__CODEC_COUNT), "unknown");
   assert_string_equal(tegula__codec_name(UINT16_MAX), "unknown");
   assert_true(tegula__codec_available(TEGULA__CODEC_DEFLATE) && tegula__codec_available(TEGULA__CODEC_SHUFFLE));

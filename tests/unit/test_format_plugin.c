@@ -1,6 +1,8 @@
 /* Plugins: what the host's functions refuse and copy, who owns what when they fail, how plugins are found and opened.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+
 #include "support.h"
 
 #include "codec/codec.h"
@@ -260,9 +262,9 @@ static void dense_filled_and_lost_parts_are_checked(void **state) {
   assert_refused(host->add_dense(&m.builder, -1, 0, lo, hi, strides, '<', &error), TEGULA_INTERNAL);
   assert_refused(host->add_fill(&m.builder, hi, lo, NULL, &error), TEGULA_INTERNAL);
   assert_refused(host->add_fill(&m.builder, before, hi, NULL, &error), TEGULA_INTERNAL);
-  assert_refused(host->add_lost(&m.builder, lo, hi, NULL, TEGULA_OK, text, path, &error), TEGULA_INTERNAL);
+  assert_refused(host->add_lost(&m.builder, lo, hi, NULL, TEGULA_OK, 0, text, path, &error), TEGULA_INTERNAL);
   assert_int_equal(m.manifest.part_count, 0);
-  assert_ok(host->add_lost(&m.builder, lo, hi, NULL, TEGULA_NOT_FOUND, text, path, &error));
+  assert_ok(host->add_lost(&m.builder, lo, hi, NULL, TEGULA_NOT_FOUND, ENOENT, text, path, &error));
   memset(text, 'x', 4);
   memset(path, 'x', 4);
   assert_ok(tegula__manifest_finish(&m.manifest, &error));
@@ -271,6 +273,7 @@ static void dense_filled_and_lost_parts_are_checked(void **state) {
   assert_string_equal(lost->message, "lost from (0, 0) up to (6, 5): gone");
   assert_string_equal(lost->path, "y.h5");
   assert_contains(lost->hint, "missing=fill");
+  assert_int_equal(lost->os_errno, ENOENT);
   making_end(&m);
 }
 
@@ -282,7 +285,7 @@ static void a_reader_is_released_once_whatever_happens(void **state) {
     released = 0;
     making_start(&m, which != 1);
     const int64_t chunk[2] = {which == 2 ? 0 : 2, 2};
-    tegula_status status = host->add_reader(&m.builder, which == 0 ? hi : lo, which == 0 ? lo : hi, chunk, 0, never, &released, release, &error);
+    tegula_status status = host->add_reader(&m.builder, which == 0 ? hi : lo, which == 0 ? lo : hi, chunk, 0, "why", never, &released, release, &error);
     if (which < 2) assert_int_equal(status, TEGULA_INTERNAL);
     if (which == 2) assert_refused(tegula__manifest_finish(&m.manifest, &error), TEGULA_INTERNAL);
     making_end(&m);

@@ -11,6 +11,7 @@
 
 static tegula_error error;
 static const char *const formats[] = {"npy", "raw", NULL};
+static const tegula__manifest_names names = {.formats = formats, .codecs = (const char *const[]){"none", "deflate", "shuffle", NULL}};
 
 /* Two files of 3 and 2 rows of 4 big-endian int16, the second in Fortran order behind 16 bytes. */
 static const char good[] =
@@ -25,7 +26,7 @@ static tegula_status read_sized(const char *text, size_t size, tegula__manifest 
   memcpy(copy, text, size);
   tegula__manifest_init(out);
   memset(&error, 0, sizeof error);
-  tegula_status status = tegula__manifest_read(copy, size, "dir/m.json", formats, out, &error);
+  tegula_status status = tegula__manifest_read(copy, size, "dir/m.json", &names, out, &error);
   free(copy);
   return status;
 }
@@ -111,7 +112,7 @@ static void tampered_texts_are_refused(void **state) {
       {"\"file\": 0", "\"file\": -1", 0, TEGULA_CORRUPT, "parts[0].file is -1"},
       {"\"offset\": 10", "\"offset\": -1", 0, TEGULA_CORRUPT, "parts[0].offset"},
       {"\"lo\": [0, 0]", "\"lo\": [1, 0]", 0, TEGULA_CORRUPT, "parts[0] holds [1, 3)"},
-      {"\"lo\": [3, 0]", "\"lo\": [2, 0]", 0, TEGULA_CORRUPT, "parts[1] holds [2, 5)"},
+      {"\"lo\": [3, 0]", "\"lo\": [2, 0]", 0, TEGULA_CORRUPT, "parts[1].strides"}, /* three rows in columns of two */
       {"\"lo\": [3, 0]", "\"lo\": [4, 0]", 0, TEGULA_CORRUPT, "parts[1] holds [4, 5)"},
       {"\"hi\": [5, 4]", "\"hi\": [2, 4]", 0, TEGULA_CORRUPT, "parts[1] holds [3, 2)"},
       {"\"hi\": [5, 4]", "\"hi\": [9223372036854775807, 4]", 0, TEGULA_CORRUPT, "parts[1]"},
@@ -220,12 +221,12 @@ static void what_is_written_reads_back(void **state) {
   m.files[0].path = strdup(name_in(&made, "data/a \"b\"\n.npy").text);
   m.files[1].path = strdup(name_in(&made, "data/\xff.npy").text); /* no UTF-8 */
   assert_ok(tegula__manifest_finish(&m, &error));
-  assert_ok(tegula__manifest_write(&m, name_in(&made, "out").text, &text, &error));
+  assert_ok(tegula__manifest_write(&m, &names, name_in(&made, "out").text, &text, &error));
   assert_memory_equal(text, "{\"tegula_manifest\": 1", 21);
   assert_contains(text, "{\"path\": \"../data/a \\\"b\\\"\\n.npy\", \"size\": 100, \"mtime_ns\": 7}");
   assert_contains(text, "{\"path_hex\": \"2e2e2f646174612fff2e6e7079\", \"size\": 32, \"mtime_ns\": -8}");
   tegula__manifest_init(&back);
-  assert_ok(tegula__manifest_read(text, strlen(text), "p/q.json", formats, &back, &error));
+  assert_ok(tegula__manifest_read(text, strlen(text), "p/q.json", &names, &back, &error));
   assert_ok(tegula__manifest_finish(&back, &error));
   assert_string_equal(back.files[0].path, "p/../data/a \"b\"\n.npy");
   assert_string_equal(back.files[1].path, "p/../data/\xff.npy");
@@ -240,21 +241,21 @@ static void what_is_written_reads_back(void **state) {
   tegula__manifest_free(&back);
   free(text);
   text = NULL;
-  assert_ok(tegula__manifest_write(&m, name_in(&made, "data").text, &text, &error));
+  assert_ok(tegula__manifest_write(&m, &names, name_in(&made, "data").text, &text, &error));
   assert_contains(text, "{\"path\": \"a \\\"b");
   free(text);
-  assert_ok(tegula__manifest_write(&m, made.path, &text, &error));
+  assert_ok(tegula__manifest_write(&m, &names, made.path, &text, &error));
   assert_contains(text, "{\"path\": \"data/a \\\"b");
   free(text);
   char absolute[PATH_MAX + 32];
   snprintf(absolute, sizeof absolute, "{\"path\": \"%s/data/a \\\"b", real);
-  assert_ok(tegula__manifest_write(&m, NULL, &text, &error));
+  assert_ok(tegula__manifest_write(&m, &names, NULL, &text, &error));
   assert_contains(text, absolute);
   free(text);
-  assert_ok(tegula__manifest_write(&m, "/usr", &text, &error)); /* nothing in common but the root */
+  assert_ok(tegula__manifest_write(&m, &names, "/usr", &text, &error)); /* nothing in common but the root */
   assert_contains(text, absolute);
   free(text);
-  assert_refused(tegula__manifest_write(&m, name_in(&made, "none").text, &text, &error), TEGULA_NOT_FOUND);
+  assert_refused(tegula__manifest_write(&m, &names, name_in(&made, "none").text, &text, &error), TEGULA_NOT_FOUND);
   tegula__manifest_free(&m);
   folder_remove(&made);
 }
@@ -267,10 +268,15 @@ static void a_dataset_from_a_function_is_refused(void **state) {
   tegula__reader *reader = calloc(1, sizeof *reader);
   assert_non_null(reader);
   reader->name = strdup("mine");
+  reader->local = true;
   assert_ok(tegula__manifest_add_reader(&m, reader, &error));
-  assert_refused(tegula__manifest_write(&m, NULL, &text, &error), TEGULA_UNSUPPORTED);
+  assert_refused(tegula__manifest_write(&m, &names, NULL, &text, &error), TEGULA_UNSUPPORTED);
   assert_contains(error.message, "\"mine\"");
   assert_null(text);
+  reader->local = false;
+  reader->why = strdup("it is read by a library");
+  assert_refused(tegula__manifest_write(&m, &names, NULL, &text, &error), TEGULA_UNSUPPORTED);
+  assert_contains(error.message, "cannot be written as JSON: it is read by a library");
   tegula__manifest_free(&m);
 }
 

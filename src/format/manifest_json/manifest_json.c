@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codec/codec.h"
 #include "format/format_priv.h"
 
 static const char *skip_space(const char *at, const char *end) {
@@ -51,7 +52,10 @@ static tegula_status read_text(const tegula__source *source, const char *text, s
   for (size_t i = 0; tegula__format_at(i) != NULL && count + 1 < sizeof formats / sizeof formats[0]; i++)
     if (tegula__format_at(i) != &tegula__format_manifest) formats[count++] = tegula__format_at(i)->name;
   formats[count] = NULL;
-  return tegula__manifest_read(text, size, source->path, formats, out, err);
+  const tegula__manifest_names names = {.formats = formats, .codecs = tegula__codec_names()};
+  FORWARD(tegula__manifest_read(text, size, source->path, &names, out, err));
+  for (int64_t i = 0; i < out->grid_count; i++) FORWARD(tegula__format_check_grid(out->grids[i], out->files[out->grids[i]->file].path, err));
+  return TEGULA_OK;
 }
 
 static tegula_status manifest_describe(const tegula__source *source, const tegula__describe_options *options, tegula__manifest *out,

@@ -221,21 +221,6 @@ static tegula_status take_filters(const tegula_plugin_builder *builder, const te
     filter->param_count = (uint16_t)filters[i].param_count;
     memcpy(filter->params, filters[i].params, sizeof filter->params);
   }
-  tegula_error why; /* it does not know the file */
-  tegula_status status = tegula__chain_check(grid->filters, count, grid->chunk_bytes, &why);
-  if (status == TEGULA_OK) return TEGULA_OK;
-  const char *path = builder->source->path;
-  tegula__fail(err, status, path, -1, "the chunks of \"%s\" cannot be decoded: %.300s", path, why.message);
-  return why.hint[0] != '\0' ? tegula__hint(err, status, "%s", why.hint) : status;
-}
-
-static tegula_status check_lengths(const tegula_plugin_builder *builder, const tegula__grid *grid, tegula_error *err) {
-  int64_t bound = tegula__chain_bound(grid->filters, grid->filter_count, grid->chunk_bytes);
-  for (int64_t i = 0; i < grid->count; i++)
-    if (grid->chunks[i].length > bound)
-      return tegula__fail(err, TEGULA_CORRUPT, builder->source->path, (int64_t)grid->chunks[i].offset,
-                          "\"%s\": a stored chunk has %lld bytes, more than its %lld decoded bytes can need", builder->source->path,
-                          (long long)grid->chunks[i].length, (long long)grid->chunk_bytes);
   return TEGULA_OK;
 }
 
@@ -252,7 +237,7 @@ static tegula_status add_grid(tegula_plugin_builder *builder, int64_t file, int6
   *grid = (tegula__grid){.file = file, .chunk_bytes = chunk_bytes, .order = (uint8_t)order, .slots = slots, .count = count};
   grid->chunks = (tegula__chunk *)(void *)chunks;
   tegula_status status = take_filters(builder, filters, filter_count, grid, err);
-  if (status == TEGULA_OK) status = check_lengths(builder, grid, err);
+  if (status == TEGULA_OK) status = tegula__format_check_grid(grid, builder->source->path, err);
   if (status == TEGULA_OK) status = keep_item(builder->out, fill, &grid->fill, err);
   if (status == TEGULA_OK) status = tegula__manifest_add_grid(builder->out, grid, err);
   if (status != TEGULA_OK) {
@@ -308,7 +293,7 @@ static tegula_status add_fill(tegula_plugin_builder *builder, const int64_t *lo,
 }
 
 static tegula_status add_lost(tegula_plugin_builder *builder, const int64_t *lo, const int64_t *hi, const void *fill, tegula_status status,
-                              const char *text, const char *path, tegula_error *err) {
+                              int32_t os_errno, const char *text, const char *path, tegula_error *err) {
   tegula__part part = {.kind = TEGULA__PART_LOST, .lo = lo, .hi = hi};
   if (status == TEGULA_OK) return wrong(builder, "a lost part without an error", err);
   FORWARD(keep_item(builder->out, fill, &part.fill, err));
@@ -319,21 +304,29 @@ static tegula_status add_lost(tegula_plugin_builder *builder, const int64_t *lo,
   if (lost != NULL)
     tegula__hint(lost, tegula__fail(lost, status, path, -1, "lost from %s up to %s: %s", first, end, text),
                  "missing=fill puts the fill value in its place");
+  if (lost != NULL) lost->os_errno = os_errno;
   FORWARD(tegula__manifest_keep(builder->out, lost, err));
   part.lost = lost;
   return add_without_file(builder, &part, err);
 }
 
 static tegula_status add_reader(tegula_plugin_builder *builder, const int64_t *lo, const int64_t *hi, const int64_t *chunk, int64_t cost_bytes,
-                                tegula_reader_fn read, void *state, tegula_release_fn release, tegula_error *err) {
+                                const char *why, tegula_reader_fn read, void *state, tegula_release_fn release, tegula_error *err) {
   tegula__reader *reader = calloc(1, sizeof *reader);
-  if (reader != NULL) *reader = (tegula__reader){.read = read, .state = state, .release = release, .cost = cost_bytes};
-  if (reader != NULL) reader->name = strdup(builder->out->format);
-  tegula_status status = reader == NULL || reader->name == NULL ? tegula__out_of_memory(err, sizeof *reader)
-                                                                : tegula__manifest_add_reader(builder->out, reader, err);
+  bool good = reader != NULL;
+  if (good) {
+    *reader = (tegula__reader){.read = read, .state = state, .release = release, .cost = cost_bytes};
+    reader->name = strdup(builder->out->format);
+    reader->why = tegula__strdup(why);
+    good = reader->name != NULL && (why == NULL || reader->why != NULL);
+  }
+  tegula_status status = good ? tegula__manifest_add_reader(builder->out, reader, err) : tegula__out_of_memory(err, sizeof *reader);
   if (status != TEGULA_OK) {
     if (release != NULL) release(state);
-    if (reader != NULL) free(reader->name);
+    if (reader != NULL) {
+      free(reader->name);
+      free(reader->why);
+    }
     free(reader);
     return status;
   }
