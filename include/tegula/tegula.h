@@ -252,8 +252,8 @@ typedef struct tegula_dataset tegula_dataset;
  *   the path of that file: open again without the flag and load into an array of the shape that is there then (tegula load does).
  * - Files that were told to be raw are not opened before their data is read. */
 #define TEGULA_OPEN_DEFER_HEADERS 2u
-/* Flag of tegula_open_options: read HDF5 files also while another program holds them locked, as libhdf5 does while it writes. They are refused
- * otherwise: what the writer did not flush is missing in them, and what it did may contradict itself. */
+/* Flag of tegula_open_options: read HDF5 files also while another program holds them locked, as libhdf5 does while it writes. They are
+ * refused otherwise: what the writer did not flush is missing in them, and what it did may contradict itself. */
 #define TEGULA_OPEN_LOCKED 4u
 
 typedef struct tegula_open_options {

@@ -67,8 +67,8 @@ typedef struct tegula_plugin_host {
   void (*file_close)(tegula_plugin_file *file);
   tegula_status (*file_read)(tegula_plugin_file *file, int64_t offset, void *out, size_t size, tegula_error *err);
   tegula_status (*file_check)(tegula_plugin_file *file, tegula_error *err);
-  /* Does somebody else hold an exclusive lock on the file (flock(2)), so that it may not be read now? Never where the caller asked for locked
-   * files (TEGULA_OPEN_LOCKED). */
+  /* Does somebody else hold an exclusive lock on the file (flock(2)), so that it may not be read now? Never where the caller asked for
+   * locked files (TEGULA_OPEN_LOCKED). */
   bool (*file_locked)(const tegula_plugin_file *file);
   int64_t (*file_size)(const tegula_plugin_file *file);
   const char *(*file_path)(const tegula_plugin_file *file);

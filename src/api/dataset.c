@@ -22,8 +22,8 @@ static tegula_status check_options(const tegula_open_options *options, tegula_er
   CHECK_ARGUMENT(options->byte_order == 0 || options->byte_order == '<' || options->byte_order == '>', "byte_order must be '<' or '>'");
   CHECK_ARGUMENT(options->offset >= 0, "offset must not be negative");
   CHECK_ARGUMENT(options->row_gap >= 0, "row_gap must not be negative");
-  CHECK_ARGUMENT((options->flags & ~(TEGULA_OPEN_CHECK_ORDER | TEGULA_OPEN_DEFER_HEADERS | TEGULA_OPEN_LOCKED)) == 0 && options->reserved == 0,
-                 "unknown flags are set");
+  const uint32_t known = TEGULA_OPEN_CHECK_ORDER | TEGULA_OPEN_DEFER_HEADERS | TEGULA_OPEN_LOCKED;
+  CHECK_ARGUMENT((options->flags & ~known) == 0 && options->reserved == 0, "unknown flags are set");
   CHECK_ARGUMENT(options->expect_files >= -1 && options->expect_rows >= -1, "expected numbers must be -1 or more");
   return TEGULA_OK;
 }

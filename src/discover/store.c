@@ -87,8 +87,13 @@ tegula_status tegula__store_create(tegula__handles *handles, tegula__io_counts *
   store_state *state = malloc(sizeof *state);
   if (state == NULL) return tegula__out_of_memory(err, sizeof *state);
   *state = (store_state){handles, counts};
-  *out = (tegula__store){
-      .open = open_file, .read = read_file, .check = check_file, .detach = detach_file, .close = close_file, .locked = is_locked, .state = state};
+  *out = (tegula__store){.open = open_file,
+                         .read = read_file,
+                         .check = check_file,
+                         .detach = detach_file,
+                         .close = close_file,
+                         .locked = is_locked,
+                         .state = state};
   return TEGULA_OK;
 }
 

@@ -89,8 +89,8 @@ tegula__io_use tegula__lane_use(const tegula__lane *lane);
 tegula_status tegula__io_create(const char *path, int64_t size, const void *header, size_t header_size, bool durable,
                                 unsigned mode, tegula__io_counts *counts, tegula_error *err);
 
-/* Has another open of the file an exclusive lock (flock(2)), as writers of HDF5 have? Asked by a lock that is let go at once. Where the file
- * system has no locks: false. */
+/* Has another open of the file an exclusive lock (flock(2)), as writers of HDF5 have? Asked by a lock that is let go at once. Where the
+ * file system has no locks: false. */
 bool tegula__io_locked(int fd);
 
 /* ---- handle cache ---- */
