@@ -3,11 +3,19 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * The includer defines what unshuffle_template takes, and
- *   WIDE_GATHER(from, step)      lane k comes from from + k * step
+ *   WIDE_GATHER(from, step)      lane k comes from from + k * step; or, instead of it,
+ *   WIDE_GATHER_ROWS(a, from, rows)      lane k of a[row] comes from from + 16 * (rows * k + row); rows is a power of two
  *   WIDE_STORE(to, value)        LANES x 16 neighbouring bytes
  *
  * A lane's 16 items of S bytes are S registers. Bytes of plane k, column i, are wanted where item i, byte k is: the bits of a byte's
  * place, (register, byte), are i3 i2 i1 i0 k.. and become k.. i3 i2 i1 i0. One interleaving turns them by one to the left: four do it. */
+
+#ifndef WIDE_GATHER_ROWS
+#define WIDE_GATHER_ROWS(a, from, rows)                                                           \
+  do {                                                                                            \
+    _Pragma("GCC unroll 16") for (int k_ = 0; k_ < (rows); k_++) (a)[k_] = WIDE_GATHER((from) + 16 * k_, 16 * (rows)); \
+  } while (0)
+#endif
 
 /* a: `rows` registers (a power of two). Unrolled wholly: `rows` is a constant where it is called. */
 TARGET static inline __attribute__((always_inline)) void take_apart(WIDE *a, int rows) {
@@ -29,8 +37,7 @@ TARGET static inline __attribute__((always_inline)) void shuffle_run(char *dst, 
   size_t at = 0;
   for (; at + columns <= count; at += columns) {
     WIDE a[16];
-#pragma GCC unroll 16
-    for (int k = 0; k < size; k++) a[k] = WIDE_GATHER(src + at * (size_t)size + 16 * k, 16 * size);
+    WIDE_GATHER_ROWS(a, src + at * (size_t)size, size);
     take_apart(a, size);
 #pragma GCC unroll 16
     for (int k = 0; k < size; k++) WIDE_STORE(dst + (size_t)k * count + at, a[k]);
@@ -49,8 +56,7 @@ TARGET static void split_bits(char *dst, size_t row_stride, const char *src, siz
   size_t at = 0;
   for (; at + columns <= groups; at += columns) {
     WIDE a[16];
-#pragma GCC unroll 8
-    for (int k = 0; k < 8; k++) a[k] = WIDE_GATHER(src + 8 * at + 16 * k, 128);
+    WIDE_GATHER_ROWS(a, src + 8 * at, 8);
     take_apart(a, 8);
     transpose_bits(a);
 #pragma GCC unroll 8

@@ -16,7 +16,6 @@
 #undef WIDE
 #undef WIDE_LOAD
 #undef WIDE_STORE
-#undef WIDE_GATHER
 #undef WIDE_LOW1
 #undef WIDE_HIGH1
 #undef WIDE_LOW8
@@ -31,7 +30,6 @@
 #define WIDE __m512i
 #define WIDE_LOAD(from) _mm512_loadu_si512(from)
 #define WIDE_STORE(to, value) _mm512_storeu_si512(to, value)
-#define WIDE_GATHER(from, step) gather_lanes(from, (size_t)(step))
 #define WIDE_LOW1(a, b) _mm512_unpacklo_epi8(a, b)
 #define WIDE_HIGH1(a, b) _mm512_unpackhi_epi8(a, b)
 #define WIDE_LOW8(a, b) _mm512_unpacklo_epi64(a, b)
@@ -42,13 +40,7 @@
 #define WIDE_LEFT(a, bits) _mm512_slli_epi16(a, bits)
 #define WIDE_RIGHT(a, bits) _mm512_srli_epi16(a, bits)
 #define WIDE_SCATTER_ROWS(to, a, rows) scatter_rows(to, a, rows)
-
-TARGET static inline __attribute__((always_inline)) __m512i gather_lanes(const char *from, size_t step) {
-  __m512i value = _mm512_castsi128_si512(NARROW_LOAD(from));
-  value = _mm512_inserti32x4(value, NARROW_LOAD(from + step), 1);
-  value = _mm512_inserti32x4(value, NARROW_LOAD(from + 2 * step), 2);
-  return _mm512_inserti32x4(value, NARROW_LOAD(from + 3 * step), 3);
-}
+#define WIDE_GATHER_ROWS(a, from, rows) gather_rows(a, from, rows)
 
 /* Lane l of row k to row l, lane k. */
 TARGET static inline __attribute__((always_inline)) void transpose_lanes(__m512i *a) {
@@ -73,6 +65,23 @@ TARGET static inline __attribute__((always_inline)) void scatter_rows(char *to, 
     transpose_lanes(a + first);
 #pragma GCC unroll 4
     for (int lane = 0; lane < 4; lane++) _mm512_storeu_si512(to + 16 * (rows * lane + first), a[first + lane]);
+  }
+}
+
+/* And one load. */
+TARGET static inline __attribute__((always_inline)) void gather_rows(__m512i *a, const char *from, int rows) {
+  if (rows == 2) {
+    const __m512i even = _mm512_setr_epi64(0, 1, 4, 5, 8, 9, 12, 13), odd = _mm512_setr_epi64(2, 3, 6, 7, 10, 11, 14, 15);
+    __m512i low = _mm512_loadu_si512(from), high = _mm512_loadu_si512(from + 64);
+    a[0] = _mm512_permutex2var_epi64(low, even, high);
+    a[1] = _mm512_permutex2var_epi64(low, odd, high);
+    return;
+  }
+#pragma GCC unroll 4
+  for (int first = 0; first < rows; first += 4) {
+#pragma GCC unroll 4
+    for (int lane = 0; lane < 4; lane++) a[first + lane] = _mm512_loadu_si512(from + 16 * (rows * lane + first));
+    transpose_lanes(a + first);
   }
 }
 
