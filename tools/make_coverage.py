@@ -52,7 +52,7 @@ def release(library):
 
 def reason(error, path):
     text = error["message"].replace(str(path), "FILE").replace(str(path.parent), "FOLDER").replace("|", "/")
-    lacking = re.search(r"this build has no (\w+)", text)
+    lacking = re.search(r"(?:this build has|:) no (lib\w+)", text)
     if lacking:
         return "needs " + lacking.group(1)
     text = re.sub(r'^(cannot load ".*?" of|could not open ".*?" in) "FILE": ', "", text)
@@ -210,7 +210,6 @@ def agrees(said, text):
     return said == text or {said.split()[0], text.split()[0]} <= {"needs", "right"}
 
 
-<<<<<<< HEAD
 def check(columns):
     """What is not as the table says, one line each; releases that it does not know are left out."""
     releases, told = read_table()
@@ -223,17 +222,6 @@ def check(columns):
                     if not agrees(said, text):
                         wrong.append("HDF5 %s, %s, %s, %s: the table says %r, found %r" % (one, case, name, version, said, text))
     return wrong
-=======
-def check(path, columns):
-    told, wrong = read_table(path), 0
-    for one, found in columns.items():
-        for (case, name), text in found.items() if one in told else ():
-            said = told[one].get((case.replace("_", " "), name))
-            if said != text and not re.search("this build has no|no lib.* was found", text + str(said)):  # codecs that depend on the build
-                print("HDF5 %s, %s, %s: the file says %r, found %r" % (one, case, name, said, text))
-                wrong += 1
-    return 1 if wrong else 0
->>>>>>> ec04c52 (blosc2: libblosc2 is opened when it is needed, and tests have one)
 
 
 def main(arguments):
