@@ -129,18 +129,17 @@ make_venv() {
   cp "$wanted" "$stamp"
 }
 
-# want_legate: sets `legate`, where tests/legate find Legate and a newer h5py (3 GB in build/, two minutes); nothing where they cannot be
-# had
+# want_legate: sets `legate`, where tests/legate find Legate (3 GB in build/, two minutes); nothing where it cannot be had
 want_legate() {
   local wanted=tools/requirements-legate.txt folder=$root/build/legate-venv
   legate=()
   if ! cmp -s "$wanted" "$folder/.installed"; then
     say "getting Legate into build/legate-venv"
     rm -rf "$folder"
-    local install=("$folder/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary :all:)
-    { python3 -m venv "$folder" && "${install[@]}" -r "$wanted" && "${install[@]}" --no-deps --target "$folder/newer" h5py==3.16.0; } ||
+    { python3 -m venv "$folder" &&
+        "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary :all: -r "$wanted"; } ||
       { say "going on without Legate"; return 0; }
     cp "$wanted" "$folder/.installed"
   fi
-  legate=(TEGULA_LEGATE="$folder" TEGULA_LEGATE_H5PY="$folder/newer")
+  legate=(TEGULA_LEGATE="$folder")
 }

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # TEGULA_LEGATE is an environment with legate, nvidia-cupynumeric and h5py (tools/requirements-legate.txt), and TEGULA_LEGATE_H5PY a folder
-# with a newer h5py that goes before it; `scripts/test --long` makes both.
+# with a newer h5py that goes before it (build/other-h5py); `scripts/test --long` makes both.
 import os
 import pathlib
 import subprocess
