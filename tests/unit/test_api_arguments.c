@@ -103,7 +103,7 @@ static void senseless_open_options(void **state) {
       case 7: o.byte_order = '='; break;
       case 8: o.offset = -1; break;
       case 9: o.row_gap = -1; break;
-      case 10: o.flags = 4; break;
+      case 10: o.flags = 8; break;
       case 11: o.reserved = 1; break;
       case 12: o.expect_files = -2; break;
       case 13: o.expect_rows = -2; break;
