@@ -133,7 +133,8 @@ def merge(columns):
         for name in dict.fromkeys(name for datasets in found.values() for name in datasets):
             value = {one: dict(texts) for one, texts in kept.get(case, {}).get(name, {}).items()}
             for one, datasets in found.items():
-                value.setdefault(one, {}).update(datasets.get(name, {}))
+                before = value.setdefault(one, {})  # a build with libblosc2 does not take away what needs it
+                before.update({version: text for version, text in datasets.get(name, {}).items() if not agrees(before.get(version, "-"), text)})
             merged.setdefault(case, {})[name] = value
     return merged
 
