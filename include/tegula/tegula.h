@@ -540,28 +540,94 @@ TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_load(tegula_dataset *dataset, 
 TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_dataset_read(const tegula_dataset *dataset, const tegula_view *dst,
                                                                const tegula_load_options *options, tegula_error *err);
 
+#define TEGULA_SAVE_WHOLE_FILE 1u /* a container is replaced as a whole (with overwrite), not added to */
+
 typedef struct tegula_save_options {
   size_t struct_size;
-  const char *format; /* "npy", "raw"; NULL: by the path's suffix, npy where it has none; an unknown suffix is UNSUPPORTED */
+  const char *format; /* "npy", "raw", "hdf5"; NULL: by the path's suffix, npy where it has none; an unknown suffix is UNSUPPORTED */
   const char *descr;  /* npy, structured records: the description to write; NULL: |V<size> */
   int64_t shards;     /* 0: one file; N: a folder with N files shard_0000.npy ... cut along axis 0 (at most one per row) */
   char order;         /* 'C', 'F'; 0: C */
   char byte_order;    /* '<', '>'; 0: the processor's */
-  uint8_t overwrite;  /* replace what is there: a file by a file, a folder that holds nothing but shards by a folder; it keeps its mode */
+  uint8_t overwrite;  /* replace what is there: a file by a file, a folder that holds nothing but shards by a folder; it keeps its mode.
+                         In a container: the dataset of that name only, unless the file is of another format */
   uint8_t durable;    /* data and names are on the disk before the call returns */
-  uint32_t reserved;
+  uint32_t flags;     /* TEGULA_SAVE_* */
   tegula_progress_fn progress;
   void *progress_state;
   tegula_statistics *statistics; /* NULL, or added to */
+  /* containers (hdf5) */
+  const char *dataset;  /* name in the file, "/" in front may be left out; groups are made; NULL: "/data" */
+  const char *layout;   /* "contiguous", "chunked", or "virtual": each tile of the array in a file of its own, in the folder NAME.tiles beside
+                           the file, which maps them. NULL: chunked where chunk or codec is given, else contiguous */
+  const int64_t *chunk; /* chunk_ndim lengths, cut to the array's where they are longer; NULL: whole rows of about 1 to 4 MiB */
+  int32_t chunk_ndim;
+  int32_t reserved;
+  const char *codec;    /* a chain in encoding order, "shuffle,deflate:4" (docs/formats.md); NULL, "": none */
+  const void *fill;     /* what elements that were never written are to be: one item in native byte order; NULL: not said */
+  const tegula_attribute *attributes; /* of the dataset: attribute_count of them; their `object` is not looked at. UNSUPPORTED for one that has
+                                         neither values nor texts though it is not empty */
+  int64_t attribute_count;
 } tegula_save_options;
 
 TEGULA_API void tegula_save_options_init(tegula_save_options *options);
 
 /* Writes the array to `path`: under a temporary name in the same folder first, then renamed. On failure the old target is untouched
  * and nothing is left behind (one exception: with durable, when all is in place and only the names cannot be brought to the disk, the new
- * target stays and the error says so). Missing parent folders are made. An existing target is EXISTS unless overwrite. [C] */
+ * target stays and the error says so). Missing parent folders are made. An existing target is EXISTS unless overwrite.
+ *
+ * Containers: a file that is one of that format already is added to, everything in it stays; its dataset of the same name is EXISTS unless
+ * overwrite. That works on a copy, which takes the file's place: CHANGED when somebody else wrote to it meanwhile. [C] */
 TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_save(const tegula_array *array, const char *path, const tegula_save_options *options,
                                                        tegula_error *err);
+
+/* One array of a group: what in tegula_save_options is said of a dataset. */
+typedef struct tegula_save_member {
+  size_t struct_size;
+  const tegula_array *array; /* of the same context as the others */
+  const char *dataset;
+  const char *layout; /* not "virtual" */
+  const int64_t *chunk;
+  int32_t chunk_ndim;
+  char byte_order;
+  char reserved[3];
+  const char *codec;
+  const void *fill;
+  const tegula_attribute *attributes;
+  int64_t attribute_count;
+} tegula_save_member;
+
+TEGULA_API void tegula_save_member_init(tegula_save_member *member);
+
+/* Saves several arrays into one container, which appears (or is replaced) once, with all of them or none. What the options say of a dataset
+ * is not looked at. INVALID_ARGUMENT for two of the same name. [C] */
+TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_save_group(const tegula_save_member *members, int64_t count, const char *path,
+                                                             const tegula_save_options *options, tegula_error *err);
+
+/* ---- save: piece by piece, and from other processes ---- */
+
+typedef struct tegula_saving tegula_saving;
+
+/* A save whose tiles come later, one by one: for arrays that are never in memory as a whole, and for runtimes whose tasks write. Makes the
+ * files under temporary names; the tiling says what the tile files of a virtual dataset hold. Borrows nothing. It must be ended by commit or
+ * abandon; other operations on the same path are ordered against begin and commit, not against what is between. [C] */
+TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_save_begin(tegula_context *context, tegula_dtype dtype, const tegula_tiling *tiling,
+                                                             const char *path, const tegula_save_options *options, tegula_saving **out,
+                                                             tegula_error *err);
+/* Writes the view's box; each element once. Of a chunked dataset a view must hold each chunk that it touches whole (up to the end of the
+ * array); chunks stand in the file in the order in which they came. [A] */
+TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_save_tile(tegula_saving *saving, const tegula_view *tile, tegula_error *err);
+/* A text with which other processes on the same file system write tiles: tegula_save_tile_from. UNSUPPORTED for chunked datasets, whose
+ * places only this process can find. Free with tegula_free. [A] */
+TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_saving_to_json(const tegula_saving *saving, char **out, tegula_error *err);
+/* Writes a tile of a save that another process has begun, any thread, any process. The caller sees to it that commit comes after all of
+ * them. CORRUPT for a text that is none. [A] */
+TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_save_tile_from(tegula_context *context, const char *json, const tegula_view *tile,
+                                                                 tegula_error *err);
+/* Makes it visible; ends `saving` in any case. Elements that no tile brought are zeros or undefined: the caller's word. [C, O] */
+TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_save_commit(tegula_saving *saving, tegula_error *err);
+/* Takes everything back and ends `saving`. Accepts NULL. [C, O] */
+TEGULA_API void tegula_save_abandon(tegula_saving *saving);
 
 /* ---- operations in the background ---------------------------------------------------------------------------------------- */
 

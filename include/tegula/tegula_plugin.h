@@ -23,6 +23,9 @@ extern "C" {
 /* A file that the host has open for the plugin. */
 typedef struct tegula_plugin_file tegula_plugin_file;
 
+/* A file that is being saved: a new one, or a copy of an existing one that is added to. */
+typedef struct tegula_plugin_sink tegula_plugin_sink;
+
 /* The description that is being made: one array. Files are numbered from 0; file 0 is the one that is described. */
 typedef struct tegula_plugin_builder tegula_plugin_builder;
 
@@ -105,6 +108,18 @@ typedef struct tegula_plugin_host {
   /* Memory that the host will take. */
   void *(*allocate)(size_t size);
   void (*release)(void *memory);
+
+  /* numpy's text of a dtype, as in the public header. */
+  tegula_status (*dtype_parse)(const char *text, tegula_dtype *out, tegula_error *err);
+  void (*dtype_format)(tegula_dtype dtype, char out[TEGULA_DTYPE_TEXT]);
+
+  /* A file that is saved, for all in it that is not array data. Exactly `size` bytes are read or written; what is read lies inside the
+   * file. The path is that under which the user will see it: for messages. */
+  int64_t (*sink_size)(const tegula_plugin_sink *sink);
+  const char *(*sink_path)(const tegula_plugin_sink *sink);
+  tegula_status (*sink_read)(tegula_plugin_sink *sink, int64_t offset, void *out, size_t size, tegula_error *err);
+  tegula_status (*sink_write)(tegula_plugin_sink *sink, int64_t offset, const void *data, size_t size, tegula_error *err);
+  tegula_status (*sink_resize)(tegula_plugin_sink *sink, int64_t size, tegula_error *err);
 } tegula_plugin_host;
 
 /* ---- what the plugin gives ---- */
@@ -131,6 +146,32 @@ typedef tegula_status (*tegula_plugin_list_fn)(void *state, const tegula_plugin_
 
 typedef tegula_status (*tegula_plugin_attribute_fn)(void *state, const tegula_attribute *attribute, tegula_error *err);
 
+/* A box [lo, hi) of a virtual dataset, which is the whole of another file's dataset. */
+typedef struct tegula_plugin_mapping {
+  const char *file; /* from the folder of the virtual file */
+  const char *dataset;
+  const int64_t *lo, *hi;
+} tegula_plugin_mapping;
+
+/* One dataset that is saved. */
+typedef struct tegula_plugin_layout {
+  size_t struct_size;
+  const char *dataset; /* "/group/x": groups that are not there are made */
+  int32_t replace;     /* what has the name already is taken away first; 0: EXISTS */
+  int32_t ndim;
+  const int64_t *shape;
+  tegula_dtype dtype;   /* order: as it is stored */
+  const int64_t *chunk; /* NULL: one run of bytes */
+  const tegula_plugin_filter *filters;
+  int32_t filter_count;
+  int32_t reserved;
+  const tegula_plugin_mapping *mappings; /* NULL: not virtual */
+  int64_t mapping_count;
+  const void *fill; /* one item in native byte order; NULL: none is defined */
+  const tegula_attribute *attributes;
+  int64_t attribute_count;
+} tegula_plugin_layout;
+
 typedef struct tegula_plugin {
   size_t struct_size;
   int32_t version;
@@ -149,6 +190,19 @@ typedef struct tegula_plugin {
   /* Attributes of the file and of its datasets; with `dataset` those of that one. NULL: the format has none. */
   tegula_status (*attributes)(void *plugin, tegula_plugin_builder *builder, const char *path, const char *dataset,
                               tegula_plugin_attribute_fn each, void *state, tegula_error *err);
+
+  /* Saving; NULL: the plugin only reads. One thread at a time per file.
+   * Opens the file (new when it has no bytes). `saving` lives until save_close or save_abandon, whatever they return. */
+  tegula_status (*save_open)(void *plugin, tegula_plugin_sink *sink, void **saving, tegula_error *err);
+  /* Adds a dataset; `number` counts from 0. Not chunked: its bytes will stand at `offset`, in C order (-1: it has none). */
+  tegula_status (*save_dataset)(void *saving, const tegula_plugin_layout *layout, int64_t *number, int64_t *offset, tegula_error *err);
+  /* Finds a place for the chunk with these indices (in chunks), which has `length` bytes when it is encoded; the caller writes them there.
+   * mask: the stages that were skipped. Once for each chunk. */
+  tegula_status (*save_place)(void *saving, int64_t number, const int64_t *chunk, uint32_t length, uint32_t mask, uint64_t *offset,
+                              tegula_error *err);
+  /* Completes the file, but for the bytes of arrays. */
+  tegula_status (*save_close)(void *saving, tegula_error *err);
+  void (*save_abandon)(void *saving);
 } tegula_plugin;
 
 /* The one symbol that a plugin exports. NULL: another version. */

@@ -3,8 +3,9 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Metadata lies in small pieces near each other; on storage that answers in milliseconds every request counts, so pieces come out of blocks
- * of 64 KiB, of which each file keeps the 64 that were used last. Files are never written, never locked, and never shared between two
- * opens. What libhdf5 wants to open on its own (external links, virtual sources) is refused: the plugin follows names itself. */
+ * of 64 KiB, of which each file keeps the 64 that were used last. Files are never locked, and never shared between two opens; only one that
+ * is being saved is written, and there nothing is kept. What libhdf5 wants to open on its own (external links, virtual sources) is refused:
+ * the plugin follows names itself. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,8 @@
 enum { BLOCK = HDF5_BLOCK, BLOCKS = 64 };
 enum { MEMORY_SUPER = 1, MEMORY_RAW = 3, MEMORY_HEAP = 4, MEMORY_TYPES = 7 };
 enum { FEATURE_SWMR = 0x1000, SWMR_ATTEMPTS = 25 /* 34 ms in all */ };
+enum { FEATURE_AGGREGATE_METADATA = 1, FEATURE_ACCUMULATE_METADATA = 2 };
+enum { ALIGNMENT = 4096, ALIGNED_FROM = 1 << 20 }; /* large runs of bytes begin at a page of the file */
 
 typedef struct block {
   int64_t index; /* -1: empty */
@@ -30,6 +33,7 @@ typedef struct driver_file {
   } head;
   hdf5_library *library;
   tegula_plugin_file *host;
+  tegula_plugin_sink *sink; /* NULL: the file is only read */
   int64_t size;
   size_t width; /* of lengths */
   haddr_t rest; /* of the collection of a global heap that was just read in part; 0: none */
@@ -68,7 +72,9 @@ static _Thread_local hdf5_library *opening_library;
 
 typedef struct driver_class_old { /* 1.8 to 1.12 */
   CLASS_HEAD
-  void *flush, *truncate, *lock, *unlock;
+  void *flush;
+  herr_t (*truncate)(driver_file *, hid_t, bool);
+  void *lock, *unlock;
   int map[MEMORY_TYPES];
 } driver_class_old;
 
@@ -77,17 +83,24 @@ typedef struct driver_class_new { /* 1.13 and later: version 1 */
   int value;
   CLASS_HEAD
   void *vectors[4];
-  void *flush, *truncate, *lock, *unlock, *delete, *control;
+  void *flush;
+  herr_t (*truncate)(driver_file *, hid_t, bool);
+  void *lock, *unlock, *delete, *control;
   int map[MEMORY_TYPES];
 } driver_class_new;
 
 static driver_file *driver_open(const char *name, unsigned flags, hid_t access, haddr_t maximum) {
   (void)name, (void)access, (void)maximum;
   hdf5_library *library = opening_library;
-  if (!library || !library->opening) return NULL;
+  if (!library || (!library->opening && !library->saving)) return NULL;
   driver_file *file = calloc(1, sizeof *file);
   if (!file) return NULL;
   file->library = library;
+  if (library->saving) { /* asked twice when a file is made: whether it can be opened, then to open it */
+    file->sink = library->saving;
+    file->size = library->host->sink_size(file->sink);
+    return file;
+  }
   file->host = library->opening;
   library->opening = NULL;
   file->size = library->host->file_size(file->host);
@@ -101,7 +114,7 @@ static driver_file *driver_open(const char *name, unsigned flags, hid_t access, 
 
 static herr_t driver_close(driver_file *file) {
   for (int k = 0; k < BLOCKS; k++) free(file->blocks[k].bytes);
-  file->library->host->file_close(file->host);
+  if (!file->sink) file->library->host->file_close(file->host);
   free(file);
   return 0;
 }
@@ -112,8 +125,7 @@ static int driver_compare(const driver_file *a, const driver_file *b) {
 }
 
 static herr_t driver_query(const driver_file *file, unsigned long *flags) {
-  (void)file;
-  *flags = FEATURE_SWMR;
+  *flags = file && file->sink ? FEATURE_AGGREGATE_METADATA | FEATURE_ACCUMULATE_METADATA : FEATURE_SWMR;
   return 0;
 }
 
@@ -133,15 +145,19 @@ static haddr_t driver_get_eof(const driver_file *file, int type) {
   return (haddr_t)file->size;
 }
 
-static herr_t host_read(driver_file *file, int64_t offset, void *out, size_t size) {
-  hdf5_library *library = file->library;
-  tegula_error failure;
-  tegula_status status = library->host->file_read(file->host, offset, out, size, &failure);
-  if (status != TEGULA_OK && library->failure.status == TEGULA_OK) {
-    library->failure = failure;
+/* What the host says is kept: libhdf5 only knows that it failed. */
+static herr_t host_said(hdf5_library *library, tegula_status status, const tegula_error *failure) {
+  if (status == TEGULA_OK) return 0;
+  if (library->failure.status == TEGULA_OK) {
+    library->failure = *failure;
     library->failure.status = status;
   }
-  return status == TEGULA_OK ? 0 : -1;
+  return -1;
+}
+
+static herr_t host_read(driver_file *file, int64_t offset, void *out, size_t size) {
+  tegula_error failure;
+  return host_said(file->library, file->library->host->file_read(file->host, offset, out, size, &failure), &failure);
 }
 
 /* The block of that index, read if it is not there; NULL on failure. */
@@ -211,6 +227,16 @@ static herr_t check_heap(driver_file *file, haddr_t address, size_t size, const 
   return -1;
 }
 
+/* Of a file that is saved. Behind its end there are zeros: space that was reserved and not written yet. */
+static herr_t sink_read(driver_file *file, haddr_t address, size_t size, void *out) {
+  size_t there = address < (haddr_t)file->size ? (size_t)((haddr_t)file->size - address) : 0;
+  if (there > size) there = size;
+  memset((char *)out + there, 0, size - there);
+  RETURN_IF(there == 0, 0);
+  tegula_error failure;
+  return host_said(file->library, file->library->host->sink_read(file->sink, (int64_t)address, out, there, &failure), &failure);
+}
+
 static herr_t driver_read(driver_file *file, int type, hid_t transfer, haddr_t address, size_t size, void *out) {
   (void)transfer;
   hdf5_probe *probe = &file->library->probe;
@@ -221,6 +247,7 @@ static herr_t driver_read(driver_file *file, int type, hid_t transfer, haddr_t a
     return 0;
   }
   bool inside = address <= (haddr_t)file->size && size <= (haddr_t)file->size - address;
+  if (file->sink) return sink_read(file, address, size, out);
   if (!inside && type != MEMORY_SUPER) return -1;
   if (!inside) { /* a superblock is asked for with room to spare */
     size_t there = address < (haddr_t)file->size ? (size_t)((haddr_t)file->size - address) : 0;
@@ -236,14 +263,36 @@ static herr_t driver_read(driver_file *file, int type, hid_t transfer, haddr_t a
 }
 
 static herr_t driver_write(driver_file *file, int type, hid_t transfer, haddr_t address, size_t size, const void *bytes) {
-  (void)file, (void)type, (void)transfer, (void)address, (void)size, (void)bytes;
-  return -1;
+  (void)type, (void)transfer;
+  haddr_t end = address + size;
+  RETURN_IF(!file->sink || end < address || end > INT64_MAX, -1);
+  hdf5_probe *probe = &file->library->probe;
+  if (probe->buffer && bytes == probe->buffer) { /* a chunk: the engine writes it */
+    probe->hits++;
+    probe->address = address;
+    probe->size = size;
+    return 0;
+  }
+  tegula_error failure;
+  if (host_said(file->library, file->library->host->sink_write(file->sink, (int64_t)address, bytes, size, &failure), &failure) < 0) return -1;
+  if (end > (haddr_t)file->size) file->size = (int64_t)end;
+  return 0;
+}
+
+/* The file ends where what is allocated ends. */
+static herr_t driver_truncate(driver_file *file, hid_t transfer, bool closing) {
+  (void)transfer, (void)closing;
+  if (!file->sink || (haddr_t)file->size == file->eoa) return 0;
+  tegula_error failure;
+  if (host_said(file->library, file->library->host->sink_resize(file->sink, (int64_t)file->eoa, &failure), &failure) < 0) return -1;
+  file->size = (int64_t)file->eoa;
+  return 0;
 }
 
 #define CLASS_VALUES                                                                                                                       \
   .name = "tegula", .maximum = (haddr_t)1 << 62, .close_degree = 1 /* weak */, .open = driver_open, .close = driver_close,                 \
   .compare = driver_compare, .query = driver_query, .get_eoa = driver_get_eoa, .set_eoa = driver_set_eoa, .get_eof = driver_get_eof,       \
-  .read = driver_read, .write = driver_write, .map = {1, 1, 1, 3, 3, 1, 1}
+  .read = driver_read, .write = driver_write, .truncate = driver_truncate, .map = {1, 1, 1, 3, 3, 1, 1}
 
 bool hdf5_driver_register(hdf5_library *library) {
   static const driver_class_old old = {CLASS_VALUES};
@@ -272,5 +321,23 @@ hid_t hdf5_driver_open(hdf5_library *library, tegula_plugin_file *file, char *fi
   library->opening = NULL;
   free(library->opening_block);
   library->opening_block = NULL;
+  return id;
+}
+
+hid_t hdf5_driver_save(hdf5_library *library, tegula_plugin_sink *sink) {
+  const hdf5_functions *call = &library->call;
+  hid_t access = call->H5Pcreate(call->file_access_class), id = -1;
+  bool existing = library->host->sink_size(sink) > 0;
+  library->saving = sink;
+  bool good = access >= 0 && call->H5Pset_driver(access, library->driver, NULL) >= 0;
+  /* a page buffer would take the place of the driver; no chunk is ever read or kept by libhdf5 */
+  good = good && call->H5Pset_page_buffer_size(access, 0, 0, 0) >= 0 && call->H5Pset_cache(access, 0, 1, 0, 0.75) >= 0;
+  good = good && call->H5Pset_alignment(access, ALIGNED_FROM, ALIGNMENT) >= 0;
+  if (good && call->set_file_locking) good = call->set_file_locking(access, false, true) >= 0;
+  opening_library = library;
+  if (good) id = existing ? call->H5Fopen("file", HDF5_READ_WRITE, access) : call->H5Fcreate("file", HDF5_TRUNCATE, HDF5_DEFAULT, access);
+  opening_library = NULL;
+  if (access >= 0) call->H5Pclose(access);
+  library->saving = NULL;
   return id;
 }

@@ -37,11 +37,17 @@ char *hdf5_resolve(const hdf5_file *file, const char *name) {
   return there;
 }
 
+bool hdf5_is_superblock(const unsigned char *bytes) {
+  static const unsigned char signature[8] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
+  return memcmp(bytes, signature, sizeof signature) == 0;
+}
+
+unsigned hdf5_superblock_flags(const unsigned char *bytes) { return bytes[8] >= 3 ? bytes[11] : 0; }
+
 /* `first` is the file's first block: one request serves this and most of what libhdf5 reads. */
 static tegula_status find_superblock(hdf5_call *call, tegula_plugin_file *host_file, const char *path, char *first, hdf5_superblock *out,
                                      tegula_error *err) {
   const tegula_plugin_host *host = call->library->host;
-  static const unsigned char signature[8] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
   enum { NEEDED = 15 };
   int64_t size = host->file_size(host_file), there = size < HDF5_BLOCK ? size : HDF5_BLOCK;
   if (there > 0) FORWARD(host->file_read(host_file, 0, first, (size_t)there, err));
@@ -49,9 +55,8 @@ static tegula_status find_superblock(hdf5_call *call, tegula_plugin_file *host_f
     unsigned char bytes[NEEDED];
     if (at <= there - NEEDED) memcpy(bytes, first + at, sizeof bytes);
     else FORWARD(host->file_read(host_file, at, bytes, sizeof bytes, err));
-    if (memcmp(bytes, signature, sizeof signature) != 0) continue;
-    unsigned version = bytes[8];
-    *out = (hdf5_superblock){.base = at, .flags = version >= 3 ? bytes[11] : 0, .width = bytes[version >= 2 ? 10 : 14]};
+    if (!hdf5_is_superblock(bytes)) continue;
+    *out = (hdf5_superblock){.base = at, .flags = hdf5_superblock_flags(bytes), .width = bytes[bytes[8] >= 2 ? 10 : 14]};
     return TEGULA_OK;
   }
   return host->fail(err, TEGULA_CORRUPT, path, -1, "\"%s\" is not an HDF5 file: no HDF5 signature at 0, 512, 1024, ... in its %lld bytes", path,

@@ -95,7 +95,7 @@ static void parameters(const hdf5_filter *from, tegula_plugin_filter *to) {
 
 bool hdf5_filters_known(const hdf5_dataset *dataset) {
   for (int k = 0; k < dataset->filter_count; k++)
-    if (dataset->call->library->call.H5Zfilter_avail(dataset->filters[k].number) <= 0) return false;
+    if (!hdf5_filter_works(dataset->call->library, dataset->filters[k].number)) return false;
   return true;
 }
 
@@ -113,7 +113,7 @@ static void find_others(const hdf5_dataset *dataset, hdf5_chain *chain) {
     const known_filter *entry = known(dataset->filters[k].number);
     bool codec = entry && entry->codec && !chain->reader;
     if (codec) continue;
-    if (dataset->call->library->call.H5Zfilter_avail(dataset->filters[k].number) > 0)
+    if (hdf5_filter_works(dataset->call->library, dataset->filters[k].number))
       chain->reader = true;
     else
       chain->absent |= UINT32_C(1) << k;
@@ -124,7 +124,7 @@ tegula_status hdf5_filters_map(const hdf5_dataset *dataset, hdf5_chain *chain, t
   find_others(dataset, chain);
   for (int k = 0; k < dataset->filter_count; k++) {
     const hdf5_filter *filter = &dataset->filters[k];
-    bool absent = chain->reader && dataset->call->library->call.H5Zfilter_avail(filter->number) <= 0;
+    bool absent = chain->reader && !hdf5_filter_works(dataset->call->library, filter->number);
     RETURN_IF(absent, hdf5_filters_refuse(dataset, k, err));
     if (chain->reader || chain->absent >> k & 1) continue;
     tegula_plugin_filter *to = &chain->filters[chain->count++];

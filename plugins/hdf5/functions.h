@@ -20,7 +20,8 @@ typedef int herr_t;
 #define HDF5_MAX_RANK 32
 #define HDF5_DEFAULT 0 /* H5P_DEFAULT, H5S_ALL */
 
-enum { HDF5_READ_ONLY = 0, HDF5_SWMR_READ = 0x40 };
+enum { HDF5_READ_ONLY = 0, HDF5_READ_WRITE = 1, HDF5_TRUNCATE = 2, HDF5_SWMR_READ = 0x40 };
+enum { HDF5_ALLOCATE_EARLY = 1, HDF5_ALLOCATE_INCREMENTALLY = 3, HDF5_FILL_NEVER = 1, HDF5_FILTER_OPTIONAL = 1 };
 enum { HDF5_ID_GROUP = 2, HDF5_ID_DATATYPE = 3, HDF5_ID_DATASET = 5 };
 enum { HDF5_LINK_HARD = 0, HDF5_LINK_SOFT = 1, HDF5_LINK_EXTERNAL = 64 };
 enum { HDF5_SPACE_SCALAR = 0, HDF5_SPACE_SIMPLE = 1, HDF5_SPACE_NULL = 2 };
@@ -143,6 +144,33 @@ typedef int (*hdf5_chunk_fn)(const hsize_t *offset, unsigned mask, haddr_t addre
   X(int, H5Tequal, (hid_t, hid_t))                                                                                                         \
   X(hid_t, H5Tcopy, (hid_t))                                                                                                               \
   X(herr_t, H5Tclose, (hid_t))                                                                                                             \
+  X(herr_t, H5Tset_size, (hid_t, size_t))                                                                                                  \
+  X(herr_t, H5Tset_fields, (hid_t, size_t, size_t, size_t, size_t, size_t))                                                                \
+  X(herr_t, H5Tset_ebias, (hid_t, size_t))                                                                                                 \
+  X(herr_t, H5Tset_strpad, (hid_t, int))                                                                                                   \
+  X(char *, H5Tget_tag, (hid_t))                                                                                                           \
+  X(herr_t, H5Tset_tag, (hid_t, const char *))                                                                                             \
+  X(hid_t, H5Tenum_create, (hid_t))                                                                                                        \
+  X(herr_t, H5Tenum_insert, (hid_t, const char *, const void *))                                                                           \
+  X(hid_t, H5Fcreate, (const char *, unsigned, hid_t, hid_t))                                                                              \
+  X(hid_t, H5Screate, (int))                                                                                                               \
+  X(hid_t, H5Dcreate2, (hid_t, const char *, hid_t, hid_t, hid_t, hid_t, hid_t))                                                           \
+  X(herr_t, H5Dwrite_chunk, (hid_t, hid_t, uint32_t, const hsize_t *, size_t, const void *))                                               \
+  X(herr_t, H5Ldelete, (hid_t, const char *, hid_t))                                                                                       \
+  X(herr_t, H5Pset_alignment, (hid_t, hsize_t, hsize_t))                                                                                   \
+  X(herr_t, H5Pset_chunk, (hid_t, int, const hsize_t *))                                                                                   \
+  X(herr_t, H5Pset_layout, (hid_t, int))                                                                                                   \
+  X(herr_t, H5Pset_filter, (hid_t, int, unsigned, size_t, const unsigned *))                                                               \
+  X(herr_t, H5Pset_virtual, (hid_t, hid_t, const char *, const char *, hid_t))                                                             \
+  X(herr_t, H5Pset_fill_value, (hid_t, hid_t, const void *))                                                                               \
+  X(hid_t, H5Acreate2, (hid_t, const char *, hid_t, hid_t, hid_t, hid_t))                                                                  \
+  X(herr_t, H5Awrite, (hid_t, hid_t, const void *))                                                                                        \
+  X(herr_t, H5Tset_cset, (hid_t, int))                                                                                                     \
+  X(herr_t, H5Pset_fill_time, (hid_t, int))                                                                                                \
+  X(herr_t, H5Pset_alloc_time, (hid_t, int))                                                                                               \
+  X(herr_t, H5Pset_obj_track_times, (hid_t, bool))                                                                                         \
+  X(herr_t, H5Pset_create_intermediate_group, (hid_t, unsigned))                                                                           \
+  X(herr_t, H5Zregister, (const void *))                                                                                                   \
   X(herr_t, H5Eset_auto2, (hid_t, void *, void *))                                                                                         \
   X(herr_t, H5Ewalk2, (hid_t, int, hdf5_error_fn, void *))                                                                                 \
   X(herr_t, H5Eclear2, (hid_t))
@@ -164,6 +192,8 @@ typedef struct hdf5_functions {
   herr_t (*version)(unsigned *, unsigned *, unsigned *);
   hid_t file_access_class; /* H5P_FILE_ACCESS */
   hid_t dataset_access_class;
+  hid_t dataset_create_class;
+  hid_t link_create_class;
 } hdf5_functions;
 
 #endif

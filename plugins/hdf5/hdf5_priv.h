@@ -56,6 +56,8 @@ typedef struct hdf5_library {
   tegula_plugin_file *opening; /* the file that the driver's `open` takes; NULL: libhdf5 opens files on its own, and may not */
   char *opening_block;         /* the first bytes of that file */
   size_t opening_width;        /* of its lengths */
+  tegula_plugin_sink *saving;  /* the file that the driver's `open` takes to be written */
+  uint64_t stubs;              /* filters that are only registered so that datasets can be made with them: a bit for each in save_filters.c */
   hdf5_probe probe;
   uint64_t claimed; /* slots that the header of the extensible array that was read last says to have */
   tegula_error failure; /* what the host said when a read of the driver failed; status OK: none did */
@@ -104,6 +106,8 @@ typedef bool (*hdf5_heap_read)(void *state, int64_t offset, void *out, size_t si
 /* Is the collection of a global heap at `address` sound, as far as its lengths go? NULL, or what is wrong. `width`: of lengths in the file.
  * `size` is set to the bytes of the collection. */
 const char *hdf5_heap_check(hdf5_heap_read get, void *state, int64_t address, int64_t file_size, size_t width, int64_t *size);
+/* Opens a file to write to it; one without bytes is made. The sink is borrowed until the id is closed. */
+hid_t hdf5_driver_save(hdf5_library *library, tegula_plugin_sink *sink);
 
 /* ---- files ---- */
 
@@ -130,6 +134,9 @@ typedef struct hdf5_call {
   const struct hdf5_ancestor *ancestors;
 } hdf5_call;
 
+/* Do these 12 bytes begin a superblock? And its consistency flags; 0 for versions that have none. */
+bool hdf5_is_superblock(const unsigned char *bytes);
+unsigned hdf5_superblock_flags(const unsigned char *bytes);
 tegula_status hdf5_file_open(hdf5_call *call, const char *path, hdf5_file **out, tegula_error *err);
 void hdf5_file_release(hdf5_call *call, hdf5_file *file);
 /* The number of the file in the host's table. */
@@ -180,6 +187,8 @@ bool hdf5_type_agrees(hdf5_library *library, hid_t from, hid_t to);
 hid_t hdf5_type_memory(hdf5_library *library, hid_t stored, const hdf5_type *type);
 void hdf5_type_swap(tegula_dtype dtype, unsigned char *element);
 void hdf5_type_swap_all(tegula_dtype dtype, void *elements, int64_t count);
+/* The type that h5py stores this dtype as; close it. -1: libhdf5 failed, or there is none and `why` says so. */
+hid_t hdf5_type_make(hdf5_library *library, tegula_dtype dtype, char *why, size_t size);
 
 /* ---- attributes ---- */
 
@@ -277,5 +286,20 @@ bool hdf5_filters_known(const hdf5_dataset *dataset);
 void hdf5_filters_text(const hdf5_dataset *dataset, char *out, size_t size);
 /* The name of the first filter that is none of tegula's codecs; NULL: there is none. */
 const char *hdf5_filters_other(const hdf5_dataset *dataset);
+/* Is the filter at hand to do its work (not only a stub)? */
+bool hdf5_filter_works(const hdf5_library *library, int number);
+
+/* ---- saving ---- */
+
+/* Puts the chain on a creation list; filters that libhdf5 has not are registered as stubs. */
+tegula_status hdf5_save_filters(hdf5_library *library, const tegula_plugin_layout *layout, hid_t plist, const char *path, tegula_error *err);
+/* Writes the attributes of a dataset that was made. */
+tegula_status hdf5_save_attributes(hdf5_library *library, hid_t dataset, const tegula_plugin_layout *layout, const char *path, tegula_error *err);
+tegula_status hdf5_save_open(void *plugin, tegula_plugin_sink *sink, void **saving, tegula_error *err);
+tegula_status hdf5_save_dataset(void *saving, const tegula_plugin_layout *layout, int64_t *number, int64_t *offset, tegula_error *err);
+tegula_status hdf5_save_place(void *saving, int64_t number, const int64_t *chunk, uint32_t length, uint32_t mask, uint64_t *offset,
+                              tegula_error *err);
+tegula_status hdf5_save_close(void *saving, tegula_error *err);
+void hdf5_save_abandon(void *saving);
 
 #endif

@@ -76,7 +76,10 @@ static bool start(hdf5_library *library, char *why, size_t size) {
     hdf5_lock(library);
     call->file_access_class = hdf5_predefined(library, "H5P_CLS_FILE_ACCESS_ID_g");
     call->dataset_access_class = hdf5_predefined(library, "H5P_CLS_DATASET_ACCESS_ID_g");
-    good = call->file_access_class > 0 && call->dataset_access_class > 0 && hdf5_driver_register(library);
+    call->dataset_create_class = hdf5_predefined(library, "H5P_CLS_DATASET_CREATE_ID_g");
+    call->link_create_class = hdf5_predefined(library, "H5P_CLS_LINK_CREATE_ID_g");
+    good = call->file_access_class > 0 && call->dataset_access_class > 0 && call->dataset_create_class > 0 && call->link_create_class > 0 &&
+           hdf5_driver_register(library);
     hdf5_unlock(library);
   }
   if (!good) snprintf(why, size, "it does not start");

@@ -147,6 +147,11 @@ const tegula_plugin *tegula_plugin_entry(int32_t host_version) {
       .describe = plugin_describe,
       .list = plugin_list,
       .attributes = plugin_attributes,
+      .save_open = hdf5_save_open,
+      .save_dataset = hdf5_save_dataset,
+      .save_place = hdf5_save_place,
+      .save_close = hdf5_save_close,
+      .save_abandon = hdf5_save_abandon,
   };
   return host_version == TEGULA_PLUGIN_VERSION ? &plugin : NULL;
 }

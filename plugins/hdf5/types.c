@@ -178,6 +178,23 @@ static bool sized(hdf5_library *library, hid_t type, uint8_t kind, hdf5_type *ou
   return true;
 }
 
+#define NUMPY_TAG "NUMPY:"
+
+/* h5py stores what HDF5 has no type for (times, text in UCS-4) as opaque bytes, and notes numpy's dtype in their tag. */
+static bool opaque(hdf5_library *library, hid_t type, hdf5_type *out, char *why, size_t room) {
+  if (!sized(library, type, 'V', out, why, room)) return false;
+  char *tag = library->call.H5Tget_tag(type);
+  tegula_dtype noted;
+  bool numpy = tag && strncmp(tag, NUMPY_TAG, sizeof NUMPY_TAG - 1) == 0 &&
+               library->host->dtype_parse(tag + sizeof NUMPY_TAG - 1, &noted, NULL) == TEGULA_OK;
+  if (tag) library->call.H5free_memory(tag);
+  if (!numpy || noted.item_size != out->dtype.item_size || !strchr("MmU", noted.kind)) return true;
+  out->order = (char)noted.order;
+  out->dtype = noted;
+  out->dtype.order = HDF5_NATIVE_ORDER;
+  return true;
+}
+
 bool hdf5_type_of(hdf5_library *library, hid_t type, hdf5_type *out, char *why, size_t room) {
   *out = (hdf5_type){0};
   switch (library->call.H5Tget_class(type)) {
@@ -187,7 +204,7 @@ bool hdf5_type_of(hdf5_library *library, hid_t type, hdf5_type *out, char *why, 
     case HDF5_ENUM: return enumeration(library, type, out, why, room);
     case HDF5_COMPLEX: return native_complex(library, type, out, why, room);
     case HDF5_COMPOUND: return compound(library, type, out, why, room);
-    case HDF5_OPAQUE: return sized(library, type, 'V', out, why, room);
+    case HDF5_OPAQUE: return opaque(library, type, out, why, room);
     case HDF5_STRING:
       if (library->call.H5Tis_variable_str(type) != 0) return refuse(why, room, "strings of variable length");
       return sized(library, type, 'S', out, why, room);

@@ -13,7 +13,8 @@ typedef struct operation {
   tegula_array *array;
   tegula_load_options load;
   tegula_save_options save;
-  char *path, *format, *descr;
+  char *path, *format, *descr, *target, *layout, *codec;
+  int64_t chunk[TEGULA_MAX_DIMS];
   int64_t origin[TEGULA_MAX_DIMS];
   tegula__places places;
 } operation;
@@ -36,6 +37,9 @@ static void release_operation(tegula_op *op) {
   free(o->path);
   free(o->format);
   free(o->descr);
+  free(o->target);
+  free(o->layout);
+  free(o->codec);
   free(o);
 }
 
@@ -84,24 +88,39 @@ tegula_status tegula_load_async(tegula_dataset *dataset, tegula_array *array, co
   return submit(dataset->context, o, out, err);
 }
 
+/* A text of the options, kept until the operation has ended; false: no memory. */
+static bool keep_text(const char **text, char **kept) {
+  if (*text == NULL) return true;
+  *kept = strdup(*text);
+  *text = *kept;
+  return *kept != NULL;
+}
+
+static bool keep_save_options(operation *o) {
+  tegula_save_options *save = &o->save;
+  if (save->chunk != NULL && save->chunk_ndim > 0) {
+    memcpy(o->chunk, save->chunk, (size_t)save->chunk_ndim * sizeof *o->chunk);
+    save->chunk = o->chunk;
+  }
+  return keep_text(&save->format, &o->format) && keep_text(&save->descr, &o->descr) && keep_text(&save->dataset, &o->target) &&
+         keep_text(&save->layout, &o->layout) && keep_text(&save->codec, &o->codec);
+}
+
 tegula_status tegula_save_async(const tegula_array *array, const char *path, const tegula_save_options *options, tegula_op **out,
                                 tegula_error *err) {
   CHECK_ARGUMENT(array != NULL && path != NULL && path[0] != '\0', "the array is NULL or the path is empty");
   tegula_save_options local;
   tegula_save_options_init(&local);
   FORWARD(tegula__options_copy(&local, sizeof local, FIRST_SAVE_OPTIONS, options, "tegula_save_options", err));
+  CHECK_ARGUMENT(local.chunk == NULL || (local.chunk_ndim >= 0 && local.chunk_ndim <= TEGULA_MAX_DIMS), "chunk_ndim must be 0 to 64");
   operation *o = new_operation(run_save, array);
   if (o == NULL) return tegula__out_of_memory(err, sizeof *o);
   o->path = strdup(path);
-  o->format = tegula__strdup(local.format);
-  o->descr = tegula__strdup(local.descr);
   o->save = local;
-  o->save.format = o->format;
-  o->save.descr = o->descr;
   tegula__queue_watch(&o->op, &o->save.progress, &o->save.progress_state);
   o->op.touch.places = &o->places;
   o->op.touch.places_change = true;
-  bool copied = o->path != NULL && (local.format == NULL || o->format != NULL) && (local.descr == NULL || o->descr != NULL);
+  bool copied = keep_save_options(o) && o->path != NULL;
   tegula_status status = copied ? tegula__places_of(&path, 1, &o->places, err) : tegula__out_of_memory(err, (int64_t)strlen(path));
   if (status == TEGULA_OK) return submit(array->context, o, out, err);
   release_operation(&o->op);

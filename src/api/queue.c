@@ -29,8 +29,15 @@ struct tegula__queue {
 
 /* ---- order ---- */
 
+static bool reads_also(const tegula__touch *touch, const void *array) {
+  for (int64_t i = 0; i < touch->array_count; i++)
+    if (touch->arrays[i] == array) return true;
+  return false;
+}
+
 static bool conflict(const tegula__touch *a, const tegula__touch *b) {
   if (a->array != NULL && a->array == b->array && (a->array_changes || b->array_changes)) return true;
+  if ((a->array_changes && reads_also(b, a->array)) || (b->array_changes && reads_also(a, b->array))) return true;
   return (a->places_change || b->places_change) && tegula__places_meet(a->places, b->places);
 }
 

@@ -33,6 +33,8 @@ bool tegula__places_meet(const tegula__places *a, const tegula__places *b);
 typedef struct tegula__touch {
   const void *array; /* NULL: none */
   bool array_changes;
+  const void *const *arrays; /* further ones, which are only read */
+  int64_t array_count;
   const tegula__places *places; /* NULL: none */
   bool places_change;
 } tegula__touch;

@@ -17,6 +17,7 @@ typedef struct running {
   const tegula__move *move;
   tegula__plan plan;
   tegula__targets targets;
+  tegula__ring *ring; /* NULL: nothing is encoded */
   tegula__worker *workers;
   _Atomic int32_t *pending; /* steps left in each group (file) */
   int64_t *last_step;       /* the last step of each group: the place of an error that its check finds */
@@ -54,7 +55,7 @@ static size_t head_of(const running *r, const tegula__step *step, int64_t file) 
   return heads != NULL && first ? heads->size(heads->state, file) : 0;
 }
 
-static tegula_status do_step(tegula__worker *worker, const tegula__doing *doing, tegula_error *err) {
+static tegula_status do_step(running *r, tegula__worker *worker, const tegula__doing *doing, int64_t *item, tegula_error *err) {
   if (tegula__step_has_box(doing->step)) FORWARD(tegula__find_pieces(worker, doing, doing->step->lo, doing->step->hi, err));
   switch (doing->step->kind) {
     case TEGULA__STEP_DIRECT: return tegula__direct_step(worker, doing, err);
@@ -63,11 +64,14 @@ static tegula_status do_step(tegula__worker *worker, const tegula__doing *doing,
     case TEGULA__STEP_FILL:
     case TEGULA__STEP_LOST: return tegula__absent_step(worker, doing, err);
     case TEGULA__STEP_READ: return tegula__reader_step(worker, doing, err);
+    case TEGULA__STEP_ENCODE: return tegula__encode_step(worker, doing, r->ring, item, err);
   }
   return tegula__fail(err, TEGULA_INTERNAL, NULL, -1, "a step of the plan has no kind");
 }
 
-static tegula_status move_step(running *r, tegula__worker *worker, const tegula__step *step, int64_t file, int fd, tegula_error *err) {
+/* A failure is that of step *item: whoever encodes writes what others have encoded. */
+static tegula_status move_step(running *r, tegula__worker *worker, int64_t *item, int64_t file, int fd, tegula_error *err) {
+  const tegula__step *step = &r->plan.steps[*item];
   char head[TEGULA__HEAD_BYTES];
   const tegula__heads *heads = r->move->heads;
   const tegula__manifest *manifest = r->move->manifest;
@@ -89,7 +93,7 @@ static tegula_status move_step(running *r, tegula__worker *worker, const tegula_
     doing.head_size = dense ? head_of(r, step, file) : 0;
     if (worker->lane == NULL) worker->lane = tegula__transport_take(r->engine->transport);
   }
-  FORWARD(do_step(worker, &doing, err));
+  FORWARD(do_step(r, worker, &doing, item, err));
   return doing.head_size > 0 ? heads->check(heads->state, file, doing.head, doing.head_size, err) : TEGULA_OK;
 }
 
@@ -125,7 +129,7 @@ static tegula_status run_file_step(running *r, tegula__worker *worker, int64_t *
   int64_t file = tegula__part_file(&r->move->manifest->parts[step->part]);
   int fd;
   FORWARD(tegula__file_set_acquire(r->move->files, file, r->move->counts, &fd, err));
-  tegula_status status = unless_changed(r, file, fd, move_step(r, worker, step, file, fd, err), err);
+  tegula_status status = unless_changed(r, file, fd, move_step(r, worker, item, file, fd, err), err);
   if (status == TEGULA_OK && atomic_fetch_sub(&r->pending[step->group], 1) == 1) {
     status = tegula__file_set_finish(r->move->files, file, fd, r->move->durable, r->move->counts, err);
     *item = r->last_step[step->group];
@@ -137,13 +141,16 @@ static tegula_status run_file_step(running *r, tegula__worker *worker, int64_t *
 static void run_step(void *state, int32_t worker_number, int64_t item) {
   running *r = state;
   const tegula__step *step = &r->plan.steps[item];
-  if (atomic_load_explicit(&r->cancelled, memory_order_relaxed) || !tegula__first_error_wanted(r->first, item)) return;
+  bool cancelled = atomic_load_explicit(&r->cancelled, memory_order_relaxed);
+  if (cancelled && r->ring != NULL) tegula__ring_stop(r->ring, 0);
+  if (cancelled || !tegula__first_error_wanted(r->first, item)) return;
   tegula__worker *worker = &r->workers[worker_number];
   worker->extra = worker_number >= tegula__pool_threads(r->engine->pool);
   tegula_error error;
   bool from_file = tegula__part_file(&r->move->manifest->parts[step->part]) >= 0;
-  tegula_status status = from_file ? run_file_step(r, worker, &item, &error) : move_step(r, worker, step, TEGULA__NO_FILE, -1, &error);
+  tegula_status status = from_file ? run_file_step(r, worker, &item, &error) : move_step(r, worker, &item, TEGULA__NO_FILE, -1, &error);
   if (status != TEGULA_OK) tegula__first_error_set(r->first, item, status, &error);
+  if (status != TEGULA_OK && r->ring != NULL) tegula__ring_stop(r->ring, item);
   worker->steps++;
   report_progress(r, step->bytes);
 }
@@ -202,9 +209,12 @@ static void stop(running *r) {
     free(r->workers[i].heap);
     free(r->workers[i].iov);
     free(r->workers[i].waste);
+    tegula__block_free(&r->workers[i].gathered);
+    tegula__encoder_destroy(r->workers[i].encoder);
     tegula__decoder_destroy(r->workers[i].decoder);
   }
   free(r->workers);
+  tegula__ring_destroy(r->ring);
   free((void *)r->pending);
   free(r->last_step);
   tegula__first_error_destroy(r->first);
@@ -223,7 +233,11 @@ tegula_status tegula__engine_run(const tegula__engine *engine, const tegula__mov
   FORWARD_WITH(status, tegula__targets_create(move->manifest->ndim, move->tiles, move->tile_count, &r.targets, err));
   FORWARD_WITH(status, tegula__plan_create(move->manifest, &r.targets, &limits, &r.plan, err));
   FORWARD_WITH(status, start(&r, err));
-  r.widest = tegula__pool_run_waiting(engine->pool, r.plan.step_count, run_step, &r);
+  FORWARD_WITH(status, tegula__ring_create(engine, &r.plan, &r.ring, err));
+  if (r.ring == NULL)
+    r.widest = tegula__pool_run_waiting(engine->pool, r.plan.step_count, run_step, &r);
+  else /* those that wait for their turn would be taken for waiting for storage */
+    tegula__pool_run(engine->pool, r.plan.step_count, run_step, &r);
   add_statistics(&r);
   status = tegula__first_error_get(r.first, err);
   if (status == TEGULA_OK && atomic_load(&r.cancelled))

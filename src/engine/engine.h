@@ -31,6 +31,13 @@ typedef struct tegula__heads {
   void *state;
 } tegula__heads;
 
+/* Where chunks that are written go: asked in the order of the array, by one thread at a time. */
+typedef struct tegula__placer {
+  /* For the chunk of this part with these indices (counted in chunks), which has `length` bytes and whose stages in `mask` were skipped. */
+  tegula_status (*find)(void *state, int64_t part, const int64_t *chunk, uint32_t length, uint32_t mask, uint64_t *offset, tegula_error *err);
+  void *state;
+} tegula__placer;
+
 typedef struct tegula__move {
   const tegula__manifest *manifest;
   tegula__file_set *files; /* of the manifest's files */
@@ -38,6 +45,7 @@ typedef struct tegula__move {
   int64_t tile_count;
   const tegula__heads *heads; /* reading; may be NULL. Files without a step are not looked at */
   bool writing; /* from tiles to files */
+  const tegula__placer *placer; /* writing chunked parts: the tiles hold each chunk that they touch whole */
   tegula_missing missing;
   bool durable; /* writing: each file is on the disk when its last byte is written */
   tegula_progress_fn progress; /* may be NULL */

@@ -7,6 +7,9 @@
 #include "codec/codec.h"
 #include "engine/engine.h"
 
+/* Chunks on their way from encoding to the file, in order: encode.c. */
+typedef struct tegula__ring tegula__ring;
+
 /* What one worker keeps from step to step. */
 typedef struct tegula__worker {
   tegula__piece *pieces;
@@ -21,6 +24,8 @@ typedef struct tegula__worker {
   tegula__request requests[TEGULA__IO_DEPTH];
   tegula__lane *lane;
   tegula__decoder *decoder;
+  tegula__encoder *encoder;
+  tegula__block gathered; /* a chunk before it is encoded */
   bool extra; /* there are more workers than processors, and it is one of these */
   char *waste;       /* TEGULA__GAP bytes: where unwanted gaps are read to */
   int64_t direct_bytes, staged_bytes, reader_bytes, steps;
@@ -58,6 +63,14 @@ size_t tegula__planes_item(const tegula__doing *doing);
 /* Moves the worker's pieces out of a chunk that is still in planes of `plane` bytes; `part` is what it holds of the array. */
 void tegula__scatter_planes(tegula__worker *worker, const tegula__doing *doing, const tegula__part *part, const char *planes, size_t plane,
                             char *strip);
+/* A ring for the steps of the plan; NULL when it has none that encode. */
+tegula_status tegula__ring_create(const tegula__engine *engine, const tegula__plan *plan, tegula__ring **out, tegula_error *err);
+void tegula__ring_destroy(tegula__ring *ring);
+/* Steps from this one on are not to be waited for any more. */
+void tegula__ring_stop(tegula__ring *ring, int64_t step);
+/* Gathers and encodes the chunks of a step, then writes what has its turn. A failure is that of step *item. */
+tegula_status tegula__encode_step(tegula__worker *worker, const tegula__doing *doing, tegula__ring *ring, int64_t *item, tegula_error *err);
+
 /* Nothing is stored, or it is lost: fills, or says so, as the move wants it. */
 tegula_status tegula__absent_step(tegula__worker *worker, const tegula__doing *doing, tegula_error *err);
 /* Fills the pieces from the part's reader. */

@@ -66,6 +66,13 @@ typedef struct tegula__describe_options {
   tegula__plugins *plugins; /* NULL: none */
 } tegula__describe_options;
 
+/* Where a box of a virtual dataset is: the whole of another file's dataset, which has its shape. */
+typedef struct tegula__mapping {
+  const char *file; /* as it is to stand in the file: from the folder of the virtual file */
+  const char *dataset;
+  const int64_t *lo, *hi;
+} tegula__mapping;
+
 /* What is to be written. */
 typedef struct tegula__layout_request {
   tegula_dtype dtype; /* order: as it is to be stored */
@@ -73,7 +80,45 @@ typedef struct tegula__layout_request {
   int32_t ndim;
   const int64_t *shape;
   char order; /* 'C' or 'F' */
+  /* containers */
+  const char *dataset;
+  bool replace;         /* what has that name already */
+  const int64_t *chunk; /* NULL: contiguous */
+  const tegula__filter *filters;
+  int32_t filter_count;
+  const tegula__mapping *mappings; /* NULL: not virtual */
+  int64_t mapping_count;
+  const void *fill; /* one item in native byte order; NULL: none is defined */
+  const tegula_attribute *attributes;
+  int64_t attribute_count;
 } tegula__layout_request;
+
+/* A file that is being saved, for a driver that writes more of it than a header in front. */
+typedef struct tegula_plugin_sink tegula__sink;
+struct tegula_plugin_sink {
+  const char *path; /* for messages: the name that it will have */
+  int64_t (*size)(const tegula__sink *sink);
+  tegula_status (*read)(tegula__sink *sink, int64_t offset, void *out, size_t size, tegula_error *err);
+  tegula_status (*write)(tegula__sink *sink, int64_t offset, const void *data, size_t size, tegula_error *err);
+  tegula_status (*resize)(tegula__sink *sink, int64_t size, tegula_error *err);
+  void *state;
+};
+
+/* How a file of several datasets is saved. The driver makes datasets and finds places; the bytes of arrays are the engine's. One thread at
+ * a time per file. */
+typedef struct tegula__container {
+  /* A file without bytes is a new one. */
+  tegula_status (*open)(tegula__plugins *plugins, tegula__sink *sink, void **saving, tegula_error *err);
+  /* Adds a dataset. *offset: where its first byte will stand; -1: there are no bytes, or chunks, whose places are still to be found. */
+  tegula_status (*add)(void *saving, const tegula__layout_request *request, int64_t *number, int64_t *offset, tegula_error *err);
+  /* Where the chunk with these indices (counted in chunks) goes, which has `length` bytes and whose stages in `mask` were skipped. */
+  tegula_status (*place)(void *saving, int64_t number, const int64_t *chunk, uint32_t length, uint32_t mask, uint64_t *offset,
+                         tegula_error *err);
+  /* Either ends `saving`. */
+  tegula_status (*close)(void *saving, tegula_error *err);
+  void (*abandon)(void *saving);
+  int64_t largest_chunk; /* bytes, encoded or not */
+} tegula__container;
 
 /* Called for each dataset of a container; another status than OK ends the list. */
 typedef tegula_plugin_list_fn tegula__list_fn;
@@ -98,6 +143,7 @@ typedef struct tegula__format {
                               tegula_error *err);
   /* NULL: cannot be saved. Appends the header to `header` and gives the byte strides of the array, whose first element follows the header. */
   tegula_status (*lay_out)(const tegula__layout_request *request, tegula__buffer *header, int64_t *strides, tegula_error *err);
+  const tegula__container *container; /* instead: saved as a file of several datasets; NULL */
 } tegula__format;
 
 /* NULL at the end. */

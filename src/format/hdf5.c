@@ -30,6 +30,17 @@ static tegula_status attributes(const tegula__source *source, const tegula__desc
   return tegula__plugin_attributes("hdf5", source, options, each, state, err);
 }
 
+static tegula_status save_open(tegula__plugins *plugins, tegula__sink *sink, void **saving, tegula_error *err) {
+  return tegula__plugin_save_open("hdf5", plugins, sink, saving, err);
+}
+
+static const tegula__container container = {.open = save_open,
+                                            .add = tegula__plugin_save_add,
+                                            .place = tegula__plugin_save_place,
+                                            .close = tegula__plugin_save_close,
+                                            .abandon = tegula__plugin_save_abandon,
+                                            .largest_chunk = UINT32_MAX};
+
 const tegula__format tegula__format_hdf5 = {
     .name = "hdf5",
     .suffixes = (const char *const[]){".h5", ".hdf5", ".he5", ".nxs", NULL},
@@ -37,4 +48,5 @@ const tegula__format tegula__format_hdf5 = {
     .describe = describe,
     .list = list,
     .attributes = attributes,
+    .container = &container,
 };

@@ -22,14 +22,18 @@ static int set_size(int fd, int64_t size) {
   return errno == ENOSPC || errno == EDQUOT || errno == EFBIG || errno == EIO ? errno : 0; /* else it just cannot reserve */
 }
 
+tegula_status tegula__io_resize(int fd, const char *path, int64_t size, tegula_error *err) {
+  int failed = set_size(fd, size);
+  if (failed == 0) return TEGULA_OK;
+  return tegula__fail_errno(err, failed, path, size, "could not get %lld bytes for \"%s\"", (long long)size, path);
+}
+
 tegula_status tegula__io_create(const char *path, int64_t size, const void *header, size_t header_size, bool durable,
                                 unsigned mode, tegula__io_counts *counts, tegula_error *err) {
   atomic_fetch_add_explicit(&counts->opens, 1, memory_order_relaxed);
   int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
   if (fd < 0) return tegula__fail_errno(err, errno, path, -1, "could not make \"%s\"", path);
-  int failed = set_size(fd, size);
-  tegula_status status = failed == 0 ? TEGULA_OK
-                                     : tegula__fail_errno(err, failed, path, size, "could not get %lld bytes for \"%s\"", (long long)size, path);
+  tegula_status status = tegula__io_resize(fd, path, size, err);
   if (status == TEGULA_OK) status = tegula__io_write(fd, path, 0, header, header_size, counts, err);
   if (status == TEGULA_OK && durable && size == (int64_t)header_size && fdatasync(fd) != 0)
     status = tegula__fail_errno(err, errno, path, -1, "could not bring \"%s\" to the disk", path);

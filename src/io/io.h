@@ -92,6 +92,19 @@ tegula_status tegula__io_create(const char *path, int64_t size, const void *head
 /* Has another open of the file an exclusive lock (flock(2)), as writers of HDF5 have? Asked by a lock that is let go at once. Where the
  * file system has no locks: false. */
 bool tegula__io_locked(int fd);
+/* A file that is made piece by piece: a new one, open for reading and writing, which the caller closes with tegula__io_complete. */
+tegula_status tegula__io_make(const char *path, unsigned mode, tegula__io_counts *counts, int *fd, tegula_error *err);
+/* Makes it hold what the file `from` holds, at no cost where the file system can share blocks. *stamp is that of `from`; CHANGED when that was
+ * written to meanwhile, UNSUPPORTED when somebody has locked it. */
+tegula_status tegula__io_copy(const char *from, int fd, const char *path, tegula__io_counts *counts, tegula__stamp *stamp, tegula_error *err);
+/* Its length; space for it is reserved where the file system can. */
+tegula_status tegula__io_resize(int fd, const char *path, int64_t size, tegula_error *err);
+/* Closes it in any case; with `durable` when it is on the disk. */
+tegula_status tegula__io_complete(int fd, const char *path, bool durable, tegula_error *err);
+/* The first bytes of a file: at most `size`. */
+tegula_status tegula__io_read_head(const char *path, void *out, size_t size, size_t *got, tegula__io_counts *counts, tegula_error *err);
+/* Is the file at `path` (still) the one with that stamp? CHANGED. */
+tegula_status tegula__io_check(const char *path, const tegula__stamp *stamp, tegula_error *err);
 
 /* ---- handle cache ---- */
 

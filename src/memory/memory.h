@@ -23,6 +23,7 @@ typedef struct tegula__staging tegula__staging;
 /* Slots for `threads` workers out of `budget` bytes (0: 64 MiB). */
 tegula_status tegula__staging_create(int64_t budget, int32_t threads, tegula__staging **out, tegula_error *err);
 void tegula__staging_destroy(tegula__staging *staging);
+int64_t tegula__staging_budget(const tegula__staging *staging);
 /* Bytes of a slot: what one step may stage. */
 int64_t tegula__staging_slot(const tegula__staging *staging);
 /* A slot, page aligned; waits while all are in use. Whoever holds one never takes another. NULL: no memory. */

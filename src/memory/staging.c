@@ -68,6 +68,8 @@ void tegula__staging_destroy(tegula__staging *staging) {
   free(staging);
 }
 
+int64_t tegula__staging_budget(const tegula__staging *staging) { return staging->budget; }
+
 int64_t tegula__staging_slot(const tegula__staging *staging) { return staging->slot; }
 
 char *tegula__staging_take(tegula__staging *staging) {

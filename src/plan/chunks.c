@@ -4,12 +4,16 @@
  *
  * All chunks that the tiles want are put in the order of the file. Small ones that lie next to each other are read together. One that is
  * stored as it is and large is dense bytes, and cut like any other; so are small ones whose rows go on in the file as they do in the array,
- * as they do when a file was written row by row. Absent ones are filled, in the order of the array. */
+ * as they do when a file was written row by row. Absent ones are filled, in the order of the array.
+ *
+ * Chunks that are written have no place yet. They are taken in the order of the array, and get their places in that order. */
 #include <stdlib.h>
 
 #include "plan/plan_priv.h"
 
 #define LARGEST_SPAN ((int64_t)1 << 20)  /* bytes that one step reads, unless a single chunk has more */
+#define LARGEST_ENCODED ((int64_t)1 << 20) /* bytes that one step encodes, unless a single chunk has more */
+#define MOST_ENCODED 1024                 /* chunks */
 #define DENSE_CHUNK ((int64_t)64 << 10)  /* plain chunks (or a row of them) from this size on are moved like a file of their own */
 
 static int64_t chunk_number(const int64_t *at, const int64_t *lo, const int64_t *hi, int32_t ndim) {
@@ -60,7 +64,9 @@ static tegula_status add_chunk(tegula__plan *plan, const tegula__planned_chunk *
 }
 
 /* All chunks between first and last (counted in chunks) that a tile wants. */
-static tegula_status collect(tegula__plan *plan, const tegula__part *part, const int64_t *first, const int64_t *last, tegula_error *err) {
+static tegula_status collect(const tegula__cutting *cutting, const tegula__part *part, const int64_t *first, const int64_t *last,
+                             tegula_error *err) {
+  tegula__plan *plan = cutting->plan;
   int32_t ndim = plan->manifest->ndim;
   int64_t all_lo[TEGULA_MAX_DIMS], all_hi[TEGULA_MAX_DIMS], at[TEGULA_MAX_DIMS], lo[TEGULA_MAX_DIMS], hi[TEGULA_MAX_DIMS];
   int64_t want_lo[TEGULA_MAX_DIMS], want_hi[TEGULA_MAX_DIMS];
@@ -72,7 +78,7 @@ static tegula_status collect(tegula__plan *plan, const tegula__part *part, const
     tegula__planned_chunk chunk = {.number = chunk_number(at, all_lo, all_hi, ndim)};
     if (tegula__plan_wants(plan, lo, hi, want_lo, want_hi, &chunk.bytes)) {
       chunk.entry = tegula__grid_find(part->grid, slot);
-      plan->absent += chunk.entry == NULL;
+      plan->absent += chunk.entry == NULL && !cutting->limits->writing;
       FORWARD(add_chunk(plan, &chunk, err));
     }
     int32_t k = ndim - 1;
@@ -174,6 +180,19 @@ static tegula_status step_chunks(const tegula__cutting *cutting, int64_t number,
   return TEGULA_OK;
 }
 
+/* The same for chunks that are written. */
+static tegula_status step_encoded(const tegula__cutting *cutting, int64_t number, int64_t first, tegula_error *err) {
+  tegula__plan *plan = cutting->plan;
+  int64_t size = plan->manifest->parts[number].grid->chunk_bytes, most = tegula__max(1, tegula__min(MOST_ENCODED, LARGEST_ENCODED / size));
+  for (int64_t at = first; at < plan->chunk_count;) {
+    tegula__step step = {.kind = TEGULA__STEP_ENCODE, .part = number, .first = at, .count = tegula__min(most, plan->chunk_count - at)};
+    for (int64_t i = 0; i < step.count; i++) step.bytes += plan->chunks[at + i].bytes;
+    FORWARD(tegula__plan_add(plan, &step, err));
+    at += step.count;
+  }
+  return TEGULA_OK;
+}
+
 tegula_status tegula__cut_chunked(const tegula__cutting *cutting, int64_t number, tegula_error *err) {
   tegula__plan *plan = cutting->plan;
   const tegula__part *part = &plan->manifest->parts[number];
@@ -183,7 +202,8 @@ tegula_status tegula__cut_chunked(const tegula__cutting *cutting, int64_t number
     hi[k] = (part->start[k] + (hi[k] - part->lo[k]) - 1) / part->chunk[k] + 1;
     lo[k] = (part->start[k] + (lo[k] - part->lo[k])) / part->chunk[k];
   }
-  FORWARD(collect(plan, part, lo, hi, err));
+  FORWARD(collect(cutting, part, lo, hi, err));
+  if (cutting->limits->writing) return step_encoded(cutting, number, first, err);
   sort_chunks(plan->chunks + first, plan->chunk_count - first);
   return step_chunks(cutting, number, first, err);
 }

@@ -108,7 +108,8 @@ typedef enum tegula__step_kind {
   TEGULA__STEP_CHUNKS, /* stored chunks that lie next to each other: read at once, decoded one by one */
   TEGULA__STEP_FILL,   /* nothing is stored: a box, or absent chunks */
   TEGULA__STEP_LOST,
-  TEGULA__STEP_READ    /* the part's reader is called */
+  TEGULA__STEP_READ,   /* the part's reader is called */
+  TEGULA__STEP_ENCODE  /* writing: chunks are gathered and encoded, and go where the format finds a place for them */
 } tegula__step_kind;
 
 /* A chunk that is wanted. */
@@ -130,7 +131,7 @@ typedef struct tegula__step {
 
 /* Is it about one box, not about several chunks? */
 static inline bool tegula__step_has_box(const tegula__step *step) {
-  return step->kind != TEGULA__STEP_CHUNKS && !(step->kind == TEGULA__STEP_FILL && step->count > 0);
+  return step->kind != TEGULA__STEP_CHUNKS && step->kind != TEGULA__STEP_ENCODE && !(step->kind == TEGULA__STEP_FILL && step->count > 0);
 }
 
 typedef struct tegula__plan_limits {

@@ -223,10 +223,27 @@ static int rename_into_place(const tegula__publish *publish) {
   return rename(from, to) == 0 ? 0 : errno;
 }
 
+tegula_status tegula__publish_companion(tegula__publish *publish, const char *suffix, tegula_error *err) {
+  uint64_t random;
+  const char *slash = strrchr(publish->target, '/'), *name = slash != NULL ? slash + 1 : publish->target;
+  if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
+    return tegula__fail_errno(err, errno, publish->target, -1, "could not choose a name for the files of \"%s\"", publish->target);
+  char *above = tegula__strprintf("%s/%s.%s", publish->parent, name, suffix);
+  publish->companion_name = tegula__strprintf("%s.%s/%016llx", name, suffix, (unsigned long long)random);
+  if (publish->companion_name != NULL) publish->companion = tegula__strprintf("%s/%s", publish->parent, publish->companion_name);
+  tegula_status status = above != NULL && publish->companion != NULL ? TEGULA_OK : tegula__out_of_memory(err, 64);
+  if (status == TEGULA_OK) status = make_folders(publish, above, err);
+  if (status == TEGULA_OK) status = make_folder(publish, publish->companion, err);
+  free(above);
+  return status;
+}
+
 static void forget(tegula__publish *publish) {
   free(publish->target);
   free(publish->parent);
   free(publish->temporary);
+  free(publish->companion);
+  free(publish->companion_name);
   for (int64_t i = 0; i < publish->made_count; i++) free(publish->made[i]);
   free(publish->made);
   *publish = (tegula__publish){0};
@@ -263,6 +280,7 @@ tegula_status tegula__publish_commit(tegula__publish *publish, bool durable, teg
 
 void tegula__publish_abandon(tegula__publish *publish) {
   if (publish->temporary != NULL) remove_target(publish->temporary);
+  if (publish->companion != NULL) remove_target(publish->companion);
   for (int64_t i = publish->made_count - 1; i >= 0; i--) rmdir(publish->made[i]); /* stays when somebody else uses it already */
   forget(publish);
 }

@@ -16,6 +16,8 @@ typedef struct tegula__publish {
   bool folder;
   bool overwrite;  /* what is there may be replaced */
   unsigned mode;   /* permissions of what is there, to be kept; 0 for nothing */
+  char *companion;      /* a folder with files that the target speaks of; NULL: none */
+  char *companion_name; /* its name from the target's folder */
   char **made;      /* folders above the target that did not exist, outermost first */
   int64_t made_count, made_capacity;
 } tegula__publish;
@@ -23,6 +25,9 @@ typedef struct tegula__publish {
 /* Checks the target and prepares the temporary name. EXISTS when it is there and `overwrite` is false; never replaces a folder by a file,
  * or a folder in which there is anything but shards. */
 tegula_status tegula__publish_begin(const char *target, bool folder, bool overwrite, tegula__publish *out, tegula_error *err);
+/* Makes a folder for files that the target will speak of, under a name that no other save has: "NAME.SUFFIX/GENERATION" beside it. It stays when the
+ * target is committed and goes when it is abandoned. */
+tegula_status tegula__publish_companion(tegula__publish *publish, const char *suffix, tegula_error *err);
 /* Makes it visible. `durable`: names are on the disk before it returns (the data must be already). Ends `publish` in either case. */
 tegula_status tegula__publish_commit(tegula__publish *publish, bool durable, tegula_error *err);
 /* Removes all traces. Ends `publish`. */

@@ -542,6 +542,15 @@ static json_t *do_save(probe_state *state, const json_t *command) {
   options.byte_order = byte_order ? byte_order[0] : 0;
   options.overwrite = (uint8_t)flag(command, "overwrite");
   options.durable = (uint8_t)flag(command, "durable");
+  options.flags = flag(command, "whole_file") ? TEGULA_SAVE_WHOLE_FILE : 0;
+  options.dataset = text(command, "dataset");
+  options.layout = text(command, "layout");
+  options.codec = text(command, "codec");
+  int64_t chunk[TEGULA_MAX_DIMS];
+  const json_t *lengths = json_object_get(command, "chunk");
+  for (size_t k = 0; k < json_array_size(lengths); k++) chunk[k] = json_integer_value(json_array_get(lengths, k));
+  options.chunk_ndim = (int32_t)json_array_size(lengths);
+  options.chunk = lengths ? chunk : NULL;
   options.progress = flag(command, "progress") ? progress_note : NULL;
   options.progress_state = &progress;
   options.statistics = &statistics;

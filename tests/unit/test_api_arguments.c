@@ -281,7 +281,7 @@ static void senseless_saves(void **state) {
     if (i == 0) o.order = 'X';
     if (i == 1) o.byte_order = '=';
     if (i == 2) o.shards = -1;
-    if (i == 3) o.reserved = 1;
+    if (i == 3) o.flags = 8;
     assert_refused(tegula_save(array, target.text, &o, &error), TEGULA_INVALID_ARGUMENT);
     assert_int_equal(tegula_save(array, target.text, &o, NULL), TEGULA_INVALID_ARGUMENT);
   }

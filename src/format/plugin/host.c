@@ -358,7 +358,14 @@ const tegula_plugin_host tegula__plugin_host = {.struct_size = sizeof(tegula_plu
                                                 .add_lost = add_lost,
                                                 .add_reader = add_reader,
                                                 .allocate = allocate,
-                                                .release = release_memory};
+                                                .release = release_memory,
+                                                .dtype_parse = tegula_dtype_parse,
+                                                .dtype_format = tegula_dtype_format,
+                                                .sink_size = tegula__plugin_sink_size,
+                                                .sink_path = tegula__plugin_sink_path,
+                                                .sink_read = tegula__plugin_sink_read,
+                                                .sink_write = tegula__plugin_sink_write,
+                                                .sink_resize = tegula__plugin_sink_resize};
 
 /* ---- calling a plugin ---- */
 

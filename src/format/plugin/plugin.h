@@ -30,7 +30,21 @@ tegula_status tegula__plugin_list(const char *name, const tegula__source *source
 tegula_status tegula__plugin_attributes(const char *name, const tegula__source *source, const tegula__describe_options *options,
                                         tegula_plugin_attribute_fn each, void *state, tegula_error *err);
 
+/* Saving, as tegula__container. */
+tegula_status tegula__plugin_save_open(const char *name, tegula__plugins *plugins, tegula__sink *sink, void **saving, tegula_error *err);
+tegula_status tegula__plugin_save_add(void *saving, const tegula__layout_request *request, int64_t *number, int64_t *offset, tegula_error *err);
+tegula_status tegula__plugin_save_place(void *saving, int64_t number, const int64_t *chunk, uint32_t length, uint32_t mask, uint64_t *offset,
+                                        tegula_error *err);
+tegula_status tegula__plugin_save_close(void *saving, tegula_error *err);
+void tegula__plugin_save_abandon(void *saving);
+
 extern const tegula_plugin_host tegula__plugin_host;
+/* What the host table has of files that are saved: save.c. */
+int64_t tegula__plugin_sink_size(const tegula_plugin_sink *sink);
+const char *tegula__plugin_sink_path(const tegula_plugin_sink *sink);
+tegula_status tegula__plugin_sink_read(tegula_plugin_sink *sink, int64_t offset, void *out, size_t size, tegula_error *err);
+tegula_status tegula__plugin_sink_write(tegula_plugin_sink *sink, int64_t offset, const void *data, size_t size, tegula_error *err);
+tegula_status tegula__plugin_sink_resize(tegula_plugin_sink *sink, int64_t size, tegula_error *err);
 
 /* What host.c builds with. */
 struct tegula_plugin_builder {

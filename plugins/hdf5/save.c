@@ -1,0 +1,332 @@
+/* Saving: libhdf5 makes datasets and finds places, the engine writes the bytes.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * A contiguous dataset is allocated when it is made, so its place is known at once. Of a chunk libhdf5 is told by H5Dwrite_chunk, whose
+ * write the driver knows by its buffer: it notes the address and leaves the bytes to the engine. Nothing of ours is ever filled by libhdf5.
+ * Object times are left out, so that the same array makes the same file. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "hdf5_priv.h"
+
+typedef struct made {
+  hid_t id;
+  int ndim;
+  int64_t chunk[HDF5_MAX_RANK], shape[HDF5_MAX_RANK];
+  uint64_t plain; /* bytes of a chunk that no filter touches; 0: filters do */
+} made;
+
+typedef struct saving {
+  hdf5_library *library;
+  const char *path; /* the sink's */
+  hid_t file;
+  made *datasets;
+  int64_t count, capacity;
+} saving;
+
+/* Is the file marked as open for writing (II.A, file consistency flags)? What another program is about to write would be lost. */
+static tegula_status check_marks(hdf5_library *library, tegula_plugin_sink *sink, tegula_error *err) {
+  const tegula_plugin_host *host = library->host;
+  int64_t size = host->sink_size(sink);
+  for (int64_t at = 0; at <= size - 12; at = at ? at * 2 : 512) {
+    unsigned char bytes[12];
+    FORWARD(host->sink_read(sink, at, bytes, sizeof bytes, err));
+    if (!hdf5_is_superblock(bytes)) continue;
+    if (hdf5_superblock_flags(bytes) == 0) return TEGULA_OK;
+    const char *path = host->sink_path(sink);
+    return host->hint(err, host->fail(err, TEGULA_UNSUPPORTED, path, at + 11, "\"%s\" is marked as open for writing: nothing is added to it", path),
+                      "wait until its writer has closed it; if no program has it open, one was killed: h5clear -s \"%s\" takes the mark away",
+                      path);
+  }
+  return TEGULA_OK; /* libhdf5 says that it is no HDF5 file */
+}
+
+static tegula_status open_file(saving *s, tegula_plugin_sink *sink, tegula_error *err) {
+  hdf5_library *library = s->library;
+  bool existing = library->host->sink_size(sink) > 0;
+  if (existing) FORWARD(check_marks(library, sink, err));
+  s->file = hdf5_driver_save(library, sink);
+  if (s->file >= 0) return TEGULA_OK;
+  return hdf5_failed(library, err, existing ? TEGULA_CORRUPT : TEGULA_IO, s->path, existing ? "open \"%s\" to add to it" : "make \"%s\"",
+                     s->path);
+}
+
+tegula_status hdf5_save_open(void *plugin, tegula_plugin_sink *sink, void **out, tegula_error *err) {
+  hdf5_library *library = plugin;
+  saving *s = calloc(1, sizeof *s);
+  RETURN_IF(!s, hdf5_out_of_memory(library, err));
+  *s = (saving){.library = library, .path = library->host->sink_path(sink), .file = -1};
+  hdf5_lock(library);
+  tegula_status status = open_file(s, sink, err);
+  hdf5_unlock(library);
+  if (status != TEGULA_OK) {
+    free(s);
+    return status;
+  }
+  *out = s;
+  return TEGULA_OK;
+}
+
+/* ---- making a dataset ---- */
+
+/* In names of sources "%b" would be a number, and "%%" is a percent sign. All have the same dataset. */
+static char *without_patterns(const char *name) {
+  char *out = malloc(2 * strlen(name) + 1), *to = out;
+  for (const char *c = name; out && *c; c++) {
+    *to++ = *c;
+    if (*c == '%') *to++ = '%';
+  }
+  if (out) *to = 0;
+  return out;
+}
+
+/* Each mapping is a box here and the whole of a dataset there. */
+static bool map_boxes(const saving *s, const tegula_plugin_layout *layout, hid_t list) {
+  const hdf5_functions *call = &s->library->call;
+  hsize_t shape[HDF5_MAX_RANK], start[HDF5_MAX_RANK], count[HDF5_MAX_RANK];
+  for (int k = 0; k < layout->ndim; k++) shape[k] = (hsize_t)layout->shape[k];
+  hid_t space = call->H5Screate_simple(layout->ndim, shape, NULL);
+  char *dataset = layout->mapping_count > 0 ? without_patterns(layout->mappings[0].dataset) : strdup("");
+  bool good = space >= 0 && dataset;
+  for (int64_t i = 0; good && i < layout->mapping_count; i++) {
+    const tegula_plugin_mapping *mapping = &layout->mappings[i];
+    for (int k = 0; k < layout->ndim; k++) {
+      start[k] = (hsize_t)mapping->lo[k];
+      count[k] = (hsize_t)(mapping->hi[k] - mapping->lo[k]);
+    }
+    hid_t source = call->H5Screate_simple(layout->ndim, count, NULL);
+    char *file = without_patterns(mapping->file);
+    good = source >= 0 && file && call->H5Sselect_hyperslab(space, 0 /* set */, start, NULL, count, NULL) >= 0 &&
+           call->H5Pset_virtual(list, space, file, dataset, source) >= 0;
+    free(file);
+    if (source >= 0) call->H5Sclose(source);
+  }
+  if (space >= 0) call->H5Sclose(space);
+  free(dataset);
+  return good;
+}
+
+/* The value comes in native byte order, libhdf5 takes it in any type that it is told. */
+static bool set_fill(const saving *s, const tegula_plugin_layout *layout, hid_t type, hid_t list) {
+  unsigned char *value = malloc(layout->dtype.item_size);
+  if (!value) return false;
+  memcpy(value, layout->fill, layout->dtype.item_size);
+  if (layout->dtype.order != '|' && layout->dtype.order != HDF5_NATIVE_ORDER) hdf5_type_swap(layout->dtype, value);
+  bool good = s->library->call.H5Pset_fill_value(list, type, value) >= 0;
+  free(value);
+  return good;
+}
+
+/* The creation list; -1 on failure. */
+static hid_t creation_list(const saving *s, const tegula_plugin_layout *layout, hid_t type) {
+  const hdf5_functions *call = &s->library->call;
+  hid_t list = call->H5Pcreate(call->dataset_create_class);
+  hsize_t chunk[HDF5_MAX_RANK];
+  bool good = list >= 0 && call->H5Pset_obj_track_times(list, false) >= 0 && call->H5Pset_fill_time(list, HDF5_FILL_NEVER) >= 0;
+  if (layout->chunk) {
+    for (int k = 0; k < layout->ndim; k++) chunk[k] = (hsize_t)layout->chunk[k];
+    good = good && call->H5Pset_chunk(list, layout->ndim, chunk) >= 0 && call->H5Pset_alloc_time(list, HDF5_ALLOCATE_INCREMENTALLY) >= 0;
+  } else if (layout->mappings) {
+    good = good && call->H5Pset_layout(list, HDF5_VIRTUAL) >= 0 && map_boxes(s, layout, list);
+  } else {
+    good = good && call->H5Pset_layout(list, HDF5_CONTIGUOUS) >= 0 && call->H5Pset_alloc_time(list, HDF5_ALLOCATE_EARLY) >= 0;
+  }
+  if (layout->fill) good = good && set_fill(s, layout, type, list);
+  if (good || list < 0) return list;
+  call->H5Pclose(list);
+  return -1;
+}
+
+static hid_t space_of(const saving *s, const tegula_plugin_layout *layout) {
+  hsize_t shape[HDF5_MAX_RANK];
+  for (int k = 0; k < layout->ndim; k++) shape[k] = (hsize_t)layout->shape[k];
+  return layout->ndim == 0 ? s->library->call.H5Screate(HDF5_SPACE_SCALAR) : s->library->call.H5Screate_simple(layout->ndim, shape, NULL);
+}
+
+static tegula_status could_not_make(const saving *s, const tegula_plugin_layout *layout, tegula_error *err) {
+  return hdf5_failed(s->library, err, TEGULA_IO, s->path, "make the dataset \"%s\" in \"%s\"", layout->dataset, s->path);
+}
+
+static tegula_status create(saving *s, const tegula_plugin_layout *layout, hid_t type, hid_t list, hid_t *id, tegula_error *err) {
+  const hdf5_functions *call = &s->library->call;
+  hid_t links = call->H5Pcreate(call->link_create_class), space = space_of(s, layout);
+  if (links >= 0 && space >= 0 && call->H5Pset_create_intermediate_group(links, 1) >= 0)
+    *id = call->H5Dcreate2(s->file, layout->dataset, type, space, links, list, HDF5_DEFAULT);
+  tegula_status status = *id >= 0 ? TEGULA_OK : could_not_make(s, layout, err);
+  if (space >= 0) call->H5Sclose(space);
+  if (links >= 0) call->H5Pclose(links);
+  return status;
+}
+
+static tegula_status create_typed(saving *s, const tegula_plugin_layout *layout, hid_t type, hid_t *id, tegula_error *err) {
+  hid_t list = creation_list(s, layout, type);
+  RETURN_IF(list < 0, could_not_make(s, layout, err));
+  tegula_status status = hdf5_save_filters(s->library, layout, list, s->path, err);
+  if (status == TEGULA_OK) status = create(s, layout, type, list, id, err);
+  s->library->call.H5Pclose(list);
+  return status;
+}
+
+/* Is anything in the way? A name that leads through a dataset, or to one. */
+static tegula_status make_way(saving *s, const tegula_plugin_layout *layout, tegula_error *err) {
+  const hdf5_functions *call = &s->library->call;
+  const tegula_plugin_host *host = s->library->host;
+  char *name = strdup(layout->dataset);
+  RETURN_IF(!name, hdf5_out_of_memory(s->library, err));
+  tegula_status status = TEGULA_OK;
+  int there = 1;
+  for (char *at = strchr(name + 1, '/'); at && there > 0; at = strchr(at + 1, '/')) {
+    *at = 0;
+    there = call->H5Lexists(s->file, name, HDF5_DEFAULT);
+    hid_t id = there > 0 ? call->H5Oopen(s->file, name, HDF5_DEFAULT) : -1;
+    if (there > 0 && (id < 0 || call->H5Iget_type(id) != HDF5_ID_GROUP)) {
+      status = host->fail(err, TEGULA_EXISTS, s->path, -1, "cannot make \"%s\" in \"%s\": \"%s\" is there and is no group", layout->dataset,
+                          s->path, name);
+      there = 0;
+    }
+    if (id >= 0) call->H5Oclose(id);
+    *at = '/';
+  }
+  free(name);
+  FORWARD(status);
+  if (there > 0) there = call->H5Lexists(s->file, layout->dataset, HDF5_DEFAULT);
+  RETURN_IF(there <= 0, TEGULA_OK);
+  if (!layout->replace)
+    return host->hint(err, host->fail(err, TEGULA_EXISTS, s->path, -1, "\"%s\" is there already in \"%s\"", layout->dataset, s->path),
+                      "choose another name, or ask to overwrite it");
+  hid_t id = call->H5Oopen(s->file, layout->dataset, HDF5_DEFAULT);
+  bool group = id >= 0 && call->H5Iget_type(id) == HDF5_ID_GROUP;
+  if (id >= 0) call->H5Oclose(id);
+  if (group)
+    return host->fail(err, TEGULA_EXISTS, s->path, -1, "\"%s\" in \"%s\" is a group and is not replaced by a dataset", layout->dataset, s->path);
+  return call->H5Ldelete(s->file, layout->dataset, HDF5_DEFAULT) >= 0 ? TEGULA_OK : could_not_make(s, layout, err);
+}
+
+static tegula_status check_layout(const saving *s, const tegula_plugin_layout *layout, tegula_error *err) {
+  const tegula_plugin_host *host = s->library->host;
+  const char *name = layout->dataset, *wrong = NULL;
+  if (name[0] != '/' || name[1] == 0) wrong = "it does not begin with \"/\" and a name";
+  else if (name[strlen(name) - 1] == '/' || strstr(name, "//")) wrong = "it has an empty part";
+  else if (strstr(name, "/./") || strstr(name, "/../") || strcmp(strrchr(name, '/'), "/.") == 0 || strcmp(strrchr(name, '/'), "/..") == 0)
+    wrong = "\".\" and \"..\" mean nothing in HDF5";
+  if (wrong) return host->fail(err, TEGULA_INVALID_ARGUMENT, s->path, -1, "cannot name a dataset \"%s\": %s", name, wrong);
+  if (layout->ndim > HDF5_MAX_RANK)
+    return host->fail(err, TEGULA_UNSUPPORTED, s->path, -1, "cannot save %d axes in HDF5: it has at most %d", layout->ndim, HDF5_MAX_RANK);
+  return TEGULA_OK;
+}
+
+static tegula_status make(saving *s, const tegula_plugin_layout *layout, hid_t *id, tegula_error *err) {
+  char why[128];
+  FORWARD(check_layout(s, layout, err));
+  hid_t type = hdf5_type_make(s->library, layout->dtype, why, sizeof why);
+  if (type < 0 && why[0]) return s->library->host->fail(err, TEGULA_UNSUPPORTED, s->path, -1, "cannot save \"%s\" as HDF5: %s", layout->dataset, why);
+  RETURN_IF(type < 0, could_not_make(s, layout, err));
+  tegula_status status = make_way(s, layout, err);
+  if (status == TEGULA_OK) status = create_typed(s, layout, type, id, err);
+  if (status == TEGULA_OK) status = hdf5_save_attributes(s->library, *id, layout, s->path, err);
+  s->library->call.H5Tclose(type);
+  return status;
+}
+
+/* The place of contiguous bytes; libhdf5 has allocated all of them. */
+static tegula_status find_offset(const saving *s, const made *dataset, const tegula_plugin_layout *layout, int64_t *offset, tegula_error *err) {
+  const hdf5_functions *call = &s->library->call;
+  *offset = -1;
+  hsize_t bytes = layout->dtype.item_size;
+  for (int k = 0; k < layout->ndim; k++) bytes *= (hsize_t)layout->shape[k];
+  RETURN_IF(layout->chunk || layout->mappings || bytes == 0, TEGULA_OK);
+  haddr_t address = call->H5Dget_offset(dataset->id);
+  if (address == HDF5_UNDEFINED || address > INT64_MAX || call->H5Dget_storage_size(dataset->id) != bytes)
+    return s->library->host->fail(err, TEGULA_INTERNAL, s->path, -1, "libhdf5 found no place for \"%s\" in \"%s\"", layout->dataset, s->path);
+  *offset = (int64_t)address;
+  return TEGULA_OK;
+}
+
+static tegula_status add(saving *s, const tegula_plugin_layout *layout, int64_t *number, int64_t *offset, tegula_error *err) {
+  if (s->count == s->capacity) {
+    int64_t capacity = s->capacity ? 2 * s->capacity : 4;
+    made *larger = realloc(s->datasets, (size_t)capacity * sizeof *larger);
+    RETURN_IF(!larger, hdf5_out_of_memory(s->library, err));
+    s->datasets = larger;
+    s->capacity = capacity;
+  }
+  made dataset = {.id = -1, .ndim = layout->ndim};
+  tegula_status status = make(s, layout, &dataset.id, err);
+  if (status != TEGULA_OK) {
+    if (dataset.id >= 0) s->library->call.H5Oclose(dataset.id);
+    return status;
+  }
+  uint64_t bytes = layout->dtype.item_size;
+  for (int k = 0; k < layout->ndim; k++) {
+    dataset.shape[k] = layout->shape[k];
+    dataset.chunk[k] = layout->chunk ? layout->chunk[k] : 0;
+    bytes *= (uint64_t)dataset.chunk[k];
+  }
+  if (layout->chunk && layout->filter_count == 0) dataset.plain = bytes;
+  *number = s->count;
+  s->datasets[s->count++] = dataset;
+  return find_offset(s, &dataset, layout, offset, err);
+}
+
+tegula_status hdf5_save_dataset(void *state, const tegula_plugin_layout *layout, int64_t *number, int64_t *offset, tegula_error *err) {
+  saving *s = state;
+  hdf5_lock(s->library);
+  tegula_status status = add(s, layout, number, offset, err);
+  hdf5_unlock(s->library);
+  return status;
+}
+
+/* ---- places of chunks ---- */
+
+static tegula_status place(saving *s, const made *dataset, const int64_t *chunk, uint32_t length, uint32_t mask, uint64_t *offset,
+                           tegula_error *err) {
+  static const char bytes; /* known by its address; nobody looks at it */
+  hdf5_library *library = s->library;
+  hsize_t first[HDF5_MAX_RANK];
+  for (int k = 0; k < dataset->ndim; k++) first[k] = (hsize_t)(chunk[k] * dataset->chunk[k]);
+  library->probe = (hdf5_probe){.buffer = &bytes};
+  herr_t done = library->call.H5Dwrite_chunk(dataset->id, HDF5_DEFAULT, mask, first, length, &bytes);
+  hdf5_probe seen = library->probe;
+  library->probe.buffer = NULL;
+  if (done < 0) return hdf5_failed(library, err, TEGULA_IO, s->path, "find a place for a chunk of %u bytes in \"%s\"", length, s->path);
+  bool good = seen.hits == 1 && seen.size == length && (dataset->plain == 0 || length == dataset->plain) && seen.address <= (haddr_t)INT64_MAX - length;
+  if (!good)
+    return library->host->fail(err, TEGULA_INTERNAL, s->path, -1, "libhdf5 placed a chunk of %u bytes %d times, with %zu bytes", length, seen.hits,
+                               seen.size);
+  *offset = seen.address;
+  return TEGULA_OK;
+}
+
+tegula_status hdf5_save_place(void *state, int64_t number, const int64_t *chunk, uint32_t length, uint32_t mask, uint64_t *offset,
+                              tegula_error *err) {
+  saving *s = state;
+  hdf5_lock(s->library);
+  tegula_status status = place(s, &s->datasets[number], chunk, length, mask, offset, err);
+  hdf5_unlock(s->library);
+  return status;
+}
+
+/* ---- the end ---- */
+
+static tegula_status close_all(saving *s, tegula_error *err) {
+  const hdf5_functions *call = &s->library->call;
+  bool good = true;
+  for (int64_t i = 0; i < s->count; i++) good = call->H5Oclose(s->datasets[i].id) >= 0 && good;
+  good = call->H5Fclose(s->file) >= 0 && good;
+  return good ? TEGULA_OK : hdf5_failed(s->library, err, TEGULA_IO, s->path, "complete \"%s\"", s->path);
+}
+
+static tegula_status end(saving *s, tegula_error *err) {
+  hdf5_library *library = s->library;
+  hdf5_lock(library);
+  tegula_status status = close_all(s, err);
+  hdf5_unlock(library);
+  free(s->datasets);
+  free(s);
+  return status;
+}
+
+tegula_status hdf5_save_close(void *state, tegula_error *err) { return end(state, err); }
+
+void hdf5_save_abandon(void *state) { (void)end(state, NULL); }

@@ -1,0 +1,57 @@
+/* One file of a save that a container's driver writes: its bytes, and its life.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "api/saving.h"
+
+static int64_t sink_size(const tegula__sink *sink) {
+  const tegula__target *target = sink->state;
+  struct stat info;
+  return fstat(target->fd, &info) == 0 ? info.st_size : 0;
+}
+
+static tegula_status sink_read(tegula__sink *sink, int64_t offset, void *out, size_t size, tegula_error *err) {
+  tegula__target *target = sink->state;
+  return tegula__io_read(target->fd, target->path, offset, out, size, target->counts, err);
+}
+
+static tegula_status sink_write(tegula__sink *sink, int64_t offset, const void *data, size_t size, tegula_error *err) {
+  tegula__target *target = sink->state;
+  return tegula__io_write(target->fd, target->path, offset, data, size, target->counts, err);
+}
+
+static tegula_status sink_resize(tegula__sink *sink, int64_t size, tegula_error *err) {
+  tegula__target *target = sink->state;
+  return tegula__io_resize(target->fd, target->path, size, err);
+}
+
+tegula_status tegula__target_open(tegula__saving *s, tegula__target *target, tegula_error *err) {
+  if (target->fd >= 0) return TEGULA_OK; /* another array goes into it too */
+  target->counts = &s->tally.counts;
+  target->sink = (tegula__sink){
+      .path = target->shown, .size = sink_size, .read = sink_read, .write = sink_write, .resize = sink_resize, .state = target};
+  unsigned mode = s->publish.mode != 0 && !s->publish.folder ? s->publish.mode | 0200 : 0666;
+  FORWARD(tegula__io_make(target->path, mode, target->counts, &target->fd, err));
+  if (s->adds) FORWARD(tegula__io_copy(s->publish.target, target->fd, target->path, target->counts, &s->before, err));
+  return s->format->container->open(s->context->plugins, &target->sink, &target->saving, err);
+}
+
+tegula_status tegula__target_complete(tegula__saving *s, tegula__target *target, tegula_error *err) {
+  void *saving = target->saving;
+  target->saving = NULL;
+  if (saving != NULL) FORWARD(s->format->container->close(saving, err));
+  int fd = target->fd;
+  target->fd = -1;
+  return tegula__io_complete(fd, target->path, s->options.durable != 0, err);
+}
+
+void tegula__target_free(tegula__saving *s, tegula__target *target) {
+  if (target->saving != NULL) s->format->container->abandon(target->saving);
+  if (target->fd >= 0) close(target->fd);
+  tegula__buffer_free(&target->header);
+  free(target->path);
+  free(target->shown);
+}

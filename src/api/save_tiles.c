@@ -1,0 +1,136 @@
+/* Saves piece by piece: begun, written to by whoever has a tile, in this process or another, and ended.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+
+#include "api/saving.h"
+
+#define MOST_JSON ((size_t)64 << 20)
+
+struct tegula_saving {
+  tegula__saving saving;
+  tegula_context *context;
+  tegula__places places;
+};
+
+/* A place in the order of operations for the path alone. */
+static void enter(tegula_saving *s, tegula_op *turn) {
+  tegula__queue_enter(s->context->queue, turn, &(tegula__touch){.places = &s->places, .places_change = true});
+}
+
+tegula_status tegula_save_begin(tegula_context *context, tegula_dtype dtype, const tegula_tiling *tiling, const char *path,
+                                const tegula_save_options *options, tegula_saving **out, tegula_error *err) {
+  CHECK_ARGUMENT(context != NULL && tiling != NULL && path != NULL && path[0] != '\0' && out != NULL,
+                 "the context, the tiling or the place for the save is NULL, or the path is empty");
+  CHECK_ARGUMENT(tegula__dtype_valid(dtype), "the dtype makes no sense");
+  int64_t bytes;
+  tegula_save_options local;
+  tegula_op turn;
+  tegula_save_options_init(&local);
+  FORWARD(tegula__options_copy(&local, sizeof local, FIRST_SAVE_OPTIONS, options, "tegula_save_options", err));
+  if (!tegula__shape_bytes(tiling->shape, tiling->ndim, dtype.item_size, &bytes))
+    return tegula__fail(err, TEGULA_LIMIT_EXCEEDED, path, -1, "the array would have more than 2^63 bytes");
+  tegula_saving *s = calloc(1, sizeof *s);
+  if (s == NULL) return tegula__out_of_memory(err, sizeof *s);
+  tegula_status status = tegula__places_of(&path, 1, &s->places, err);
+  if (status != TEGULA_OK) {
+    free(s);
+    return status;
+  }
+  s->context = tegula__context_retain(context);
+  enter(s, &turn);
+  tegula__wanted wanted = {.dtype = tegula_dtype_native(dtype), .tiling = tiling, .options = &local};
+  status = tegula__saving_begin(&s->saving, context, path, &local, &wanted, 1, err);
+  if (status != TEGULA_OK) tegula__saving_end(&s->saving, status, err);
+  tegula__queue_leave(&turn);
+  if (status == TEGULA_OK) {
+    *out = s;
+    return TEGULA_OK;
+  }
+  tegula__places_free(&s->places);
+  tegula__context_release(s->context);
+  free(s);
+  return status;
+}
+
+/* The view as a tile; its box lies in the shape. */
+static tegula_status check_view(const tegula_view *view, const tegula__manifest *manifest, tegula__tile *out, tegula_error *err) {
+  CHECK_ARGUMENT(view != NULL, "the tile is NULL");
+  CHECK_ARGUMENT(view->device_type == 0 || view->device_type == TEGULA_DEVICE_HOST, "the tile is not in host memory");
+  CHECK_ARGUMENT(view->box.ndim == manifest->ndim, "the tile has another number of axes than the array");
+  CHECK_ARGUMENT(tegula_dtype_same(view->dtype, manifest->dtype), "the tile has another dtype than the array");
+  for (int32_t k = 0; k < manifest->ndim; k++)
+    CHECK_ARGUMENT(view->box.lo[k] >= 0 && view->box.lo[k] <= view->box.hi[k] && view->box.hi[k] <= manifest->shape[k],
+                   "the tile reaches out of the array");
+  CHECK_ARGUMENT(view->data != NULL || tegula__box_count(manifest->ndim, view->box.lo, view->box.hi) == 0, "the tile has no memory");
+  *out = (tegula__tile){
+      .lo = view->box.lo, .hi = view->box.hi, .strides = view->stride_bytes, .data = view->data, .order = view->dtype.order};
+  return TEGULA_OK;
+}
+
+tegula_status tegula_save_tile(tegula_saving *saving, const tegula_view *view, tegula_error *err) {
+  CHECK_ARGUMENT(saving != NULL, "the save is NULL");
+  tegula__tile tile;
+  FORWARD(check_view(view, &saving->saving.members[0].manifest, &tile, err));
+  return tegula__saving_move(&saving->saving, 0, &tile, 1, err);
+}
+
+tegula_status tegula_saving_to_json(const tegula_saving *saving, char **out, tegula_error *err) {
+  CHECK_ARGUMENT(saving != NULL && out != NULL, "the save or the place for the text is NULL");
+  const tegula__member *m = &saving->saving.members[0];
+  if (m->layout == TEGULA__CHUNKED)
+    return tegula__fail(err, TEGULA_UNSUPPORTED, saving->saving.path, -1,
+                        "only the process that began a chunked save can write to it: it finds the places of chunks");
+  const tegula__manifest_names names = {.codecs = tegula__codec_names()};
+  return tegula__manifest_write(&m->manifest, &names, NULL, out, err);
+}
+
+static tegula_status write_tile(tegula_context *context, tegula__manifest *manifest, const tegula_view *view, tegula_error *err) {
+  tegula__tile tile;
+  tegula__file_set *files = NULL;
+  tegula__io_counts counts = {0};
+  FORWARD(tegula__manifest_finish(manifest, err));
+  for (int64_t i = 0; i < manifest->part_count; i++)
+    if (manifest->parts[i].kind != TEGULA__PART_DENSE)
+      return tegula__fail(err, TEGULA_CORRUPT, NULL, -1, "the text is of no save: it describes pieces that are not plain bytes");
+  FORWARD(check_view(view, manifest, &tile, err));
+  FORWARD(tegula__file_set_create(context->handles, manifest->files, manifest->file_count, true, &files, err));
+  tegula__move move = {.manifest = manifest, .files = files, .tiles = &tile, .tile_count = 1, .writing = true, .counts = &counts};
+  tegula_status status = tegula__engine_run(&context->engine, &move, err);
+  tegula__file_set_destroy(files);
+  return status;
+}
+
+tegula_status tegula_save_tile_from(tegula_context *context, const char *json, const tegula_view *view, tegula_error *err) {
+  CHECK_ARGUMENT(context != NULL && json != NULL, "the context or the text is NULL");
+  static const char *const formats[] = {"npy", "raw", "hdf5", NULL};
+  tegula__manifest manifest;
+  size_t size = strlen(json);
+  CHECK_ARGUMENT(size <= MOST_JSON, "the text is too long");
+  tegula__manifest_init(&manifest);
+  const tegula__manifest_names names = {.formats = formats, .codecs = tegula__codec_names()};
+  tegula_status status = tegula__manifest_read(json, size, "", &names, &manifest, err);
+  if (status == TEGULA_OK) status = write_tile(context, &manifest, view, err);
+  tegula__manifest_free(&manifest);
+  return status;
+}
+
+static tegula_status end(tegula_saving *s, tegula_status status, tegula_error *err) {
+  tegula_op turn;
+  enter(s, &turn);
+  status = tegula__saving_end(&s->saving, status, err);
+  tegula__queue_leave(&turn);
+  tegula__places_free(&s->places);
+  tegula__context_release(s->context);
+  free(s);
+  return status;
+}
+
+tegula_status tegula_save_commit(tegula_saving *saving, tegula_error *err) {
+  CHECK_ARGUMENT(saving != NULL, "the save is NULL");
+  return end(saving, TEGULA_OK, err);
+}
+
+void tegula_save_abandon(tegula_saving *saving) {
+  if (saving != NULL) (void)end(saving, TEGULA_CANCELLED, NULL);
+}

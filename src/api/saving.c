@@ -1,0 +1,150 @@
+/* A save from its beginning to its end.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "api/saving.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+
+enum { HEAD_BYTES = 4096 };
+
+/* Is the target a file of the format already, to which datasets are added? */
+static tegula_status look_at_target(tegula__saving *s, tegula_error *err) {
+  struct stat info;
+  char head[HEAD_BYTES];
+  size_t got = 0;
+  if (s->format->container == NULL || s->options.shards > 0 || (s->options.flags & TEGULA_SAVE_WHOLE_FILE) != 0) return TEGULA_OK;
+  if (stat(s->path, &info) != 0 || !S_ISREG(info.st_mode)) return TEGULA_OK; /* publish says what is wrong with it */
+  FORWARD(tegula__io_read_head(s->path, head, sizeof head, &got, &s->tally.counts, err));
+  bool same = tegula__format_by_content(head, got) == s->format;
+  s->adds = same && s->members[0].layout != TEGULA__VIRTUAL;
+  if (!same || s->adds || s->options.overwrite) return TEGULA_OK;
+  return tegula__hint(err, tegula__fail(err, TEGULA_EXISTS, s->path, -1, "\"%s\" exists already, and a virtual dataset is not added to a file", s->path),
+                      "choose another name, or ask to overwrite the file");
+}
+
+/* ---- files with a header in front: made by all threads ---- */
+
+typedef struct making {
+  tegula__saving *saving;
+  tegula__first_error *first;
+} making;
+
+static void make_file(void *state, int32_t worker, int64_t i) {
+  making *m = state;
+  tegula__saving *s = m->saving;
+  tegula_error error;
+  (void)worker;
+  if (!tegula__first_error_wanted(m->first, i)) return;
+  const tegula__file *file = &s->members[0].manifest.files[i];
+  const tegula__buffer *header = &s->targets[i].header;
+  tegula_status status = tegula__io_create(file->path, file->stamp.size, header->data, header->size, s->options.durable != 0,
+                                           s->publish.mode != 0 && !s->publish.folder ? s->publish.mode | 0200 : 0666, &s->tally.counts, &error);
+  if (status != TEGULA_OK) tegula__first_error_set(m->first, i, status, &error);
+}
+
+static tegula_status make_files(tegula__saving *s, tegula_error *err) {
+  making m = {s, tegula__first_error_create()};
+  if (m.first == NULL) return tegula__out_of_memory(err, 64);
+  tegula__pool_run_waiting(s->context->engine.pool, s->target_count, make_file, &m);
+  tegula_status status = tegula__first_error_get(m.first, err);
+  tegula__first_error_destroy(m.first);
+  return status;
+}
+
+/* ---- begin, move, end ---- */
+
+static tegula_status begin_publish(tegula__saving *s, tegula_error *err) {
+  FORWARD(tegula__publish_begin(s->path, s->options.shards > 0, s->options.overwrite != 0 || s->adds, &s->publish, err));
+  s->begun = true;
+  return s->members[0].layout == TEGULA__VIRTUAL ? tegula__publish_companion(&s->publish, "tiles", err) : TEGULA_OK;
+}
+
+tegula_status tegula__saving_begin(tegula__saving *s, tegula_context *context, const char *path, const tegula_save_options *options,
+                                   const tegula__wanted *wanted, int64_t count, tegula_error *err) {
+  *s = (tegula__saving){.context = context, .options = *options, .path = strdup(path)};
+  if (s->path == NULL) return tegula__out_of_memory(err, (int64_t)strlen(path));
+  tegula_status status = tegula__tally_start(&s->tally, options->statistics, err);
+  if (status != TEGULA_OK) s->options.statistics = NULL; /* it is no such struct: nothing is added to it */
+  FORWARD(status);
+  FORWARD(tegula__saving_choose(s, wanted, count, err));
+  FORWARD(look_at_target(s, err));
+  FORWARD(begin_publish(s, err));
+  FORWARD(tegula__saving_lay_out(s, err));
+  if (s->format->container == NULL) FORWARD(make_files(s, err));
+  for (int64_t i = 0; i < count; i++) {
+    tegula__member *m = &s->members[i];
+    FORWARD(tegula__file_set_create(context->handles, m->manifest.files, m->manifest.file_count, true, &m->files, err));
+  }
+  return TEGULA_OK;
+}
+
+static tegula_status find_place(void *state, int64_t part, const int64_t *chunk, uint32_t length, uint32_t mask, uint64_t *offset,
+                                tegula_error *err) {
+  const tegula__member *m = state;
+  int64_t file = m->manifest.parts[part].grid->file;
+  const tegula__saving *s = m->saving;
+  return s->format->container->place(s->targets[m->first_target + file].saving, m->numbers[file], chunk, length, mask, offset, err);
+}
+
+tegula_status tegula__saving_move(tegula__saving *s, int64_t number, const tegula__tile *tiles, int64_t count, tegula_error *err) {
+  tegula__member *m = &s->members[number];
+  tegula__placer placer = {.find = find_place, .state = m};
+  tegula__move move = {.manifest = &m->manifest,
+                       .files = m->files,
+                       .tiles = tiles,
+                       .tile_count = count,
+                       .writing = true,
+                       .placer = &placer,
+                       .durable = s->options.durable != 0 && s->format->container == NULL,
+                       .progress = s->options.progress,
+                       .progress_state = s->options.progress_state,
+                       .statistics = &s->tally.statistics,
+                       .counts = &s->tally.counts};
+  return tegula__engine_run(&s->context->engine, &move, err);
+}
+
+static tegula_status complete(tegula__saving *s, tegula_error *err) {
+  if (s->format->container == NULL) return TEGULA_OK;
+  for (int64_t i = 0; i < s->target_count; i++)
+    if (s->targets[i].fd >= 0) FORWARD(tegula__target_complete(s, &s->targets[i], err));
+  return s->adds ? tegula__io_check(s->publish.target, &s->before, err) : TEGULA_OK;
+}
+
+/* Errors of a save speak of the target, not of temporary names. */
+static void name_target(const tegula__saving *s, tegula_status status, tegula_error *err) {
+  if (err == NULL || status == TEGULA_OK || s->publish.temporary == NULL) return;
+  if (strncmp(err->path, s->publish.temporary, strlen(s->publish.temporary)) != 0) return;
+  if (err->os_errno != 0) /* a call failed: say which error, the call's own words hold the temporary name */
+    tegula__fail_errno(err, err->os_errno, s->path, err->offset, "could not save \"%s\"", s->path);
+  else
+    tegula__fail(err, status, s->path, err->offset, "could not save \"%s\": %s", s->path, tegula_status_text(status));
+}
+
+static void release(tegula__saving *s) {
+  for (int64_t i = 0; i < s->member_count; i++) {
+    tegula__member *m = &s->members[i];
+    tegula__file_set_destroy(m->files);
+    tegula__manifest_free(&m->manifest);
+    tegula_tiling_destroy((tegula_tiling *)(uintptr_t)m->tiling);
+    free(m->numbers);
+    free(m->dataset);
+  }
+  for (int64_t i = 0; s->targets != NULL && i < s->target_count; i++) tegula__target_free(s, &s->targets[i]);
+  free(s->members);
+  free(s->targets);
+}
+
+tegula_status tegula__saving_end(tegula__saving *s, tegula_status status, tegula_error *err) {
+  if (status == TEGULA_OK) status = complete(s, err);
+  release(s);
+  status = s->context->comm->agree(s->context->comm, status, err);
+  name_target(s, status, err);
+  if (s->begun && status == TEGULA_OK)
+    status = tegula__publish_commit(&s->publish, s->options.durable != 0, err);
+  else if (s->begun)
+    tegula__publish_abandon(&s->publish);
+  tegula__tally_end(&s->tally, s->options.statistics, offsetof(tegula_statistics, seconds_move));
+  free(s->path);
+  return status;
+}

@@ -1,0 +1,90 @@
+/* saving: a save on its way: begun, moved to as often as there is something to move, ended. tegula_save does all of it at once.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TEGULA_API_SAVING_H
+#define TEGULA_API_SAVING_H
+
+#include "api/api.h"
+#include "codec/codec.h"
+#include "publish/publish.h"
+
+/* One file that is written. */
+typedef struct tegula__target {
+  char *path;             /* where it is written */
+  char *shown;            /* what the user will call it */
+  tegula__buffer header;  /* of formats that have one in front */
+  tegula__sink sink;      /* containers */
+  int fd;                 /* -1: not open */
+  void *saving;           /* of the format; NULL: not open */
+  tegula__io_counts *counts;
+} tegula__target;
+
+typedef enum tegula__layout { TEGULA__CONTIGUOUS, TEGULA__CHUNKED, TEGULA__VIRTUAL } tegula__layout;
+
+/* One array of a save. */
+typedef struct tegula__member {
+  struct tegula__saving *saving;
+  tegula_dtype dtype, stored;
+  const tegula_tiling *tiling; /* owned */
+  const char *descr;           /* borrowed, or NULL */
+  const void *fill;            /* borrowed while the save begins, or NULL */
+  const tegula_attribute *attributes; /* the same */
+  int64_t attribute_count;
+  char *dataset;               /* containers: its name; owned */
+  tegula__layout layout;
+  int64_t chunk[TEGULA_MAX_DIMS]; /* when chunked */
+  tegula__filter filters[TEGULA__CHAIN_MAX];
+  int32_t filter_count;
+  int64_t file_count;        /* of its manifest */
+  int64_t first_target;      /* file i is target first_target + i */
+  int64_t *numbers;          /* containers: what the dataset is called in each file */
+  tegula__manifest manifest; /* of the files that are written */
+  tegula__file_set *files;
+} tegula__member;
+
+typedef struct tegula__saving {
+  tegula_context *context;
+  char *path; /* as the user names it */
+  tegula_save_options options;
+  const tegula__format *format;
+  tegula__member *members;
+  int64_t member_count;
+  tegula__target *targets;
+  int64_t target_count;
+  tegula__publish publish;
+  bool begun;           /* there is something to publish or to abandon */
+  bool adds;            /* to a copy of the file that is there */
+  tegula__stamp before; /* its stamp then */
+  tegula__tally tally;
+} tegula__saving;
+
+/* A member, and what it is asked to be; texts are borrowed until begin returns. */
+typedef struct tegula__wanted {
+  tegula_dtype dtype;
+  const tegula_tiling *tiling;
+  const tegula_save_options *options; /* dataset, layout, chunk, codec, byte order */
+} tegula__wanted;
+
+/* Checks everything and makes the files. `saving` is ended by tegula__saving_end in any case. options is complete. */
+tegula_status tegula__saving_begin(tegula__saving *saving, tegula_context *context, const char *path, const tegula_save_options *options,
+                                   const tegula__wanted *wanted, int64_t count, tegula_error *err);
+/* Moves tiles of member `number` to its files. Any thread. */
+tegula_status tegula__saving_move(tegula__saving *saving, int64_t number, const tegula__tile *tiles, int64_t count, tegula_error *err);
+/* With OK makes it visible, else takes everything back; returns the status that it had or got. */
+tegula_status tegula__saving_end(tegula__saving *saving, tegula_status status, tegula_error *err);
+
+/* ---- parts of begin ---- */
+
+/* save_options.c: the format, and what every member is; nothing is touched. */
+tegula_status tegula__saving_choose(tegula__saving *saving, const tegula__wanted *wanted, int64_t count, tegula_error *err);
+/* save_layout.c: the files, and the places in them. */
+tegula_status tegula__saving_lay_out(tegula__saving *saving, tegula_error *err);
+
+/* save_target.c: opens the container. */
+tegula_status tegula__target_open(tegula__saving *saving, tegula__target *target, tegula_error *err);
+/* Everything is in it. */
+tegula_status tegula__target_complete(tegula__saving *saving, tegula__target *target, tegula_error *err);
+/* After a failure, and always at the end. */
+void tegula__target_free(tegula__saving *saving, tegula__target *target);
+
+#endif
