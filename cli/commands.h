@@ -4,6 +4,8 @@
 #ifndef TEGULA_CLI_COMMANDS_H
 #define TEGULA_CLI_COMMANDS_H
 
+#include <sys/stat.h>
+
 #include <jansson.h>
 #include <tegula/tegula.h>
 
@@ -96,8 +98,11 @@ tegula_status write_shards(cli_job *job, const char *dir);
  * published. */
 typedef struct target_folder {
   const char *dir;     /* as it was given */
-  char *real, *staging; /* the same without links; the folder beside it */
-  int fd;              /* `staging`, open; -1: there is none */
+  char *real;          /* the same without links */
+  char *workplace;     /* beside it */
+  char *staging;       /* the folder in that */
+  int fd, place, mark; /* `staging`, the workplace and its mark, open; -1: there is none */
+  struct stat old;     /* of the empty folder that is replaced */
   char *made;          /* the path whose prefixes below were made */
   size_t *made_length; /* lengths of those prefixes, outermost first */
   size_t made_count;
@@ -109,7 +114,8 @@ void target_end(target_folder *target);
 /* Removes a folder with the files in it, whatever they are; it has no sub-folders. */
 void target_remove_folder(const char *dir);
 #define TEMPORARY_NAME 32
-void target_temporary_name(char out[TEMPORARY_NAME]);
+/* `locked`: it is guarded by a lock, as long as this machine runs. */
+void target_temporary_name(char out[TEMPORARY_NAME], int locked);
 
 /* side_file.c: the list that `write` leaves and `clean` goes by. `dir_fd` is the open folder, `dir` its name for messages. A list
  * that is there already is replaced at once. */

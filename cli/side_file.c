@@ -40,7 +40,7 @@ static tegula_status dump(int fd, const char *dir, const char *text, tegula_erro
 /* Under a temporary name first: a list that is there is replaced whole or not at all. */
 static tegula_status write_list(int dir_fd, const char *dir, const char *text, tegula_error *error) {
   char name[TEMPORARY_NAME];
-  target_temporary_name(name);
+  target_temporary_name(name, 0);
   int fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (fd < 0) {
     return report_fail_os(error, dir, errno, NULL, "could not make %s in %s", SIDE_FILE, dir);

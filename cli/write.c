@@ -244,7 +244,7 @@ static tegula_status publish(write_work *work) {
 }
 
 tegula_status write_shards(cli_job *job, const char *dir) {
-  write_work work = {.job = job, .target = {.dir = dir, .fd = -1}};
+  write_work work = {.job = job, .target = {.dir = dir, .fd = -1, .place = -1, .mark = -1}};
   tegula_status status = prepare(&work);
   if (status == TEGULA_OK) {
     status = write_all(&work);
@@ -287,7 +287,8 @@ const cli_command write_command = {
                  "can tell whether each value is right. The list of files is left in DIR/" SIDE_FILE " for `tegula clean`.\n"
                  "A DIR that has anything in it is refused. The files are written to a folder .tegula-*.tmp beside DIR,\n"
                  "which gets the name DIR when all are there: DIR is never a part of what it should be, even if tegula is\n"
-                 "killed. An empty DIR is replaced and keeps its mode; the working folder and a mount point cannot be.\n\n"
+                 "killed; what a killed run leaves is removed by the next one beside it. An empty DIR is replaced and keeps\n"
+                 "its mode; the working folder and a mount point cannot be.\n\n"
                  "With --json: dir, files, shape, dtype, seed.\n",
   .examples = "  tegula write shards\n"
               "  tegula write shards --num-shards 32 --shape 131072,1024 --dtype f4 --seed 7\n"

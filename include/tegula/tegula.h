@@ -575,6 +575,7 @@ TEGULA_API void tegula_save_options_init(tegula_save_options *options);
 /* Writes the array to `path`: under a temporary name in the same folder first, then renamed. On failure the old target is untouched
  * and nothing is left behind (one exception: with durable, when all is in place and only the names cannot be brought to the disk, the new
  * target stays and the error says so). Missing parent folders are made. An existing target is EXISTS unless overwrite.
+ * What a killed save left in that folder (.tegula-<digits>.tmp) is removed, what a running one has there is not.
  *
  * Containers: a file that is one of that format already is added to, everything in it stays; its dataset of the same name is EXISTS unless
  * overwrite. That works on a copy, which takes the file's place: CHANGED when somebody else wrote to it meanwhile. [C] */

@@ -33,7 +33,7 @@ tegula_status tegula__target_open(tegula__saving *s, tegula__target *target, teg
   target->counts = &s->tally.counts;
   target->sink = (tegula__sink){
       .path = target->shown, .size = sink_size, .read = sink_read, .write = sink_write, .resize = sink_resize, .state = target};
-  unsigned mode = s->publish.mode != 0 && !s->publish.folder ? s->publish.mode | 0200 : 0666;
+  unsigned mode = s->publish.there && !s->publish.folder ? s->publish.mode | 0200 : 0666;
   FORWARD(tegula__io_make(target->path, mode, target->counts, &target->fd, err));
   if (s->adds) FORWARD(tegula__io_copy(s->publish.target, target->fd, target->path, target->counts, &s->before, err));
   return s->format->container->open(s->context->plugins, &target->sink, &target->saving, err);

@@ -39,7 +39,7 @@ static void make_file(void *state, int32_t worker, int64_t i) {
   const tegula__file *file = &s->members[0].manifest.files[i];
   const tegula__buffer *header = &s->targets[i].header;
   tegula_status status = tegula__io_create(file->path, file->stamp.size, header->data, header->size, s->options.durable != 0,
-                                           s->publish.mode != 0 && !s->publish.folder ? s->publish.mode | 0200 : 0666, &s->tally.counts, &error);
+                                           s->publish.there && !s->publish.folder ? s->publish.mode | 0200 : 0666, &s->tally.counts, &error);
   if (status != TEGULA_OK) tegula__first_error_set(m->first, i, status, &error);
 }
 
@@ -60,6 +60,15 @@ static tegula_status begin_publish(tegula__saving *s, tegula_error *err) {
   return s->members[0].layout == TEGULA__VIRTUAL ? tegula__publish_companion(&s->publish, "tiles", err) : TEGULA_OK;
 }
 
+/* Of formats that are laid out at once all must fit before the first byte is written. */
+static tegula_status check_space(tegula__saving *s, tegula_error *err) {
+  const tegula__manifest *manifest = &s->members[0].manifest;
+  int64_t bytes = 0;
+  for (int64_t i = 0; i < manifest->file_count; i++)
+    if (!tegula__add(bytes, manifest->files[i].stamp.size, &bytes)) bytes = INT64_MAX;
+  return tegula__publish_space(&s->publish, bytes, err);
+}
+
 tegula_status tegula__saving_begin(tegula__saving *s, tegula_context *context, const char *path, const tegula_save_options *options,
                                    const tegula__wanted *wanted, int64_t count, tegula_error *err) {
   *s = (tegula__saving){.context = context, .options = *options, .path = strdup(path)};
@@ -71,6 +80,7 @@ tegula_status tegula__saving_begin(tegula__saving *s, tegula_context *context, c
   FORWARD(look_at_target(s, err));
   FORWARD(begin_publish(s, err));
   FORWARD(tegula__saving_lay_out(s, err));
+  if (s->format->container == NULL) FORWARD(check_space(s, err));
   if (s->format->container == NULL) FORWARD(make_files(s, err));
   for (int64_t i = 0; i < count; i++) {
     tegula__member *m = &s->members[i];
@@ -111,16 +121,6 @@ static tegula_status complete(tegula__saving *s, tegula_error *err) {
   return s->adds ? tegula__io_check(s->publish.target, &s->before, err) : TEGULA_OK;
 }
 
-/* Errors of a save speak of the target, not of temporary names. */
-static void name_target(const tegula__saving *s, tegula_status status, tegula_error *err) {
-  if (err == NULL || status == TEGULA_OK || s->publish.temporary == NULL) return;
-  if (strncmp(err->path, s->publish.temporary, strlen(s->publish.temporary)) != 0) return;
-  if (err->os_errno != 0) /* a call failed: say which error, the call's own words hold the temporary name */
-    tegula__fail_errno(err, err->os_errno, s->path, err->offset, "could not save \"%s\"", s->path);
-  else
-    tegula__fail(err, status, s->path, err->offset, "could not save \"%s\": %s", s->path, tegula_status_text(status));
-}
-
 static void release(tegula__saving *s) {
   for (int64_t i = 0; i < s->member_count; i++) {
     tegula__member *m = &s->members[i];
@@ -139,7 +139,7 @@ tegula_status tegula__saving_end(tegula__saving *s, tegula_status status, tegula
   if (status == TEGULA_OK) status = complete(s, err);
   release(s);
   status = s->context->comm->agree(s->context->comm, status, err);
-  name_target(s, status, err);
+  if (s->begun) tegula__publish_explain(&s->publish, s->path, status, err);
   if (s->begun && status == TEGULA_OK)
     status = tegula__publish_commit(&s->publish, s->options.durable != 0, err);
   else if (s->begun)

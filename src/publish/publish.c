@@ -1,7 +1,6 @@
-/* Temporary names, rename, clean-up.
+/* Begin, commit, abandon.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "publish/publish.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -10,11 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char *parent_of(const char *path) {
+#include "publish/publish_priv.h"
+
+char *tegula__publish_parent(const char *path) {
   const char *slash = strrchr(path, '/');
   if (slash == NULL) return strdup(".");
   return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
@@ -33,11 +33,11 @@ static tegula_status make_folder(tegula__publish *publish, const char *path, teg
     free(copy);
     return tegula__out_of_memory(err, (int64_t)strlen(path));
   }
-  if (mkdir(path, 0777) == 0) {
+  int failed = mkdir(path, 0777) == 0 ? 0 : errno;
+  if (failed == 0) {
     publish->made[publish->made_count++] = copy;
     return TEGULA_OK;
   }
-  int failed = errno;
   free(copy);
   return failed == EEXIST ? TEGULA_OK : tegula__fail_errno(err, failed, path, -1, "could not make folder \"%s\"", path);
 }
@@ -48,7 +48,7 @@ static tegula_status make_folders(tegula__publish *publish, const char *path, te
   if (stat(path, &info) == 0)
     return S_ISDIR(info.st_mode) ? TEGULA_OK : tegula__fail(err, TEGULA_INVALID_ARGUMENT, path, -1, "\"%s\" is not a folder", path);
   if (errno != ENOENT) return tegula__fail_errno(err, errno, path, -1, "could not examine folder \"%s\"", path);
-  char *parent = parent_of(path);
+  char *parent = tegula__publish_parent(path);
   if (parent == NULL) return tegula__out_of_memory(err, (int64_t)strlen(path));
   tegula_status status = make_folders(publish, parent, err);
   free(parent);
@@ -81,6 +81,29 @@ static tegula_status check_replaceable(const char *folder, tegula_error *err) {
   return status;
 }
 
+/* What the commit would meet only after all has been written. */
+static tegula_status check_rights(const tegula__publish *publish, const struct stat *target, tegula_error *err) {
+  struct stat parent;
+  if (S_ISDIR(target->st_mode) && faccessat(AT_FDCWD, publish->target, W_OK, AT_EACCESS) != 0)
+    return tegula__fail_errno(err, errno, publish->target, -1, "cannot replace folder \"%s\"", publish->target);
+  if (geteuid() == 0 || stat(publish->parent, &parent) != 0 || (parent.st_mode & S_ISVTX) == 0) return TEGULA_OK;
+  if (target->st_uid == geteuid() || parent.st_uid == geteuid()) return TEGULA_OK;
+  return tegula__fail_errno(err, EPERM, publish->target, -1, "cannot replace \"%s\", which belongs to somebody else in a sticky folder",
+                            publish->target);
+}
+
+static tegula_status check_kind(const tegula__publish *publish, const struct stat *info, tegula_error *err) {
+  const char *target = publish->target;
+  if (!publish->overwrite)
+    return tegula__hint(err, tegula__fail(err, TEGULA_EXISTS, target, -1, "\"%s\" exists already", target),
+                        "choose another name, or ask to overwrite it");
+  if (S_ISDIR(info->st_mode) && !publish->folder)
+    return tegula__fail(err, TEGULA_EXISTS, target, -1, "\"%s\" is a folder and cannot be replaced by a file", target);
+  if (!S_ISDIR(info->st_mode) && !S_ISREG(info->st_mode))
+    return tegula__fail(err, TEGULA_EXISTS, target, -1, "\"%s\" is neither a file nor a folder and cannot be replaced", target);
+  return S_ISDIR(info->st_mode) ? check_replaceable(target, err) : TEGULA_OK;
+}
+
 static tegula_status check_target(tegula__publish *publish, tegula_error *err) {
   struct stat info;
   const char *target = publish->target;
@@ -88,19 +111,17 @@ static tegula_status check_target(tegula__publish *publish, tegula_error *err) {
     if (errno == ENOENT) return TEGULA_OK;
     return tegula__fail_errno(err, errno, target, -1, "could not examine \"%s\"", target);
   }
-  if (!publish->overwrite)
-    return tegula__hint(err, tegula__fail(err, TEGULA_EXISTS, target, -1, "\"%s\" exists already", target),
-                        "choose another name, or ask to overwrite it");
-  if (S_ISDIR(info.st_mode) && !publish->folder)
-    return tegula__fail(err, TEGULA_EXISTS, target, -1, "\"%s\" is a folder and cannot be replaced by a file", target);
-  if (!S_ISDIR(info.st_mode) && !S_ISREG(info.st_mode))
-    return tegula__fail(err, TEGULA_EXISTS, target, -1, "\"%s\" is neither a file nor a folder and cannot be replaced", target);
-  bool same_kind = S_ISDIR(info.st_mode) == publish->folder;
-  publish->mode = same_kind ? info.st_mode & 07777 : 0;
-  return S_ISDIR(info.st_mode) ? check_replaceable(target, err) : TEGULA_OK;
+  FORWARD(check_kind(publish, &info, err));
+  FORWARD(check_rights(publish, &info, err));
+  publish->there = S_ISDIR(info.st_mode) == publish->folder;
+  if (!publish->there) return TEGULA_OK;
+  publish->mode = info.st_mode & 07777;
+  publish->owner = info.st_uid;
+  publish->group = info.st_gid;
+  return TEGULA_OK;
 }
 
-/* Names, with symbolic links of the target followed, so that the link stays a link. */
+/* With symbolic links of the target followed, so that the link stays a link. */
 static tegula_status set_names(tegula__publish *publish, const char *target, tegula_error *err) {
   char *plain = trimmed(target);
   struct stat info;
@@ -115,57 +136,70 @@ static tegula_status set_names(tegula__publish *publish, const char *target, teg
   } else {
     publish->target = plain;
   }
-  if (publish->target != NULL) publish->parent = parent_of(publish->target);
-  uint64_t random;
-  if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
-    return tegula__fail_errno(err, errno, target, -1, "could not choose a temporary name for \"%s\"", target);
-  if (publish->parent != NULL)
-    publish->temporary = tegula__strprintf("%s/.tegula-%016llx.tmp", publish->parent, (unsigned long long)random);
-  return publish->temporary != NULL ? TEGULA_OK : tegula__out_of_memory(err, (int64_t)strlen(target));
+  if (publish->target != NULL) publish->parent = tegula__publish_parent(publish->target);
+  return publish->parent != NULL ? TEGULA_OK : tegula__out_of_memory(err, (int64_t)strlen(target));
+}
+
+/* Folders that a killed save had made, nearest last, count as made by this one. */
+static tegula_status adopt_parents(tegula__publish *publish, const char *path, int count, tegula_error *err) {
+  if (count == 0) return TEGULA_OK;
+  char *copy = strdup(path), *above = tegula__publish_parent(path);
+  tegula_status status = copy != NULL && above != NULL ? adopt_parents(publish, above, count - 1, err) : tegula__out_of_memory(err, 64);
+  free(above);
+  if (status == TEGULA_OK && !tegula__vector_reserve((void **)&publish->made, &publish->made_capacity, publish->made_count + 1, sizeof copy))
+    status = tegula__out_of_memory(err, 64);
+  if (status == TEGULA_OK)
+    publish->made[publish->made_count++] = copy;
+  else
+    free(copy);
+  return status;
+}
+
+/* The folder of the target; and when that is in somebody's workplace (a save of many files), the folder around it too. */
+static tegula_status sweep(tegula__publish *publish, tegula_error *err) {
+  uint32_t boot;
+  FORWARD(adopt_parents(publish, publish->parent, tegula__publish_sweep(publish->parent), err));
+  char *place = tegula__publish_parent(publish->parent), *around = NULL;
+  const char *slash = place != NULL ? strrchr(place, '/') : NULL;
+  if (slash != NULL && tegula__workplace_parse(slash + 1, &boot)) around = tegula__publish_parent(place);
+  if (around != NULL) tegula__publish_sweep(around);
+  free(around);
+  free(place);
+  return TEGULA_OK;
+}
+
+static tegula_status make_workplace(tegula__publish *publish, tegula_error *err) {
+  FORWARD(tegula__workplace_make(publish, err));
+  FORWARD(tegula__workplace_write_mark(publish, err));
+  publish->temporary = tegula__strprintf("%s/data", publish->workplace);
+  if (publish->temporary == NULL) return tegula__out_of_memory(err, (int64_t)strlen(publish->workplace));
+  if (publish->folder && mkdir(publish->temporary, publish->there ? publish->mode | 0700 : 0777) != 0)
+    return tegula__fail_errno(err, errno, publish->target, -1, "could not make a temporary folder in \"%s\"", publish->parent);
+  return TEGULA_OK;
 }
 
 tegula_status tegula__publish_begin(const char *target, bool folder, bool overwrite, tegula__publish *out, tegula_error *err) {
-  *out = (tegula__publish){.folder = folder, .overwrite = overwrite};
+  *out = (tegula__publish){.folder = folder, .overwrite = overwrite, .place = -1, .mark = -1};
   tegula_status status;
   size_t size = strlen(target);
   if (size == 0 || (!folder && target[size - 1] == '/'))
     return tegula__fail(err, TEGULA_INVALID_ARGUMENT, target, -1, "\"%s\" is not the name of a file", target);
   FORWARD_WITH(status, set_names(out, target, err));
+  FORWARD_WITH(status, sweep(out, err));
   FORWARD_WITH(status, check_target(out, err));
   FORWARD_WITH(status, make_folders(out, out->parent, err));
-  if (folder && mkdir(out->temporary, out->mode != 0 ? out->mode | 0700 : 0777) != 0)
-    status = tegula__fail_errno(err, errno, target, -1, "could not make a temporary folder in \"%s\"", out->parent);
+  FORWARD_WITH(status, make_workplace(out, err));
 done:
-  if (status != TEGULA_OK) tegula__publish_abandon(out);
+  if (status != TEGULA_OK) {
+    tegula__publish_explain(out, target, status, err);
+    tegula__publish_abandon(out);
+  }
   return status;
 }
 
-/* Unlinks what is in a folder. Reads it without memory from the heap: this must work when that is what has run out. */
-static void empty_folder(const char *path) {
-  _Alignas(struct dirent64) char entries[4096];
-  int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return;
-  for (ssize_t size; (size = getdents64(fd, entries, sizeof entries)) > 0;) {
-    const struct dirent64 *entry;
-    for (ssize_t at = 0; at < size; at += entry->d_reclen) {
-      entry = (const struct dirent64 *)(entries + at);
-      if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) unlinkat(fd, entry->d_name, 0);
-    }
-  }
-  close(fd);
-}
+/* ---- the names ---- */
 
-/* Removes a file, or a folder with the plain files in it. Nobody comes by later to do what failed now, so it is tried again. */
-static void remove_target(const char *path) {
-  for (int attempt = 0; attempt < 4; attempt++) {
-    if (unlink(path) == 0 || errno == ENOENT) return;
-    if (errno != EISDIR && errno != EPERM) continue;
-    empty_folder(path);
-    if (rmdir(path) == 0) return;
-  }
-}
-
-static tegula_status sync_folder(const char *path, tegula_error *err) {
+tegula_status tegula__publish_sync_folder(const char *path, tegula_error *err) {
   int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return tegula__fail_errno(err, errno, path, -1, "could not open folder \"%s\"", path);
   int failed = fsync(fd) != 0 ? errno : 0;
@@ -174,88 +208,95 @@ static tegula_status sync_folder(const char *path, tegula_error *err) {
 }
 
 /* Without the flag of renameat2 (NFS answers EINVAL) what must not be there is looked for before. */
-static int rename_to_free_name(const char *from, const char *to) {
+int tegula__publish_rename_free(int from_folder, const char *from, int to_folder, const char *to) {
   struct stat info;
-  if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0) return 0;
+  if (renameat2(from_folder, from, to_folder, to, RENAME_NOREPLACE) == 0) return 0;
   if (errno != EINVAL && errno != ENOSYS) return errno;
-  if (lstat(to, &info) == 0) return EEXIST;
-  return rename(from, to) == 0 ? 0 : errno;
+  if (fstatat(to_folder, to, &info, AT_SYMLINK_NOFOLLOW) == 0) return EEXIST;
+  return renameat(from_folder, from, to_folder, to) == 0 ? 0 : errno;
 }
 
-/* For file systems without RENAME_EXCHANGE: the old folder steps aside first, and back if the new one cannot take its place. */
+/* What was taken from the target's name is a file, or a folder in which somebody has put nothing meanwhile. */
+static bool may_go(const tegula__publish *publish, const char *name) {
+  struct stat info;
+  if (fstatat(publish->place, name, &info, AT_SYMLINK_NOFOLLOW) != 0) return false;
+  if (!S_ISDIR(info.st_mode)) return S_ISREG(info.st_mode);
+  char *path = tegula__strprintf("%s/%s", publish->workplace, name);
+  bool good = path != NULL && check_replaceable(path, NULL) == TEGULA_OK;
+  free(path);
+  return good;
+}
+
+/* For file systems without RENAME_EXCHANGE: the old folder steps aside first, and back if the new one cannot take its place. A sweep does
+ * the same when this process is killed in between. */
 static int replace_in_two_steps(const tegula__publish *publish) {
-  char *aside = tegula__strprintf("%s.old", publish->temporary);
-  if (aside == NULL) return ENOMEM;
-  int failed = rename(publish->target, aside) == 0 ? 0 : errno;
-  if (failed == 0) {
-    failed = rename(publish->temporary, publish->target) == 0 ? 0 : errno;
-    if (failed == 0)
-      remove_target(aside);
-    else
-      rename(aside, publish->target);
-  }
-  free(aside);
+  int place = publish->place;
+  if (renameat(AT_FDCWD, publish->target, place, "old") != 0) return errno;
+  int failed = !may_go(publish, "old")                                              ? ENOTEMPTY
+               : renameat(place, "data", AT_FDCWD, publish->target) == 0 ? 0
+                                                                         : errno;
+  if (failed != 0) tegula__publish_rename_free(place, "old", AT_FDCWD, publish->target);
   return failed;
 }
 
-/* A folder is exchanged with what is there, so that the name is never free in between; what was replaced is removed. */
+/* A folder is exchanged with what is there, so that the name is never free in between; what was replaced goes with the workplace. */
 static int replace_folder(const tegula__publish *publish) {
-  const char *from = publish->temporary, *to = publish->target;
-  int failed = EAGAIN;
+  int place = publish->place, failed = EAGAIN;
+  const char *to = publish->target;
   for (int attempt = 0; attempt < 8 && failed != 0; attempt++) { /* the target may come and go meanwhile */
-    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_EXCHANGE) == 0) {
-      remove_target(from);
-      return 0;
+    failed = renameat2(place, "data", AT_FDCWD, to, RENAME_EXCHANGE) == 0 ? 0 : errno;
+    if (failed == 0 && !may_go(publish, "data")) {
+      renameat2(place, "data", AT_FDCWD, to, RENAME_EXCHANGE);
+      return ENOTEMPTY;
     }
-    failed = errno;
     if (failed == EINVAL || failed == ENOSYS) failed = replace_in_two_steps(publish);
-    if (failed == ENOENT) failed = rename_to_free_name(from, to);
-    if (failed != ENOENT && failed != EEXIST && failed != ENOTEMPTY) return failed;
+    if (failed == ENOENT) failed = tegula__publish_rename_free(place, "data", AT_FDCWD, to);
+    if (failed != ENOENT && failed != EEXIST) return failed;
   }
   return failed;
 }
 
 static int rename_into_place(const tegula__publish *publish) {
-  const char *from = publish->temporary, *to = publish->target;
-  if (publish->mode != 0 && chmod(from, publish->mode) != 0) return errno; /* the new one is as private as the old one */
-  if (!publish->overwrite) return rename_to_free_name(from, to);
+  if (!publish->overwrite) return tegula__publish_rename_free(publish->place, "data", AT_FDCWD, publish->target);
   if (publish->folder) return replace_folder(publish);
-  return rename(from, to) == 0 ? 0 : errno;
+  return renameat(publish->place, "data", AT_FDCWD, publish->target) == 0 ? 0 : errno;
 }
 
-tegula_status tegula__publish_companion(tegula__publish *publish, const char *suffix, tegula_error *err) {
-  uint64_t random;
-  const char *slash = strrchr(publish->target, '/'), *name = slash != NULL ? slash + 1 : publish->target;
-  if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
-    return tegula__fail_errno(err, errno, publish->target, -1, "could not choose a name for the files of \"%s\"", publish->target);
-  char *above = tegula__strprintf("%s/%s.%s", publish->parent, name, suffix);
-  publish->companion_name = tegula__strprintf("%s.%s/%016llx", name, suffix, (unsigned long long)random);
-  if (publish->companion_name != NULL) publish->companion = tegula__strprintf("%s/%s", publish->parent, publish->companion_name);
-  tegula_status status = above != NULL && publish->companion != NULL ? TEGULA_OK : tegula__out_of_memory(err, 64);
-  if (status == TEGULA_OK) status = make_folders(publish, above, err);
-  if (status == TEGULA_OK) status = make_folder(publish, publish->companion, err);
-  free(above);
-  return status;
+/* The rights of what is replaced, and to the disk what is not there yet: those, and the names in a folder. */
+static tegula_status settle(const tegula__publish *publish, bool durable, tegula_error *err) {
+  int fd = -1, failed = 0;
+  if (durable && (publish->folder || publish->there)) { /* opened first: the rights may not allow it */
+    fd = openat(publish->place, "data", (publish->folder ? O_RDONLY | O_DIRECTORY : O_WRONLY) | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) failed = errno;
+  }
+  if (failed == 0) failed = tegula__publish_keep_rights(publish);
+  if (fd >= 0 && failed == 0 && fsync(fd) != 0) failed = errno;
+  if (fd >= 0) close(fd);
+  if (failed == 0) return TEGULA_OK;
+  return tegula__fail_errno(err, failed, publish->target, -1, "could not finish what is to become \"%s\"", publish->target);
 }
+
+/* ---- the end ---- */
 
 static void forget(tegula__publish *publish) {
   free(publish->target);
   free(publish->parent);
+  free(publish->workplace);
   free(publish->temporary);
   free(publish->companion);
   free(publish->companion_name);
   for (int64_t i = 0; i < publish->made_count; i++) free(publish->made[i]);
   free(publish->made);
-  *publish = (tegula__publish){0};
+  *publish = (tegula__publish){.place = -1, .mark = -1};
 }
 
 /* The target's name, and those of the folders that were made for it. */
 static tegula_status sync_names(const tegula__publish *publish, tegula_error *err) {
-  FORWARD(sync_folder(publish->parent, err));
+  FORWARD(tegula__publish_sync_folder(publish->parent, err));
   for (int64_t i = publish->made_count - 1; i >= 0; i--) {
-    char *above = parent_of(publish->made[i]);
+    char *above = tegula__publish_parent(publish->made[i]);
     if (above == NULL) return tegula__out_of_memory(err, (int64_t)strlen(publish->made[i]));
-    tegula_status status = sync_folder(above, err);
+    tegula_status status = tegula__publish_sync_folder(above, err);
     free(above);
     FORWARD(status);
   }
@@ -263,24 +304,28 @@ static tegula_status sync_names(const tegula__publish *publish, tegula_error *er
 }
 
 tegula_status tegula__publish_commit(tegula__publish *publish, bool durable, tegula_error *err) {
-  tegula_status status = durable && publish->folder ? sync_folder(publish->temporary, err) : TEGULA_OK;
-  if (status == TEGULA_OK) {
-    int failed = rename_into_place(publish);
-    if (failed != 0)
-      status = tegula__fail_errno(err, failed, publish->target, -1, "could not give the saved data its name \"%s\"", publish->target);
-  }
+  tegula_status status;
+  FORWARD_WITH(status, settle(publish, durable, err));
+  if (publish->companion != NULL) FORWARD_WITH(status, tegula__companion_stand(publish, durable, err));
+  int failed = rename_into_place(publish);
+  if (failed != 0)
+    status = tegula__fail_errno(err, failed, publish->target, -1, "could not give the saved data its name \"%s\"", publish->target);
+done:
   if (status != TEGULA_OK) {
+    tegula__publish_explain(publish, publish->target, status, err);
     tegula__publish_abandon(publish);
     return status;
   }
   if (durable) status = sync_names(publish, err);
+  tegula__companion_commit(publish);
+  tegula__workplace_remove(publish);
   forget(publish);
   return status;
 }
 
 void tegula__publish_abandon(tegula__publish *publish) {
-  if (publish->temporary != NULL) remove_target(publish->temporary);
-  if (publish->companion != NULL) remove_target(publish->companion);
+  tegula__companion_abandon(publish);
+  tegula__workplace_remove(publish);
   for (int64_t i = publish->made_count - 1; i >= 0; i--) rmdir(publish->made[i]); /* stays when somebody else uses it already */
   forget(publish);
 }

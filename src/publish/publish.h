@@ -3,7 +3,14 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Until commit nothing is seen under the final name; abandon takes everything back, parent folders that were made for it included.
- * Temporary names start with ".tegula-" and are skipped by discovery. */
+ * All that is temporary lies in a workplace, a folder ".tegula-<16 digits>.tmp" beside the target, which discovery skips:
+ *
+ *   data        what is written; after the exchange of folders: what was replaced
+ *   mark        says whose it is; locked (flock) as long as the save runs
+ *   old         what was replaced, where folders cannot be exchanged
+ *   companion   the folder that goes with a file; note: under which name
+ *
+ * A save that was killed leaves its workplace; the next begin in that folder takes it away (sweep.c), and only then. */
 #ifndef TEGULA_PUBLISH_PUBLISH_H
 #define TEGULA_PUBLISH_PUBLISH_H
 
@@ -12,21 +19,31 @@
 typedef struct tegula__publish {
   char *target;    /* symbolic links followed */
   char *parent;
-  char *temporary; /* beside the target; of a folder it has been made, of a file not yet */
+  char *workplace; /* beside the target; NULL before it has been made */
+  char *temporary; /* "data" in it; of a folder it has been made, of a file not yet */
+  int place, mark; /* the workplace and its mark, open; -1: not yet */
   bool folder;
   bool overwrite;  /* what is there may be replaced */
-  unsigned mode;   /* permissions of what is there, to be kept; 0 for nothing */
-  char *companion;      /* a folder with files that the target speaks of; NULL: none */
-  char *companion_name; /* its name from the target's folder */
+  bool there;      /* something of the same kind is there; its rights are kept: */
+  unsigned mode, owner, group;
+  int64_t needed, free; /* bytes, as tegula__publish_space found them; needed is 0 before that */
   char **made;      /* folders above the target that did not exist, outermost first */
   int64_t made_count, made_capacity;
+  char *companion;       /* where the companion is written; NULL: there is none */
+  char *companion_name;  /* its final name, without folder; unique */
+  bool companion_stands; /* it has got it */
 } tegula__publish;
 
-/* Checks the target and prepares the temporary name. EXISTS when it is there and `overwrite` is false; never replaces a folder by a file,
- * or a folder in which there is anything but shards. */
+/* Sweeps the target's folder, checks the target and makes the workplace. EXISTS when the target is there and `overwrite` is false; never
+ * replaces a folder by a file, or a folder in which there is anything but shards. */
 tegula_status tegula__publish_begin(const char *target, bool folder, bool overwrite, tegula__publish *out, tegula_error *err);
-/* Makes a folder for files that the target will speak of, under a name that no other save has: "NAME.SUFFIX/GENERATION" beside it. It stays when the
- * target is committed and goes when it is abandoned. */
+/* Before anything is written, where it is known how much that will be: IO (ENOSPC) when it is more than is free. */
+tegula_status tegula__publish_space(tegula__publish *publish, int64_t bytes, tegula_error *err);
+/* An error of the save as one of the target, which the caller calls `path`: no temporary names; how much was free when space ran out. */
+void tegula__publish_explain(const tegula__publish *publish, const char *path, tegula_status status, tegula_error *err);
+/* A folder of files that belongs to the target, which is a file: it gets its final name NAME.<suffix>-<16 digits> just before the target
+ * gets its own, and goes when the save is abandoned. Until then it is written at publish->companion; the target speaks of it as
+ * publish->companion_name. The companion of what is replaced stays for those who have that open; the one before it is removed. At most one. */
 tegula_status tegula__publish_companion(tegula__publish *publish, const char *suffix, tegula_error *err);
 /* Makes it visible. `durable`: names are on the disk before it returns (the data must be already). Ends `publish` in either case. */
 tegula_status tegula__publish_commit(tegula__publish *publish, bool durable, tegula_error *err);

@@ -3,7 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * TEGULA_FAULT=FAMILY:N:KIND strikes at call N (from 1), FAMILY:N+:KIND at it and all later ones. KIND is an errno's name, `short`
- * (half of the bytes are transferred) or `keep` (close and free do nothing: proves that leaks are seen). TEGULA_FAULT_REPORT=PATH:
+ * (half of the bytes are transferred), `keep` (close and free do nothing: proves that leaks are seen) or `KILL` (the process is killed
+ * before the call). TEGULA_FAULT_LOG=PATH: a line for each write, sync and rename, in their order. TEGULA_FAULT_REPORT=PATH:
  * at exit one JSON object with the calls of each family, the number of strikes, live allocations and open descriptors.
  * TEGULA_FAULT_WINDOW=1: only calls between tegula_faults_window(1) and (0) count. TEGULA_FAULT_SPARE=libjansson (or libc): its allocations
  * never fail.
@@ -13,7 +14,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
+#include <limits.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -21,8 +24,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -35,20 +40,20 @@ void __libc_free(void *block);
 void tegula_faults_window(int open);
 
 typedef enum family {
-  OPEN, READ, WRITE, STAT, SIZE, SYNC, RENAME, MKDIR, LIST, REMOVE, CLOSE, MAP, THREAD, MEMORY, RELEASE, FAMILIES
+  OPEN, READ, WRITE, STAT, SIZE, SYNC, RENAME, MKDIR, LIST, REMOVE, CLOSE, MAP, THREAD, MEMORY, RELEASE, LOCK, RIGHTS, FAMILIES
 } family;
 
 static const char *const family_names[FAMILIES] = {"open", "read", "write", "stat", "size", "sync",   "rename", "mkdir",
-                                                   "list", "remove", "close", "map", "thread", "memory", "release"};
+                                                   "list", "remove", "close", "map", "thread", "memory", "release", "lock", "rights"};
 
-enum { NO_FAULT = 0, SHORT = -1, KEEP = -2 };
+enum { NO_FAULT = 0, SHORT = -1, KEEP = -2, KILL = -3 };
 
 static const struct {
   const char *name;
   int fault;
 } kinds[] = {{"short", SHORT},   {"keep", KEEP},     {"EINTR", EINTR},   {"EAGAIN", EAGAIN}, {"EIO", EIO},       {"ESTALE", ESTALE},
              {"ENOSPC", ENOSPC}, {"ENOMEM", ENOMEM}, {"EMFILE", EMFILE}, {"ENOENT", ENOENT}, {"EINVAL", EINVAL}, {"EACCES", EACCES},
-             {"EDQUOT", EDQUOT}, {"EOPNOTSUPP", EOPNOTSUPP}};
+             {"EDQUOT", EDQUOT}, {"EOPNOTSUPP", EOPNOTSUPP}, {"ENOLCK", ENOLCK}, {"EPERM", EPERM},     {"KILL", KILL}};
 
 typedef enum origin { PROGRAM, LIBC, LOADER, CXX, JANSSON, ORIGINS } origin;
 
@@ -74,7 +79,37 @@ static int strike(family of) {
   long n = atomic_fetch_add(&faults.calls[of], 1) + 1;
   if ((int)of != faults.family || n < faults.nth || (n > faults.nth && !faults.onwards)) return NO_FAULT;
   atomic_fetch_add(&faults.strikes, 1);
+  if (faults.fault == KILL) kill(getpid(), SIGKILL);
   return faults.fault;
+}
+
+/* ---- the log ---- */
+
+static int log_file = -1;
+
+static void log_line(const char *what, const char *first, const char *second) {
+  if (log_file >= 0) dprintf(log_file, "%s %s %s\n", what, first, second);
+}
+
+/* The path of an open file, as it is now. */
+static void log_open(const char *what, int fd) {
+  char link[64], path[PATH_MAX];
+  if (log_file < 0 || fd == log_file) return;
+  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  ssize_t size = readlink(link, path, sizeof path - 1);
+  path[size > 0 ? size : 0] = '\0';
+  log_line(what, path, "");
+}
+
+static void log_rename(int from_folder, const char *from, const char *to) {
+  char link[64], path[PATH_MAX];
+  if (log_file < 0) return;
+  snprintf(link, sizeof link, "/proc/self/fd/%d", from_folder);
+  ssize_t size = from[0] == '/' ? 0 : readlink(link, path, sizeof path - 1);
+  path[size > 0 ? size : 0] = '\0';
+  char whole[2 * PATH_MAX];
+  snprintf(whole, sizeof whole, "%s%s%s", path, path[0] != '\0' ? "/" : "", from);
+  log_line("rename", whole, to);
 }
 
 /* For calls that have no short form. */
@@ -138,6 +173,8 @@ __attribute__((constructor)) static void begin(void) {
   const char *spare = getenv("TEGULA_FAULT_SPARE");
   faults.spare_jansson = spare != NULL && strcmp(spare, "libjansson") == 0;
   faults.spare_libc = spare != NULL && strcmp(spare, "libc") == 0;
+  const char *log = getenv("TEGULA_FAULT_LOG");
+  if (log != NULL) log_file = (int)syscall(SYS_openat, AT_FDCWD, log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   atomic_store(&faults.counting, getenv("TEGULA_FAULT_WINDOW") == NULL);
 }
 
@@ -323,6 +360,7 @@ ssize_t pread(int fd, void *data, size_t size, off_t offset) {
 ssize_t write(int fd, const void *data, size_t size) { return allow(WRITE, &size) ? NEXT(write)(fd, data, size) : -1; }
 
 ssize_t pwrite(int fd, const void *data, size_t size, off_t offset) {
+  log_open("write", fd);
   return allow(WRITE, &size) ? NEXT(pwrite)(fd, data, size, offset) : -1;
 }
 
@@ -336,6 +374,7 @@ ssize_t preadv(int fd, const struct iovec *vectors, int count, off_t offset) {
 }
 
 ssize_t pwritev(int fd, const struct iovec *vectors, int count, off_t offset) {
+  log_open("write", fd);
   int fault = strike(WRITE);
   if (fault == SHORT && count > 0 && vectors[0].iov_len > 1)
     return NEXT(pwrite)(fd, vectors[0].iov_base, vectors[0].iov_len / 2, offset);
@@ -357,9 +396,15 @@ int ftruncate(int fd, off_t size) { return fails(SIZE) ? -1 : NEXT(ftruncate)(fd
 
 int fallocate(int fd, int mode, off_t offset, off_t size) { return fails(SIZE) ? -1 : NEXT(fallocate)(fd, mode, offset, size); }
 
-int fsync(int fd) { return fails(SYNC) ? -1 : NEXT(fsync)(fd); }
+int fsync(int fd) {
+  log_open("sync", fd);
+  return fails(SYNC) ? -1 : NEXT(fsync)(fd);
+}
 
-int fdatasync(int fd) { return fails(SYNC) ? -1 : NEXT(fdatasync)(fd); }
+int fdatasync(int fd) {
+  log_open("sync", fd);
+  return fails(SYNC) ? -1 : NEXT(fdatasync)(fd);
+}
 
 /* What Linux does: the descriptor is gone whatever close returns. */
 int close(int fd) {
@@ -373,7 +418,13 @@ int close(int fd) {
 
 int rename(const char *from, const char *to) { return fails(RENAME) ? -1 : NEXT(rename)(from, to); }
 
+int renameat(int from_folder, const char *from, int to_folder, const char *to) {
+  log_rename(from_folder, from, to);
+  return fails(RENAME) ? -1 : NEXT(renameat)(from_folder, from, to_folder, to);
+}
+
 int renameat2(int from_folder, const char *from, int to_folder, const char *to, unsigned flags) {
+  log_rename(from_folder, from, to);
   return fails(RENAME) ? -1 : NEXT(renameat2)(from_folder, from, to_folder, to, flags);
 }
 
@@ -392,6 +443,20 @@ DIR *fdopendir(int fd) { return fails(LIST) ? NULL : NEXT(fdopendir)(fd); }
 ssize_t getdents64(int fd, void *entries, size_t size) { return fails(LIST) ? -1 : NEXT(getdents64)(fd, entries, size); }
 
 struct dirent *readdir(DIR *folder) { return fails(LIST) ? NULL : NEXT(readdir)(folder); }
+
+int flock(int fd, int operation) { return fails(LOCK) ? -1 : NEXT(flock)(fd, operation); }
+
+int chmod(const char *path, mode_t mode) { return fails(RIGHTS) ? -1 : NEXT(chmod)(path, mode); }
+
+int chown(const char *path, uid_t owner, gid_t group) { return fails(RIGHTS) ? -1 : NEXT(chown)(path, owner, group); }
+
+/* TEGULA_FAULT_FREE=N: so many bytes are free, whatever the disk says. */
+int statvfs(const char *restrict path, struct statvfs *restrict out) {
+  int result = NEXT(statvfs)(path, out);
+  const char *bytes = getenv("TEGULA_FAULT_FREE");
+  if (result == 0 && bytes != NULL) out->f_bavail = out->f_bfree = (fsblkcnt_t)(strtoull(bytes, NULL, 10) / out->f_frsize);
+  return result;
+}
 
 /* ---- the rest ------------------------------------------------------------------------------------------------------------ */
 

@@ -33,13 +33,16 @@ KINDS = {
     "mkdir": ["EIO", "ENOSPC", "EACCES"],
     "list": ["EIO", "ENOMEM"],
     "close": ["EIO", "ENOSPC"],
+    "lock": ["ENOLCK", "EOPNOTSUPP+"],
+    "rights": ["EPERM"],
     "map": ["ENOMEM"],
     "thread": ["EAGAIN", "EAGAIN+"],
     "memory": ["ENOMEM", "ENOMEM+"],
 }
 # what the library must get over by itself
 HARMLESS = {("read", "short"), ("read", "short+"), ("read", "EINTR"), ("read", "EAGAIN"), ("write", "short"), ("write", "short+"),
-            ("write", "EINTR"), ("write", "EAGAIN"), ("thread", "EAGAIN"), ("thread", "EAGAIN+")}
+            ("write", "EINTR"), ("write", "EAGAIN"), ("thread", "EAGAIN"), ("thread", "EAGAIN+"),
+            ("lock", "ENOLCK"), ("lock", "EOPNOTSUPP+")}
 
 
 # what the shards hold together, and how many rows each of them has

@@ -84,8 +84,9 @@ static void nothing_is_seen_before_the_commit(void **state) {
       tegula__publish p = begin(target.text, in_folder, false);
       fill(&p, "data");
       assert_false(path_exists(target.text));
-      const char *name = strrchr(p.temporary, '/') + 1;
-      assert_memory_equal(p.temporary, where.path, strlen(where.path)); /* beside the target */
+      const char *name = strrchr(p.workplace, '/') + 1;
+      assert_memory_equal(p.temporary, p.workplace, strlen(p.workplace));
+      assert_memory_equal(p.workplace, where.path, strlen(where.path)); /* beside the target */
       assert_memory_equal(name, ".tegula-", 8);                         /* discovery skips it */
       assert_ok(tegula__publish_commit(&p, durable, &error));
       expect_text(in_folder ? name_in(&where, "new1%d/shard_1", durable).text : target.text, "data");

@@ -1,0 +1,49 @@
+/* Space: looked at before the first byte, and told when it runs out on the way.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "publish/publish_priv.h"
+
+/* Bytes that this user may still take; -1 when the file system does not say. A quota is not known here. */
+static int64_t free_bytes(const char *folder) {
+  struct statvfs info;
+  int64_t bytes;
+  if (statvfs(folder, &info) != 0 || info.f_blocks == 0 || info.f_frsize == 0) return -1;
+  uint64_t blocks = geteuid() == 0 ? info.f_bfree : info.f_bavail;
+  if (blocks > INT64_MAX || !tegula__mul((int64_t)blocks, (int64_t)info.f_frsize, &bytes)) return -1;
+  return bytes;
+}
+
+static tegula_status too_little(const tegula__publish *publish, int failed, const char *path, int64_t offset, tegula_error *err) {
+  tegula_status status =
+      publish->free < 0 ? tegula__fail_errno(err, failed, path, offset, "could not save \"%s\" (%lld bytes needed)", path,
+                                             (long long)publish->needed)
+                        : tegula__fail_errno(err, failed, path, offset, "could not save \"%s\" (%lld bytes needed, %lld free before)", path,
+                                             (long long)publish->needed, (long long)publish->free);
+  return tegula__hint(err, status, "free some space or save elsewhere%s",
+                      publish->there ? "; what is replaced keeps its space until the new one is whole" : "");
+}
+
+tegula_status tegula__publish_space(tegula__publish *publish, int64_t bytes, tegula_error *err) {
+  publish->needed = bytes;
+  publish->free = free_bytes(publish->parent);
+  if (publish->free < 0 || bytes <= publish->free) return TEGULA_OK;
+  return too_little(publish, ENOSPC, publish->target, -1, err);
+}
+
+/* The call's own words hold the temporary name. */
+void tegula__publish_explain(const tegula__publish *publish, const char *path, tegula_status status, tegula_error *err) {
+  if (err == NULL || status == TEGULA_OK) return;
+  bool of_space = (err->os_errno == ENOSPC || err->os_errno == EDQUOT) && publish->needed > 0;
+  bool temporary = publish->workplace != NULL && strncmp(err->path, publish->workplace, strlen(publish->workplace)) == 0;
+  if (of_space)
+    too_little(publish, err->os_errno, path, err->offset, err);
+  else if (temporary && err->os_errno != 0)
+    tegula__fail_errno(err, err->os_errno, path, err->offset, "could not save \"%s\"", path);
+  else if (temporary)
+    tegula__fail(err, status, path, err->offset, "could not save \"%s\": %s", path, tegula_status_text(status));
+}
