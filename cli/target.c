@@ -14,12 +14,15 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "commands.h"
 #include "report.h"
+
+#define MARK_MOST 1024
 
 /* What the first digits of a workplace's name say: this boot of the machine (FNV-1a of its number); 0: unknown. */
 static uint32_t boot_number(void) {
@@ -164,7 +167,11 @@ static int choose_names(target_folder *target, int locked) {
 
 /* Was DIR itself made, and how many folders above it? Says what a save needs to know that finds this after the program was killed. */
 static int write_mark(const target_folder *target) {
+  struct rlimit limit;
   size_t length = strlen(target->dir);
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < MARK_MOST) {
+    return EFBIG; /* where writing would end in a signal */
+  }
   while (length > 1 && target->dir[length - 1] == '/') {
     length--;
   }

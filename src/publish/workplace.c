@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -52,11 +53,20 @@ uint32_t tegula__workplace_boot(void) {
   return size == 0 ? 0 : hash;
 }
 
+/* Beyond the process's limit a signal would end the program. */
+static tegula_status write_text(int fd, const char *name, const char *text, tegula_error *err) {
+  struct rlimit limit;
+  tegula__io_counts counts = {0};
+  size_t size = strlen(text);
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && size > limit.rlim_cur)
+    return tegula__fail_errno(err, EFBIG, name, -1, "could not write \"%s\"", name);
+  return tegula__io_write(fd, name, 0, text, size, &counts, err);
+}
+
 tegula_status tegula__publish_write_text(int folder, const char *name, const char *text, bool durable, tegula_error *err) {
   int fd = openat(folder, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (fd < 0) return tegula__fail_errno(err, errno, name, -1, "could not make \"%s\"", name);
-  tegula__io_counts counts = {0};
-  tegula_status status = tegula__io_write(fd, name, 0, text, strlen(text), &counts, err);
+  tegula_status status = write_text(fd, name, text, err);
   if (status == TEGULA_OK && durable && fsync(fd) != 0)
     status = tegula__fail_errno(err, errno, name, -1, "could not bring \"%s\" to the disk", name);
   if (close(fd) != 0 && status == TEGULA_OK) status = tegula__fail_errno(err, errno, name, -1, "could not finish \"%s\"", name);
@@ -98,8 +108,7 @@ tegula_status tegula__workplace_write_mark(const tegula__publish *publish, tegul
                       (long long)publish->made_count, slash != NULL ? slash + 1 : publish->target);
   if (size < 0 || (size_t)size >= sizeof text)
     return tegula__fail_errno(err, ENAMETOOLONG, publish->target, -1, "could not save \"%s\"", publish->target);
-  tegula__io_counts counts = {0};
-  return tegula__io_write(publish->mark, publish->workplace, 0, text, (size_t)size, &counts, err);
+  return write_text(publish->mark, publish->workplace, text, err);
 }
 
 /* ---- making ---- */
