@@ -177,10 +177,9 @@ static int write_mark(const target_folder *target) {
   }
   int made = target->made_count > 0 && target->made_length[target->made_count - 1] == length;
   const char *name = strrchr(target->real, '/') + 1;
-  return dprintf(target->mark, "tegula save 1\nprocess %ld\nparents %zu\nempty %d\ntarget %s", (long)getpid(), target->made_count - (size_t)made,
-                 made, name) > 0
-           ? 0
-           : errno;
+  size_t parents = target->made_count - (size_t)made;
+  static const char format[] = "tegula save 1\nprocess %ld\nparents %zu\nempty %d\ntarget %s";
+  return dprintf(target->mark, format, (long)getpid(), parents, made, name) > 0 ? 0 : errno;
 }
 
 /* The mark is made, locked, and then still there: else a save has taken the workplace for a left one, EAGAIN. */

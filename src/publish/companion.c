@@ -29,6 +29,7 @@ static const char *base_name(const char *path) {
 }
 
 tegula_status tegula__publish_companion(tegula__publish *publish, const char *suffix, tegula_error *err) {
+  if (publish->workplace == NULL) return tegula__fail(err, TEGULA_UNSUPPORTED, publish->target, -1, "no companion inside of another save");
   if (publish->folder || publish->companion != NULL || strchr(suffix, '/') != NULL)
     return tegula__fail(err, TEGULA_INTERNAL, publish->target, -1, "a companion belongs to one file");
   const char *digits = base_name(publish->workplace) + strlen(".tegula-");
@@ -126,7 +127,8 @@ tegula_status tegula__companion_stand(tegula__publish *publish, bool durable, te
   publish->companion_stands = failed == 0;
   tegula_status status = TEGULA_OK;
   if (failed != 0)
-    status = tegula__fail_errno(err, failed, publish->target, -1, "could not give the folder of \"%s\" its name \"%s\"", publish->target, name);
+    status = tegula__fail_errno(err, failed, publish->target, -1, "could not give the folder of \"%s\" its name \"%s\"", publish->target,
+                                name);
   else if (durable)
     status = tegula__publish_sync_folder(publish->parent, err); /* before the file that refers to it has its name */
   free(name);

@@ -146,7 +146,8 @@ static tegula_status adopt_parents(tegula__publish *publish, const char *path, i
   char *copy = strdup(path), *above = tegula__publish_parent(path);
   tegula_status status = copy != NULL && above != NULL ? adopt_parents(publish, above, count - 1, err) : tegula__out_of_memory(err, 64);
   free(above);
-  if (status == TEGULA_OK && !tegula__vector_reserve((void **)&publish->made, &publish->made_capacity, publish->made_count + 1, sizeof copy))
+  if (status == TEGULA_OK &&
+      !tegula__vector_reserve((void **)&publish->made, &publish->made_capacity, publish->made_count + 1, sizeof copy))
     status = tegula__out_of_memory(err, 64);
   if (status == TEGULA_OK)
     publish->made[publish->made_count++] = copy;
@@ -155,23 +156,29 @@ static tegula_status adopt_parents(tegula__publish *publish, const char *path, i
   return status;
 }
 
-/* The folder of the target; and when that is in somebody's workplace (a save of many files), the folder around it too. */
-static tegula_status sweep(tegula__publish *publish, tegula_error *err) {
+/* When the target's folder is in a workplace (a save of many files): the folder around that. NULL: it is not. */
+static char *around_workplace(const tegula__publish *publish) {
   uint32_t boot;
-  FORWARD(adopt_parents(publish, publish->parent, tegula__publish_sweep(publish->parent), err));
-  char *place = tegula__publish_parent(publish->parent), *around = NULL;
+  char *place = tegula__publish_parent(publish->parent);
   const char *slash = place != NULL ? strrchr(place, '/') : NULL;
-  if (slash != NULL && tegula__workplace_parse(slash + 1, &boot)) around = tegula__publish_parent(place);
-  if (around != NULL) tegula__publish_sweep(around);
-  free(around);
+  char *around = slash != NULL && tegula__workplace_parse(slash + 1, &boot) ? tegula__publish_parent(place) : NULL;
   free(place);
+  return around;
+}
+
+/* The folder of the target. What is left in a workplace goes with it: then the folder `around` it instead, once for all its files. */
+static tegula_status sweep(tegula__publish *publish, const char *around, tegula_error *err) {
+  if (around == NULL) return adopt_parents(publish, publish->parent, tegula__publish_sweep(publish->parent), err);
+  if (tegula__publish_is_empty(publish->parent)) tegula__publish_sweep(around);
   return TEGULA_OK;
 }
 
-static tegula_status make_workplace(tegula__publish *publish, tegula_error *err) {
+static tegula_status make_workplace(tegula__publish *publish, const char *around, tegula_error *err) {
+  if (around != NULL && !publish->folder) return tegula__workplace_share(publish, err);
   FORWARD(tegula__workplace_make(publish, err));
   FORWARD(tegula__workplace_write_mark(publish, err));
   publish->temporary = tegula__strprintf("%s/data", publish->workplace);
+  publish->source = "data";
   if (publish->temporary == NULL) return tegula__out_of_memory(err, (int64_t)strlen(publish->workplace));
   if (publish->folder && mkdir(publish->temporary, publish->there ? publish->mode | 0700 : 0777) != 0)
     return tegula__fail_errno(err, errno, publish->target, -1, "could not make a temporary folder in \"%s\"", publish->parent);
@@ -181,15 +188,18 @@ static tegula_status make_workplace(tegula__publish *publish, tegula_error *err)
 tegula_status tegula__publish_begin(const char *target, bool folder, bool overwrite, tegula__publish *out, tegula_error *err) {
   *out = (tegula__publish){.folder = folder, .overwrite = overwrite, .place = -1, .mark = -1};
   tegula_status status;
+  char *around = NULL;
   size_t size = strlen(target);
   if (size == 0 || (!folder && target[size - 1] == '/'))
     return tegula__fail(err, TEGULA_INVALID_ARGUMENT, target, -1, "\"%s\" is not the name of a file", target);
   FORWARD_WITH(status, set_names(out, target, err));
-  FORWARD_WITH(status, sweep(out, err));
+  around = around_workplace(out);
+  FORWARD_WITH(status, sweep(out, around, err));
   FORWARD_WITH(status, check_target(out, err));
   FORWARD_WITH(status, make_folders(out, out->parent, err));
-  FORWARD_WITH(status, make_workplace(out, err));
+  FORWARD_WITH(status, make_workplace(out, around, err));
 done:
+  free(around);
   if (status != TEGULA_OK) {
     tegula__publish_explain(out, target, status, err);
     tegula__publish_abandon(out);
@@ -257,16 +267,16 @@ static int replace_folder(const tegula__publish *publish) {
 }
 
 static int rename_into_place(const tegula__publish *publish) {
-  if (!publish->overwrite) return tegula__publish_rename_free(publish->place, "data", AT_FDCWD, publish->target);
+  if (!publish->overwrite) return tegula__publish_rename_free(publish->place, publish->source, AT_FDCWD, publish->target);
   if (publish->folder) return replace_folder(publish);
-  return renameat(publish->place, "data", AT_FDCWD, publish->target) == 0 ? 0 : errno;
+  return renameat(publish->place, publish->source, AT_FDCWD, publish->target) == 0 ? 0 : errno;
 }
 
 /* The rights of what is replaced, and to the disk what is not there yet: those, and the names in a folder. */
 static tegula_status settle(const tegula__publish *publish, bool durable, tegula_error *err) {
   int fd = -1, failed = 0;
   if (durable && (publish->folder || publish->there)) { /* opened first: the rights may not allow it */
-    fd = openat(publish->place, "data", (publish->folder ? O_RDONLY | O_DIRECTORY : O_WRONLY) | O_NOFOLLOW | O_CLOEXEC);
+    fd = openat(publish->place, publish->source, (publish->folder ? O_RDONLY | O_DIRECTORY : O_WRONLY) | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0) failed = errno;
   }
   if (failed == 0) failed = tegula__publish_keep_rights(publish);

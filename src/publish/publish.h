@@ -19,9 +19,10 @@
 typedef struct tegula__publish {
   char *target;    /* symbolic links followed */
   char *parent;
-  char *workplace; /* beside the target; NULL before it has been made */
+  char *workplace; /* beside the target; NULL: none yet, or none at all (a file in another save's workplace, which guards it too) */
   char *temporary; /* "data" in it; of a folder it has been made, of a file not yet */
-  int place, mark; /* the workplace and its mark, open; -1: not yet */
+  const char *source; /* its name in `place` */
+  int place, mark; /* the folder that holds it and the workplace's mark, open; -1: not yet */
   bool folder;
   bool overwrite;  /* what is there may be replaced */
   bool there;      /* something of the same kind is there; its rights are kept: */

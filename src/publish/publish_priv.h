@@ -28,6 +28,8 @@ uint32_t tegula__workplace_boot(void);
 
 /* Makes and locks the workplace of `publish`. Its mark is not written yet. */
 tegula_status tegula__workplace_make(tegula__publish *publish, tegula_error *err);
+/* Instead, for a file in a folder that is itself in a workplace: only a name. What holds for the folder holds for all in it. */
+tegula_status tegula__workplace_share(tegula__publish *publish, tegula_error *err);
 /* Who saves what: read when the save was killed. */
 tegula_status tegula__workplace_write_mark(const tegula__publish *publish, tegula_error *err);
 /* Is what has `name` in the folder still the open file `fd`? */
@@ -51,6 +53,7 @@ char *tegula__publish_line(char *text, const char *word);
 
 /* Removes it from the folder. Gives the number of parent folders that had been made for what was removed. */
 int tegula__publish_sweep(const char *folder);
+bool tegula__publish_is_empty(const char *folder);
 
 /* ---- rights of what is replaced ---- */
 

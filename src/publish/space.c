@@ -39,7 +39,8 @@ tegula_status tegula__publish_space(tegula__publish *publish, int64_t bytes, teg
 void tegula__publish_explain(const tegula__publish *publish, const char *path, tegula_status status, tegula_error *err) {
   if (err == NULL || status == TEGULA_OK) return;
   bool of_space = (err->os_errno == ENOSPC || err->os_errno == EDQUOT) && publish->needed > 0;
-  bool temporary = publish->workplace != NULL && strncmp(err->path, publish->workplace, strlen(publish->workplace)) == 0;
+  const char *ours = publish->workplace != NULL ? publish->workplace : publish->temporary;
+  bool temporary = ours != NULL && strncmp(err->path, ours, strlen(ours)) == 0;
   if (of_space)
     too_little(publish, err->os_errno, path, err->offset, err);
   else if (temporary && err->os_errno != 0)

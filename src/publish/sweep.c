@@ -18,8 +18,8 @@
 #include "publish/publish_priv.h"
 
 #define OLD_SECONDS (7 * 24 * 3600)
-#define LISTING 32768 /* bytes of names that are read at once */
-#define SURE 4        /* listings that are always read */
+#define LISTING 16384 /* bytes of names that are read at once */
+#define SURE 24576    /* of them are always read */
 #define MOST_PARENTS 64
 
 /* Is nobody working there any more? Locks the mark: two that sweep do not get in each other's way. */
@@ -89,10 +89,11 @@ static int sweep_one(int folder, const char *name, uint32_t boot) {
   return parents;
 }
 
-/* In a folder of very many names: twice as far with half the chance each time, so that a save costs little and some save comes to the end. */
-static bool go_on(int listing) {
+/* In a folder of very many names: twice as far with half the chance each time, so that a save costs little and some save sees all. */
+static bool go_on(ssize_t read, ssize_t *border) {
   unsigned char random = 0;
-  if (listing < SURE || (listing & (listing - 1)) != 0) return true;
+  if (read < *border) return true;
+  while (*border <= read) *border *= 2;
   return getrandom(&random, sizeof random, GRND_NONBLOCK) == (ssize_t)sizeof random && (random & 1) != 0;
 }
 
@@ -100,8 +101,8 @@ int tegula__publish_sweep(const char *path) {
   _Alignas(struct dirent64) char entries[LISTING];
   int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), parents = 0;
   if (folder < 0) return 0;
-  ssize_t size;
-  for (int listing = 0; go_on(listing) && (size = getdents64(folder, entries, sizeof entries)) > 0; listing++) {
+  ssize_t size, read = 0, border = SURE;
+  for (; go_on(read, &border) && (size = getdents64(folder, entries, sizeof entries)) > 0; read += size) {
     const struct dirent64 *entry;
     for (ssize_t at = 0; at < size; at += entry->d_reclen) {
       uint32_t boot;
@@ -113,4 +114,19 @@ int tegula__publish_sweep(const char *path) {
   }
   close(folder);
   return parents;
+}
+
+bool tegula__publish_is_empty(const char *path) {
+  _Alignas(struct dirent64) char entries[1024];
+  int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return false;
+  ssize_t size = getdents64(folder, entries, sizeof entries);
+  bool empty = size > 0;
+  const struct dirent64 *entry;
+  for (ssize_t at = 0; at < size; at += entry->d_reclen) {
+    entry = (const struct dirent64 *)(entries + at);
+    empty = empty && (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0);
+  }
+  close(folder);
+  return empty;
 }

@@ -100,11 +100,10 @@ char *tegula__publish_line(char *text, const char *word) {
 
 /* The target's name comes last: it may hold anything but a slash. */
 tegula_status tegula__workplace_write_mark(const tegula__publish *publish, tegula_error *err) {
-  char text[MARK_MOST], host[65] = "", boot[64] = "";
+  char text[MARK_MOST], host[65] = "";
   const char *slash = strrchr(publish->target, '/');
   if (gethostname(host, sizeof host - 1) != 0) host[0] = '\0';
-  boot_text(boot, sizeof boot);
-  int size = snprintf(text, sizeof text, "%shost %s\nboot %s\nprocess %ld\nparents %lld\ntarget %s", MARK_BEGINNING, host, boot, (long)getpid(),
+  int size = snprintf(text, sizeof text, "%shost %s\nprocess %ld\nparents %lld\ntarget %s", MARK_BEGINNING, host, (long)getpid(),
                       (long long)publish->made_count, slash != NULL ? slash + 1 : publish->target);
   if (size < 0 || (size_t)size >= sizeof text)
     return tegula__fail_errno(err, ENAMETOOLONG, publish->target, -1, "could not save \"%s\"", publish->target);
@@ -170,6 +169,17 @@ tegula_status tegula__workplace_make(tegula__publish *publish, tegula_error *err
   return tegula__hint(err, status, "a save writes beside its target, so the folder must be writable, whatever the target's own rights are");
 }
 
+tegula_status tegula__workplace_share(tegula__publish *publish, tegula_error *err) {
+  uint64_t random;
+  publish->place = open(publish->parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (publish->place < 0 || getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
+    return tegula__fail_errno(err, errno, publish->target, -1, "could not open folder \"%s\"", publish->parent);
+  publish->temporary = tegula__strprintf("%s/.tegula-%016llx.tmp", publish->parent, (unsigned long long)random);
+  if (publish->temporary == NULL) return tegula__out_of_memory(err, (int64_t)strlen(publish->parent));
+  publish->source = publish->temporary + strlen(publish->parent) + 1;
+  return TEGULA_OK;
+}
+
 /* ---- removing ---- */
 
 static bool remove_at(int folder, const char *name, dev_t device, int depth);
@@ -210,12 +220,20 @@ bool tegula__workplace_remove_tree(int folder, const char *name) {
   return false;
 }
 
-/* The mark goes last: what cannot be removed now may be by a later save. */
+/* The mark goes last: what cannot be removed now may be by a later save. It is closed first, as is its folder: what is unlinked while it is
+ * open costs a file system much more; and whoever gets the lock then finds nothing but the mark. */
 void tegula__workplace_remove(tegula__publish *publish) {
-  static const char *const names[] = {"data", "old", "companion", "note", "mark"};
-  if (publish->workplace == NULL) return;
+  static const char *const names[] = {"data", "old", "companion", "note"};
+  if (publish->workplace == NULL) {
+    if (publish->place >= 0 && publish->source != NULL) tegula__workplace_remove_tree(publish->place, publish->source);
+    close_both(publish);
+    return;
+  }
   bool gone = publish->place >= 0;
   for (size_t i = 0; gone && i < sizeof names / sizeof *names; i++) gone = tegula__workplace_remove_tree(publish->place, names[i]);
-  for (int attempt = 0; attempt < REMOVE_ATTEMPTS && rmdir(publish->workplace) != 0; attempt++) continue;
+  if (publish->mark >= 0) close(publish->mark);
+  publish->mark = -1;
+  if (gone) tegula__workplace_remove_tree(publish->place, "mark");
   close_both(publish);
+  for (int attempt = 0; attempt < REMOVE_ATTEMPTS && rmdir(publish->workplace) != 0; attempt++) continue;
 }

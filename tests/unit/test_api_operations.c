@@ -187,6 +187,109 @@ static void two_saves_to_one_file_keep_their_order_whatever_its_name(void **stat
   tegula_context_destroy(context);
 }
 
+static void set_values(const tegula_array *array, int32_t value) {
+  tegula_error error;
+  tegula_view view;
+  assert_ok(tegula_array_view(array, 0, &view, &error));
+  for (int i = 0; i < 4; i++) ((int32_t *)view.data)[i] = value;
+}
+
+/* A file with a symbolic and a hard link, and a folder of two shards. */
+static void prepare_targets(const tegula_array *array) {
+  tegula_error error;
+  tegula_save_options options;
+  tegula_save_options_init(&options);
+  options.overwrite = 1;
+  unlink(name_in(&where, "hard.npy").text);
+  unlink(name_in(&where, "soft.npy").text);
+  assert_ok(tegula_save(array, name_in(&where, "x.npy").text, &options, &error));
+  assert_int_equal(symlink("x.npy", name_in(&where, "soft.npy").text), 0);
+  assert_int_equal(link(name_in(&where, "x.npy").text, name_in(&where, "hard.npy").text), 0);
+  options.shards = 2;
+  assert_ok(tegula_save(array, name_in(&where, "sh").text, &options, &error));
+}
+
+/* A save that is held up holds up another one to the same place, whatever its name: links, "..", a file in a folder, the folder. */
+static void a_save_waits_for_one_to_the_same_place(void **state) {
+  (void)state;
+  tegula_error error;
+  static const struct {
+    const char *first, *second;
+    int64_t first_shards, second_shards;
+  } rows[] = {{"x.npy", "x.npy", 0, 0},       {"x.npy", "soft.npy", 0, 0},  {"soft.npy", "x.npy", 0, 0},
+              {"x.npy", "hard.npy", 0, 0},    {"hard.npy", "soft.npy", 0, 0}, {"x.npy", "sh/../x.npy", 0, 0},
+              {"sh", "sh/shard_0000.npy", 2, 0}, {"sh/shard_0001.npy", "sh", 0, 2}, {"new/a/x.npy", "new", 0, 2}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    tegula_context *context = context_make(4);
+    gate g = {.value = 1};
+    tegula_dataset *dataset = gate_dataset(context, &g);
+    tegula_array *slow = array_of_4(context), *other = array_of_4(context);
+    tegula_save_options first, second;
+    tegula_op *op;
+    set_values(other, 2);
+    tegula_save_options_init(&first);
+    first.overwrite = 1;
+    second = first;
+    first.shards = rows[i].first_shards;
+    second.shards = rows[i].second_shards;
+    prepare_targets(other);
+    assert_ok(tegula_load_async(dataset, slow, NULL, NULL, &error));
+    assert_ok(tegula_save_async(slow, name_in(&where, "%s", rows[i].first).text, &first, NULL, &error));
+    assert_ok(tegula_save_async(other, name_in(&where, "%s", rows[i].second).text, &second, &op, &error));
+    while (!g.entered) pause_a_little();
+    if (tegula_op_wait(op, 10000000, NULL) != TEGULA_TIMEOUT) fail_msg("%s does not wait for %s", rows[i].second, rows[i].first);
+    g.open = true;
+    tegula_status ended = tegula_op_wait(op, -1, &error);
+    if (strcmp(rows[i].second, "new") == 0)
+      assert_int_equal(ended, TEGULA_EXISTS); /* by then there is a folder with a folder in it */
+    else
+      assert_int_equal(ended, TEGULA_OK);
+    assert_ok(tegula_fence(context, &error));
+    tegula_op_destroy(op);
+    tegula_array_destroy(slow);
+    tegula_array_destroy(other);
+    tegula_dataset_close(dataset);
+    tegula_context_destroy(context);
+  }
+}
+
+static void *open_gate_later(void *state) {
+  for (int i = 0; i < 20; i++) pause_a_little();
+  ((gate *)state)->open = true;
+  return NULL;
+}
+
+/* An open waits for the save in flight; when that fails, it finds what was there before: the old file, or nothing. */
+static void an_open_waits_for_a_save_that_fails_and_finds_the_old(void **state) {
+  (void)state;
+  tegula_error error;
+  for (int old = 0; old < 2; old++) {
+    tegula_context *context = context_make(4);
+    gate g = {.value = 1};
+    tegula_dataset *dataset = gate_dataset(context, &g), *found;
+    tegula_array *slow = array_of_4(context), *other = array_of_4(context);
+    file_name path = name_in(&where, old ? "x.npy" : "shard_0000.npy/x.npy"); /* there already; behind a file */
+    pthread_t opener;
+    set_values(other, 2);
+    if (old) assert_ok(tegula_save(other, path.text, NULL, &error));
+    assert_ok(tegula_load_async(dataset, slow, NULL, NULL, &error));
+    assert_ok(tegula_save_async(slow, path.text, NULL, NULL, &error));
+    while (!g.entered) pause_a_little();
+    assert_int_equal(pthread_create(&opener, NULL, open_gate_later, &g), 0);
+    if (old)
+      assert_int_equal(saved_value(context, path.text), 2);
+    else
+      assert_int_equal(tegula_dataset_open(context, path.text, NULL, &found, &error), TEGULA_NOT_FOUND);
+    assert_true(g.open);
+    pthread_join(opener, NULL);
+    assert_refused(tegula_fence(context, &error), old ? TEGULA_EXISTS : TEGULA_NOT_FOUND);
+    tegula_array_destroy(slow);
+    tegula_array_destroy(other);
+    tegula_dataset_close(dataset);
+    tegula_context_destroy(context);
+  }
+}
+
 static void operations_that_do_not_meet_overlap(void **state) {
   (void)state;
   tegula_error error;
@@ -261,12 +364,6 @@ static void a_cancelled_operation_ends_and_does_not_hold_up_others(void **state)
   tegula_array_destroy(array);
   tegula_dataset_close(dataset);
   tegula_context_destroy(context);
-}
-
-static void *open_gate_later(void *state) {
-  for (int i = 0; i < 20; i++) pause_a_little();
-  ((gate *)state)->open = true;
-  return NULL;
 }
 
 static void destroying_everything_waits_for_what_is_in_flight(void **state) {
@@ -497,6 +594,8 @@ int main(void) {
       WITH_SHARDS(what_runs_in_the_background_gives_way),
       WITH_SHARDS(a_save_waits_for_the_load_into_its_array_and_an_open_for_the_save),
       WITH_SHARDS(two_saves_to_one_file_keep_their_order_whatever_its_name),
+      WITH_SHARDS(a_save_waits_for_one_to_the_same_place),
+      WITH_SHARDS(an_open_waits_for_a_save_that_fails_and_finds_the_old),
       WITH_SHARDS(operations_that_do_not_meet_overlap),
       WITH_SHARDS(the_fence_tells_each_failure_once_in_order),
       WITH_SHARDS(a_cancelled_operation_ends_and_does_not_hold_up_others),

@@ -260,7 +260,8 @@ static void without_locks_a_save_works_and_sweeps_nothing(void **state) {
 
 static void what_is_nobodys_workplace_is_left_alone(void **state) {
   (void)state;
-  static const char *const names[] = {".tegula-0123456789abcdef.tmp", ".tegula-0123456789abcdef.old", ".tegula-0123456789ABCDEF.tmp", ".tegula-x.tmp"};
+  static const char *const names[] = {".tegula-0123456789abcdef.tmp", ".tegula-0123456789abcdef.old", ".tegula-0123456789ABCDEF.tmp",
+                                      ".tegula-x.tmp"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     assert_int_equal(mkdir(name_in(&where, "%s", names[i]).text, 0700), 0);
     file_write(name_in(&where, "%s/data", names[i]).text, "mine", 4); /* no mark */
