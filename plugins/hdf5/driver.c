@@ -37,7 +37,7 @@ typedef struct driver_file {
   int64_t size;
   size_t width; /* of lengths */
   haddr_t rest; /* of the collection of a global heap that was just read in part; 0: none */
-  haddr_t eoa;
+  haddr_t eoa, most; /* most: of a file that is saved */
   bool changing; /* a writer is at it: libhdf5 reads again what does not fit, so nothing may be kept */
   uint64_t clock;
   block *last;
@@ -98,6 +98,7 @@ static driver_file *driver_open(const char *name, unsigned flags, hid_t access, 
   file->library = library;
   if (library->saving) { /* asked twice when a file is made: whether it can be opened, then to open it */
     file->sink = library->saving;
+    file->most = (haddr_t)library->saving_most;
     file->size = library->host->sink_size(file->sink);
     return file;
   }
@@ -134,12 +135,6 @@ static haddr_t driver_get_eoa(const driver_file *file, int type) {
   return file->eoa;
 }
 
-static herr_t driver_set_eoa(driver_file *file, int type, haddr_t address) {
-  (void)type;
-  file->eoa = address;
-  return 0;
-}
-
 static haddr_t driver_get_eof(const driver_file *file, int type) {
   (void)type;
   return (haddr_t)file->size;
@@ -153,6 +148,23 @@ static herr_t host_said(hdf5_library *library, tegula_status status, const tegul
     library->failure.status = status;
   }
   return -1;
+}
+
+/* An address that does not fit the file's own would be cut without a word. */
+static herr_t driver_set_eoa(driver_file *file, int type, haddr_t address) {
+  (void)type;
+  const tegula_plugin_host *host = file->library->host;
+  tegula_error failure;
+  if (file->sink && address > file->most) {
+    const char *path = host->sink_path(file->sink);
+    return host_said(file->library,
+                     host->hint(&failure, host->fail(&failure, TEGULA_LIMIT_EXCEEDED, path, -1,
+                                                     "\"%s\" would grow beyond %lld bytes: its addresses tell no more", path, (long long)file->most),
+                                "save to another file"),
+                     &failure);
+  }
+  file->eoa = address;
+  return 0;
 }
 
 static herr_t host_read(driver_file *file, int64_t offset, void *out, size_t size) {

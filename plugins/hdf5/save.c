@@ -21,23 +21,31 @@ typedef struct saving {
   hdf5_library *library;
   const char *path; /* the sink's */
   hid_t file;
+  int64_t longest; /* the largest length that the file can tell */
   made *datasets;
   int64_t count, capacity;
 } saving;
 
-/* Is the file marked as open for writing (II.A, file consistency flags)? What another program is about to write would be lost. */
-static tegula_status check_marks(hdf5_library *library, tegula_plugin_sink *sink, tegula_error *err) {
-  const tegula_plugin_host *host = library->host;
+/* The largest number of `bytes` bytes; INT64_MAX for 8. */
+static int64_t most_of(unsigned bytes) { return bytes < 8 ? (INT64_C(1) << 8 * bytes) - 1 : INT64_MAX; }
+
+/* Is the file marked as open for writing (II.A, file consistency flags)? What another program is about to write would be lost. Also notes
+ * what its addresses and lengths can tell: libhdf5 cuts those that are longer. */
+static tegula_status look_at_superblock(saving *s, tegula_plugin_sink *sink, tegula_error *err) {
+  const tegula_plugin_host *host = s->library->host;
   int64_t size = host->sink_size(sink);
-  for (int64_t at = 0; at <= size - 12; at = at ? at * 2 : 512) {
-    unsigned char bytes[12];
+  for (int64_t at = 0; at <= size - 16; at = at ? at * 2 : 512) {
+    unsigned char bytes[16];
     FORWARD(host->sink_read(sink, at, bytes, sizeof bytes, err));
     if (!hdf5_is_superblock(bytes)) continue;
+    const unsigned char *sizes = bytes + (bytes[8] >= 2 ? 9 : 13);
+    s->library->saving_most = most_of(sizes[0]);
+    s->longest = most_of(sizes[1]);
     if (hdf5_superblock_flags(bytes) == 0) return TEGULA_OK;
-    const char *path = host->sink_path(sink);
-    return host->hint(err, host->fail(err, TEGULA_UNSUPPORTED, path, at + 11, "\"%s\" is marked as open for writing: nothing is added to it", path),
+    return host->hint(err,
+                      host->fail(err, TEGULA_UNSUPPORTED, s->path, at + 11, "\"%s\" is marked as open for writing: nothing is added to it", s->path),
                       "wait until its writer has closed it; if no program has it open, one was killed: h5clear -s \"%s\" takes the mark away",
-                      path);
+                      s->path);
   }
   return TEGULA_OK; /* libhdf5 says that it is no HDF5 file */
 }
@@ -45,7 +53,8 @@ static tegula_status check_marks(hdf5_library *library, tegula_plugin_sink *sink
 static tegula_status open_file(saving *s, tegula_plugin_sink *sink, tegula_error *err) {
   hdf5_library *library = s->library;
   bool existing = library->host->sink_size(sink) > 0;
-  if (existing) FORWARD(check_marks(library, sink, err));
+  library->saving_most = s->longest = INT64_MAX;
+  if (existing) FORWARD(look_at_superblock(s, sink, err));
   s->file = hdf5_driver_save(library, sink);
   if (s->file >= 0) return TEGULA_OK;
   return hdf5_failed(library, err, existing ? TEGULA_CORRUPT : TEGULA_IO, s->path, existing ? "open \"%s\" to add to it" : "make \"%s\"",
@@ -123,14 +132,15 @@ static hid_t creation_list(const saving *s, const tegula_plugin_layout *layout, 
   const hdf5_functions *call = &s->library->call;
   hid_t list = call->H5Pcreate(call->dataset_create_class);
   hsize_t chunk[HDF5_MAX_RANK];
-  bool good = list >= 0 && call->H5Pset_obj_track_times(list, false) >= 0 && call->H5Pset_fill_time(list, HDF5_FILL_NEVER) >= 0;
+  bool good = list >= 0 && call->H5Pset_obj_track_times(list, false) >= 0;
   if (layout->chunk) {
     for (int k = 0; k < layout->ndim; k++) chunk[k] = (hsize_t)layout->chunk[k];
     good = good && call->H5Pset_chunk(list, layout->ndim, chunk) >= 0 && call->H5Pset_alloc_time(list, HDF5_ALLOCATE_INCREMENTALLY) >= 0;
   } else if (layout->mappings) {
     good = good && call->H5Pset_layout(list, HDF5_VIRTUAL) >= 0 && map_boxes(s, layout, list);
   } else {
-    good = good && call->H5Pset_layout(list, HDF5_CONTIGUOUS) >= 0 && call->H5Pset_alloc_time(list, HDF5_ALLOCATE_EARLY) >= 0;
+    good = good && call->H5Pset_layout(list, HDF5_CONTIGUOUS) >= 0 && call->H5Pset_alloc_time(list, HDF5_ALLOCATE_EARLY) >= 0 &&
+           call->H5Pset_fill_time(list, HDF5_FILL_NEVER) >= 0; /* chunks that are absent do have the fill value */
   }
   if (layout->fill) good = good && set_fill(s, layout, type, list);
   if (good || list < 0) return list;
@@ -216,9 +226,23 @@ static tegula_status check_layout(const saving *s, const tegula_plugin_layout *l
   return TEGULA_OK;
 }
 
+static tegula_status check_lengths(const saving *s, const tegula_plugin_layout *layout, tegula_error *err) {
+  int64_t most = s->longest, bytes = layout->dtype.item_size;
+  bool fits = true;
+  for (int k = 0; k < layout->ndim; k++) {
+    int64_t length = layout->shape[k];
+    fits = fits && length <= most;
+    bytes = length == 0 ? 0 : bytes > most / length ? INT64_MAX : bytes * length;
+  }
+  if (fits && (layout->chunk || bytes <= most)) return TEGULA_OK;
+  return s->library->host->fail(err, TEGULA_LIMIT_EXCEEDED, s->path, -1, "cannot add \"%s\" to \"%s\": lengths in this file are at most %lld",
+                                layout->dataset, s->path, (long long)most);
+}
+
 static tegula_status make(saving *s, const tegula_plugin_layout *layout, hid_t *id, tegula_error *err) {
   char why[128];
   FORWARD(check_layout(s, layout, err));
+  FORWARD(check_lengths(s, layout, err));
   hid_t type = hdf5_type_make(s->library, layout->dtype, why, sizeof why);
   if (type < 0 && why[0]) return s->library->host->fail(err, TEGULA_UNSUPPORTED, s->path, -1, "cannot save \"%s\" as HDF5: %s", layout->dataset, why);
   RETURN_IF(type < 0, could_not_make(s, layout, err));

@@ -9,6 +9,7 @@
 
 #define VARIABLE ((size_t)-1) /* H5T_VARIABLE */
 enum { UTF8 = 1 /* H5T_CSET_UTF8 */ };
+enum { MOST_BYTES = 64000 }; /* of one attribute: libhdf5 keeps it in the header of the dataset, and a message there has less than 64 KiB */
 
 /* The type that it is stored as, and the bytes in memory (in that type). -1: none, with the reason in `why`, or libhdf5 failed. */
 static hid_t type_of(hdf5_library *library, const tegula_attribute *attribute, char *why, size_t size) {
@@ -66,8 +67,9 @@ static tegula_status save_attribute(hdf5_library *library, hid_t dataset, const 
   hid_t space = space_of(library, attribute), id = -1;
   if (type >= 0 && space >= 0) id = call->H5Acreate2(dataset, attribute->name, type, space, HDF5_DEFAULT, HDF5_DEFAULT);
   bool good = id >= 0 && write_values(library, id, type, attribute);
+  bool large = type >= 0 && (uint64_t)attribute->count > MOST_BYTES / call->H5Tget_size(type);
   tegula_status status =
-      good ? TEGULA_OK : hdf5_failed(library, err, TEGULA_IO, path, "save the attribute \"%.200s\" in \"%s\"", attribute->name, path);
+      good ? TEGULA_OK : hdf5_failed(library, err, large ? TEGULA_LIMIT_EXCEEDED : TEGULA_IO, path, "save the attribute \"%.200s\" in \"%s\"", attribute->name, path);
   if (id >= 0) call->H5Aclose(id);
   if (space >= 0) call->H5Sclose(space);
   if (type >= 0) call->H5Tclose(type);

@@ -15,12 +15,13 @@
 /* What one file holds: a box of the array, and its shape. */
 typedef struct held {
   int64_t lo[TEGULA_MAX_DIMS], hi[TEGULA_MAX_DIMS], shape[TEGULA_MAX_DIMS];
+  int64_t chunk[TEGULA_MAX_DIMS]; /* when chunked: no longer than the file's part */
 } held;
 
 /* Shards are as even as they can be, all have some rows. */
 static void held_by(const tegula__member *m, int64_t i, held *out) {
   const tegula_tiling *tiling = m->tiling;
-  *out = (held){{0}, {0}, {0}};
+  *out = (held){.lo = {0}};
   if (m->layout == TEGULA__VIRTUAL) {
     tegula__tiling_box(tiling, i, out->lo, out->hi);
   } else {
@@ -30,10 +31,13 @@ static void held_by(const tegula__member *m, int64_t i, held *out) {
       out->hi[0] = (int64_t)((__int128)tiling->shape[0] * (i + 1) / m->file_count);
     }
   }
-  for (int32_t k = 0; k < tiling->ndim; k++) out->shape[k] = out->hi[k] - out->lo[k];
+  for (int32_t k = 0; k < tiling->ndim; k++) {
+    out->shape[k] = out->hi[k] - out->lo[k];
+    out->chunk[k] = tegula__min(m->chunk[k], tegula__max(1, out->shape[k]));
+  }
 }
 
-static tegula__layout_request request_for(const tegula__member *m, const int64_t *shape) {
+static tegula__layout_request request_for(const tegula__member *m, const int64_t *shape, const int64_t *chunk) {
   const tegula_save_options *o = &m->saving->options;
   return (tegula__layout_request){.dtype = m->stored,
                                   .descr = m->descr,
@@ -42,7 +46,7 @@ static tegula__layout_request request_for(const tegula__member *m, const int64_t
                                   .order = o->order != 0 ? o->order : 'C',
                                   .dataset = m->dataset,
                                   .replace = o->overwrite != 0,
-                                  .chunk = m->layout == TEGULA__CHUNKED ? m->chunk : NULL,
+                                  .chunk = m->layout == TEGULA__CHUNKED ? chunk : NULL,
                                   .filters = m->filters,
                                   .filter_count = m->filter_count,
                                   .fill = m->fill,
@@ -59,7 +63,7 @@ static tegula_status too_large(const tegula__member *m, tegula_error *err) {
 static tegula_status lay_out_header(tegula__member *m, int64_t i, const held *h, tegula_error *err) {
   int64_t strides[TEGULA_MAX_DIMS], bytes;
   int32_t ndim = m->tiling->ndim;
-  tegula__layout_request request = request_for(m, h->shape);
+  tegula__layout_request request = request_for(m, h->shape, h->chunk);
   tegula__buffer *header = &m->saving->targets[m->first_target + i].header;
   tegula__buffer_init(header, LARGEST_HEADER);
   FORWARD(m->saving->format->lay_out(&request, header, strides, err));
@@ -95,10 +99,10 @@ static tegula_status add_chunked(tegula__member *m, int64_t i, const held *h, te
   int32_t ndim = m->tiling->ndim;
   for (int32_t k = ndim - 1; k >= 0; k--) {
     slot_strides[k] = slots;
-    if (!tegula__mul(slots, tegula__ceil_div(h->shape[k], m->chunk[k]), &slots)) return too_large(m, err);
+    if (!tegula__mul(slots, tegula__ceil_div(h->shape[k], h->chunk[k]), &slots)) return too_large(m, err);
   }
-  if (!tegula__shape_bytes(m->chunk, ndim, m->stored.item_size, &bytes)) return too_large(m, err);
-  tegula__dense_strides(m->chunk, ndim, m->stored.item_size, 'C', strides);
+  if (!tegula__shape_bytes(h->chunk, ndim, m->stored.item_size, &bytes)) return too_large(m, err);
+  tegula__dense_strides(h->chunk, ndim, m->stored.item_size, 'C', strides);
   tegula__grid *grid = NULL;
   FORWARD(add_grid(m, i, slots, bytes, &grid, err));
   tegula__part part = {.kind = TEGULA__PART_CHUNKED,
@@ -108,7 +112,7 @@ static tegula_status add_chunked(tegula__member *m, int64_t i, const held *h, te
                        .hi = h->hi,
                        .strides = strides,
                        .start = start,
-                       .chunk = m->chunk,
+                       .chunk = h->chunk,
                        .slot_strides = slot_strides,
                        .grid = grid};
   return tegula__manifest_add_part(&m->manifest, &part, err);
@@ -126,7 +130,7 @@ static tegula_status add_dense(tegula__member *m, int64_t i, const held *h, int6
 
 static tegula_status lay_out_dataset(tegula__member *m, int64_t i, const held *h, tegula_error *err) {
   int64_t offset, bytes;
-  tegula__layout_request request = request_for(m, h->shape);
+  tegula__layout_request request = request_for(m, h->shape, h->chunk);
   tegula__saving *s = m->saving;
   tegula__target *target = &s->targets[m->first_target + i];
   if (!tegula__shape_bytes(h->shape, m->tiling->ndim, m->stored.item_size, &bytes)) return too_large(m, err);
@@ -151,7 +155,7 @@ static tegula_status lay_out_mapping(tegula__member *m, tegula__target *main, te
     if (tegula__box_count(ndim, lo, hi) == 0) continue;
     mappings[used++] = (tegula__mapping){.file = s->targets[m->first_target + i].shown, .dataset = m->dataset, .lo = lo, .hi = hi};
   }
-  tegula__layout_request request = request_for(m, m->tiling->shape);
+  tegula__layout_request request = request_for(m, m->tiling->shape, NULL);
   request.mappings = mappings;
   request.mapping_count = used;
   if (status == TEGULA_OK) status = tegula__target_open(s, main, err);

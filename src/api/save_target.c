@@ -31,8 +31,9 @@ static tegula_status sink_resize(tegula__sink *sink, int64_t size, tegula_error 
 tegula_status tegula__target_open(tegula__saving *s, tegula__target *target, tegula_error *err) {
   if (target->fd >= 0) return TEGULA_OK; /* another array goes into it too */
   target->counts = &s->tally.counts;
+  bool tile = s->publish.companion != NULL && target != &s->targets[s->target_count - 1]; /* the user knows the file that maps it */
   target->sink = (tegula__sink){
-      .path = target->shown, .size = sink_size, .read = sink_read, .write = sink_write, .resize = sink_resize, .state = target};
+      .path = tile ? s->publish.target : target->shown, .size = sink_size, .read = sink_read, .write = sink_write, .resize = sink_resize, .state = target};
   unsigned mode = s->publish.there && !s->publish.folder ? s->publish.mode | 0200 : 0666;
   FORWARD(tegula__io_make(target->path, mode, target->counts, &target->fd, err));
   if (s->adds) FORWARD(tegula__io_copy(s->publish.target, target->fd, target->path, target->counts, &s->before, err));

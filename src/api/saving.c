@@ -3,10 +3,38 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "api/saving.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
 enum { HEAD_BYTES = 4096 };
+
+/* A virtual dataset is a file over others and takes the place of the whole file: only where nothing but itself would be lost. */
+static tegula_status refuse_to_lose(const tegula__saving *s, const char *lost, tegula_error *err) {
+  return tegula__hint(err,
+                      tegula__fail(err, TEGULA_EXISTS, s->path, -1, "\"%s\" exists already, with \"%s\" in it, and a virtual dataset is not added to a file",
+                                   s->path, lost),
+                      "choose another name, or ask to replace the whole file");
+}
+
+static tegula_status check_entry(void *state, const tegula_plugin_entry_info *entry, tegula_error *err) {
+  const tegula__saving *s = state;
+  return s->options.overwrite && strcmp(entry->name, s->members[0].dataset) == 0 ? TEGULA_OK : refuse_to_lose(s, entry->name, err);
+}
+
+static tegula_status check_entries(tegula__saving *s, tegula_error *err) {
+  tegula__paths found = {0};
+  tegula__discover_options discover;
+  tegula_open_options open;
+  tegula_open_options_init(&open);
+  FORWARD(tegula__discover_options_of(&open, &discover, err));
+  discover.describe.plugins = s->context->plugins;
+  tegula_status status = tegula__paths_find(s->path, &found, err);
+  if (status == TEGULA_OK)
+    status = tegula__discover_list(s->context->handles, &found, &discover, &(tegula__inside){.entry = check_entry, .state = s}, &s->tally.counts, err);
+  tegula__paths_free(&found);
+  return status;
+}
 
 /* Is the target a file of the format already, to which datasets are added? */
 static tegula_status look_at_target(tegula__saving *s, tegula_error *err) {
@@ -18,9 +46,7 @@ static tegula_status look_at_target(tegula__saving *s, tegula_error *err) {
   FORWARD(tegula__io_read_head(s->path, head, sizeof head, &got, &s->tally.counts, err));
   bool same = tegula__format_by_content(head, got) == s->format;
   s->adds = same && s->members[0].layout != TEGULA__VIRTUAL;
-  if (!same || s->adds || s->options.overwrite) return TEGULA_OK;
-  return tegula__hint(err, tegula__fail(err, TEGULA_EXISTS, s->path, -1, "\"%s\" exists already, and a virtual dataset is not added to a file", s->path),
-                      "choose another name, or ask to overwrite the file");
+  return same && !s->adds ? check_entries(s, err) : TEGULA_OK; /* else publish: EXISTS unless overwrite */
 }
 
 /* ---- files with a header in front: made by all threads ---- */
@@ -52,7 +78,7 @@ static tegula_status make_files(tegula__saving *s, tegula_error *err) {
   return status;
 }
 
-/* ---- begin, move, end ---- */
+/* ---- begin ---- */
 
 static tegula_status begin_publish(tegula__saving *s, tegula_error *err) {
   FORWARD(tegula__publish_begin(s->path, s->options.shards > 0, s->options.overwrite != 0 || s->adds, &s->publish, err));
@@ -89,6 +115,41 @@ tegula_status tegula__saving_begin(tegula__saving *s, tegula_context *context, c
   return TEGULA_OK;
 }
 
+/* ---- names in errors ---- */
+
+/* Every `from` in the message becomes `to`; false when there is no room. */
+static bool replace_name(tegula_error *err, const char *from, const char *to) {
+  char out[sizeof err->message];
+  size_t used = 0, length = strlen(from), longer = strlen(to);
+  for (const char *at = err->message; *at != '\0';) {
+    bool here = strncmp(at, from, length) == 0;
+    size_t part = here ? longer : 1;
+    if (part >= sizeof out - used) return false;
+    memcpy(out + used, here ? to : at, part);
+    used += part;
+    at += here ? length : 1;
+  }
+  out[used] = '\0';
+  memcpy(err->message, out, used + 1);
+  return true;
+}
+
+static bool is_below(const char *path, const char *folder) { return folder != NULL && strncmp(path, folder, strlen(folder)) == 0; }
+
+/* Errors of a save speak of the target, not of temporary names. */
+static void name_target(const tegula__saving *s, tegula_status status, tegula_error *err) {
+  if (err == NULL || status == TEGULA_OK || err->path[0] == '\0') return;
+  if (!is_below(err->path, s->publish.temporary) && !is_below(err->path, s->publish.companion)) return;
+  if (err->os_errno != 0) /* a call failed: say which error, the call's own words hold the temporary name */
+    tegula__fail_errno(err, err->os_errno, s->path, err->offset, "could not save \"%s\"", s->path);
+  else if (replace_name(err, err->path, s->path) && strstr(err->message, s->publish.temporary) == NULL)
+    snprintf(err->path, sizeof err->path, "%s", s->path);
+  else
+    tegula__fail(err, status, s->path, err->offset, "could not save \"%s\": %s", s->path, tegula_status_text(status));
+}
+
+/* ---- move, end ---- */
+
 static tegula_status find_place(void *state, int64_t part, const int64_t *chunk, uint32_t length, uint32_t mask, uint64_t *offset,
                                 tegula_error *err) {
   const tegula__member *m = state;
@@ -111,7 +172,9 @@ tegula_status tegula__saving_move(tegula__saving *s, int64_t number, const tegul
                        .progress_state = s->options.progress_state,
                        .statistics = &s->tally.statistics,
                        .counts = &s->tally.counts};
-  return tegula__engine_run(&s->context->engine, &move, err);
+  tegula_status status = tegula__engine_run(&s->context->engine, &move, err);
+  name_target(s, status, err);
+  return status;
 }
 
 static tegula_status complete(tegula__saving *s, tegula_error *err) {

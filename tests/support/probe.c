@@ -13,6 +13,7 @@
 #include "probe_crowd.h"
 #include "probe_json.h"
 #include "probe_pieces.h"
+#include "probe_save.h"
 #include "probe_sizes.h"
 #include "probe_view.h"
 
@@ -47,6 +48,11 @@ static json_t *do_close(probe_state *state, const json_t *command) {
   int all = !what;
   if (all || !strcmp(what, "pieces")) {
     pieces_drop(state);
+  }
+  if (all || !strcmp(what, "saves")) {
+    tegula_save_abandon(state->saving);
+    state->saving = NULL;
+    kept_drop(state);
   }
   if (all || !strcmp(what, "context")) {
     tegula_context_destroy(state->context);
@@ -528,29 +534,12 @@ static json_t *do_read(probe_state *state, const json_t *command) {
 }
 
 static json_t *do_save(probe_state *state, const json_t *command) {
-  const char *order = text(command, "order");
-  const char *byte_order = text(command, "byte_order");
   tegula_statistics statistics;
   tegula_statistics_init(&statistics);
   probe_progress progress = {.cancel_after = number(command, "cancel_after", -1)};
+  probe_wanted wanted;
   tegula_save_options options;
-  tegula_save_options_init(&options);
-  options.format = text(command, "format");
-  options.descr = text(command, "descr");
-  options.shards = number(command, "shards", 0);
-  options.order = order ? order[0] : 0;
-  options.byte_order = byte_order ? byte_order[0] : 0;
-  options.overwrite = (uint8_t)flag(command, "overwrite");
-  options.durable = (uint8_t)flag(command, "durable");
-  options.flags = flag(command, "whole_file") ? TEGULA_SAVE_WHOLE_FILE : 0;
-  options.dataset = text(command, "dataset");
-  options.layout = text(command, "layout");
-  options.codec = text(command, "codec");
-  int64_t chunk[TEGULA_MAX_DIMS];
-  const json_t *lengths = json_object_get(command, "chunk");
-  for (size_t k = 0; k < json_array_size(lengths); k++) chunk[k] = json_integer_value(json_array_get(lengths, k));
-  options.chunk_ndim = (int32_t)json_array_size(lengths);
-  options.chunk = lengths ? chunk : NULL;
+  save_options_read(command, &wanted, &options);
   options.progress = flag(command, "progress") ? progress_note : NULL;
   options.progress_state = &progress;
   options.statistics = &statistics;
@@ -560,12 +549,14 @@ static json_t *do_save(probe_state *state, const json_t *command) {
   if (flag(command, "detached")) { /* the fence tells how it ended */
     options.statistics = NULL;
     tegula_status queued = tegula_save_async(state->array, text(command, "path"), chosen, NULL, where);
+    wanted_free(&wanted);
     return queued == TEGULA_OK ? json_object() : error_answer(state, queued, where);
   }
   tegula_op *op = NULL;
   tegula_status status = flag(command, "async")
                              ? op_end(tegula_save_async(state->array, text(command, "path"), chosen, &op, where), &op, where)
                              : tegula_save(state->array, text(command, "path"), chosen, where);
+  wanted_free(&wanted);
   if (status != TEGULA_OK) {
     return error_answer(state, status, where);
   }
@@ -696,7 +687,9 @@ static const struct {
                 {"save", do_save},   {"hash", do_hash},       {"demo", do_demo}, {"dtype", do_dtype}, {"statuses", do_statuses},
                 {"build", do_build}, {"sizes", do_sizes},    {"explain", do_explain}, {"verify", do_verify}, {"compare", do_compare},
                 {"faults", do_faults}, {"to_json", do_to_json}, {"batches", do_batches},
-                {"pieces", do_pieces}, {"reader", do_reader}, {"readers", do_readers}, {"fence", do_fence}, {"crowd", do_crowd}};
+                {"pieces", do_pieces}, {"reader", do_reader}, {"readers", do_readers}, {"fence", do_fence}, {"crowd", do_crowd},
+                {"keep", do_keep}, {"save_group", do_save_group}, {"save_begin", do_save_begin}, {"save_tiles", do_save_tiles},
+                {"save_token", do_save_token}, {"save_commit", do_save_commit}, {"save_abandon", do_save_abandon}};
 
 static json_t *command_run(probe_state *state, const json_t *command) {
   const char *name = text(command, "do");

@@ -29,6 +29,7 @@ typedef struct probe_piece {
 } probe_piece;
 
 #define PROBE_PIECES 64
+#define PROBE_KEPT 256
 
 /* What the function behind a dataset knows. */
 typedef struct probe_reader_state {
@@ -48,6 +49,9 @@ typedef struct probe_state {
   tegula_batches *batches;
   probe_piece pieces[PROBE_PIECES];
   int piece_count;
+  tegula_array *kept[PROBE_KEPT];
+  int kept_count;
+  tegula_saving *saving;
   probe_reader_state reader;
   probe_blocks *blocks; /* memory of a wrapped array; NULL for one that the library made */
   int64_t released;
