@@ -117,7 +117,8 @@ static tegula_status check_whole(const tegula__worker *worker, const tegula__doi
   char place[TEGULA__SHAPE_TEXT];
   tegula__shape_format(c->lo, ndim, place);
   return tegula__fail(err, TEGULA_INVALID_ARGUMENT, doing->file.path, -1,
-                      "the chunk at %s is given in part only: %lld of its %lld elements", place, (long long)there, (long long)wanted);
+                      "the chunk at %s of \"%.500s\" is given in part only: %lld of its %lld elements", place, doing->file.path,
+                      (long long)there, (long long)wanted);
 }
 
 /* Where the chunk lies as it is to be stored, in one tile; NULL: nowhere. */
@@ -243,24 +244,30 @@ static tegula_status open_and_write(tegula__worker *worker, const tegula__doing 
 
 static slot *slot_of(const tegula__ring *ring, int64_t step) { return &ring->slots[step % ring->count]; }
 
-/* With the lock, and given back with it: places for [first, last), then their bytes. */
+/* With the lock, and given back with it: places for [first, last), then their bytes. Where a place is not found, what is before it is written all
+ * the same: the error of the lowest step is the one that is told, whoever was faster. */
 static tegula_status place_and_write(tegula__worker *worker, const tegula__doing *doing, tegula__ring *ring, int64_t last, int64_t *item,
                                      tegula_error *err) {
-  int64_t first = ring->next, done = first;
-  tegula_status status = TEGULA_OK;
+  int64_t first = ring->next, placed = first, written = first;
+  tegula_status status = TEGULA_OK, write_status = TEGULA_OK;
+  tegula_error write_error;
   ring->placing = true;
   pthread_mutex_unlock(&ring->lock);
-  for (; status == TEGULA_OK && done < last; done++) status = find_places(doing, slot_of(ring, done), err);
+  while (placed < last && (status = find_places(doing, slot_of(ring, placed), err)) == TEGULA_OK) placed++;
   pthread_mutex_lock(&ring->lock);
   ring->placing = false;
-  if (status == TEGULA_OK) ring->next = last;
+  ring->next = placed;
+  if (status != TEGULA_OK) ring->end = tegula__min(ring->end, placed);
   pthread_mutex_unlock(&ring->lock);
-  for (done = status == TEGULA_OK ? first : done; status == TEGULA_OK && done < last; done++)
-    status = open_and_write(worker, doing, slot_of(ring, done), err);
+  while (written < placed && (write_status = open_and_write(worker, doing, slot_of(ring, written), &write_error)) == TEGULA_OK) written++;
+  if (write_status != TEGULA_OK) {
+    status = write_status;
+    if (err != NULL) *err = write_error;
+  }
   pthread_mutex_lock(&ring->lock);
   if (status != TEGULA_OK) {
-    *item = done - 1;
-    ring->end = tegula__min(ring->end, done - 1);
+    *item = written;
+    ring->end = tegula__min(ring->end, written);
   } else {
     for (int64_t i = first; i < last; i++) slot_of(ring, i)->state = WRITTEN;
     for (; slot_of(ring, ring->base)->state == WRITTEN && ring->base < ring->next; ring->base++) slot_of(ring, ring->base)->state = FREE;
