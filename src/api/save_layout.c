@@ -123,7 +123,7 @@ static tegula_status add_dense(tegula__member *m, int64_t i, const held *h, int6
   int64_t strides[TEGULA_MAX_DIMS], *size = &m->manifest.files[i].stamp.size;
   tegula__target *target = &m->saving->targets[m->first_target + i];
   if (offset < 0 || !tegula__add(offset, bytes, size)) return too_large(m, err);
-  if (*size > target->sink.size(&target->sink)) FORWARD(tegula__io_resize(target->fd, target->path, *size, err));
+  if (*size > target->sink.size(&target->sink)) FORWARD(target->sink.resize(&target->sink, *size, err));
   tegula__dense_strides(h->shape, m->tiling->ndim, m->stored.item_size, 'C', strides);
   return tegula__manifest_add(&m->manifest, i, offset, h->lo, h->hi, strides, m->stored.order, err);
 }

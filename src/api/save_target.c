@@ -2,16 +2,11 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "api/saving.h"
 
-static int64_t sink_size(const tegula__sink *sink) {
-  const tegula__target *target = sink->state;
-  struct stat info;
-  return fstat(target->fd, &info) == 0 ? info.st_size : 0;
-}
+static int64_t sink_size(const tegula__sink *sink) { return ((const tegula__target *)sink->state)->size; }
 
 static tegula_status sink_read(tegula__sink *sink, int64_t offset, void *out, size_t size, tegula_error *err) {
   tegula__target *target = sink->state;
@@ -20,12 +15,16 @@ static tegula_status sink_read(tegula__sink *sink, int64_t offset, void *out, si
 
 static tegula_status sink_write(tegula__sink *sink, int64_t offset, const void *data, size_t size, tegula_error *err) {
   tegula__target *target = sink->state;
-  return tegula__io_write(target->fd, target->path, offset, data, size, target->counts, err);
+  FORWARD(tegula__io_write(target->fd, target->path, offset, data, size, target->counts, err));
+  target->size = tegula__max(target->size, offset + (int64_t)size);
+  return TEGULA_OK;
 }
 
 static tegula_status sink_resize(tegula__sink *sink, int64_t size, tegula_error *err) {
   tegula__target *target = sink->state;
-  return tegula__io_resize(target->fd, target->path, size, err);
+  FORWARD(tegula__io_resize(target->fd, target->path, size, err));
+  target->size = size;
+  return TEGULA_OK;
 }
 
 tegula_status tegula__target_open(tegula__saving *s, tegula__target *target, tegula_error *err) {
@@ -37,6 +36,7 @@ tegula_status tegula__target_open(tegula__saving *s, tegula__target *target, teg
   unsigned mode = s->publish.there && !s->publish.folder ? s->publish.mode | 0200 : 0666;
   FORWARD(tegula__io_make(target->path, mode, target->counts, &target->fd, err));
   if (s->adds) FORWARD(tegula__io_copy(s->publish.target, target->fd, target->path, target->counts, &s->before, err));
+  target->size = s->adds ? s->before.size : 0; /* never asked of the system: a file that seems to be empty would be made anew */
   return s->format->container->open(s->context->plugins, &target->sink, &target->saving, err);
 }
 

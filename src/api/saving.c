@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "api/saving.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -42,7 +43,9 @@ static tegula_status look_at_target(tegula__saving *s, tegula_error *err) {
   char head[HEAD_BYTES];
   size_t got = 0;
   if (s->format->container == NULL || s->options.shards > 0 || (s->options.flags & TEGULA_SAVE_WHOLE_FILE) != 0) return TEGULA_OK;
-  if (stat(s->path, &info) != 0 || !S_ISREG(info.st_mode)) return TEGULA_OK; /* publish says what is wrong with it */
+  if (stat(s->path, &info) != 0) /* only what is known to be absent has nothing in it */
+    return errno == ENOENT || errno == ENOTDIR ? TEGULA_OK : tegula__fail_errno(err, errno, s->path, -1, "could not examine \"%s\"", s->path);
+  if (!S_ISREG(info.st_mode)) return TEGULA_OK; /* publish says what is wrong with it */
   FORWARD(tegula__io_read_head(s->path, head, sizeof head, &got, &s->tally.counts, err));
   bool same = tegula__format_by_content(head, got) == s->format;
   s->adds = same && s->members[0].layout != TEGULA__VIRTUAL;

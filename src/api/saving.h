@@ -14,6 +14,7 @@ typedef struct tegula__target {
   char *shown;            /* what the user will call it */
   tegula__buffer header;  /* of formats that have one in front */
   tegula__sink sink;      /* containers */
+  int64_t size;           /* without what the engine has written */
   int fd;                 /* -1: not open */
   void *saving;           /* of the format; NULL: not open */
   tegula__io_counts *counts;

@@ -6,8 +6,8 @@
  * (half of the bytes are transferred), `keep` (close and free do nothing: proves that leaks are seen) or `KILL` (the process is killed
  * before the call). TEGULA_FAULT_LOG=PATH: a line for each write, sync and rename, in their order. TEGULA_FAULT_REPORT=PATH:
  * at exit one JSON object with the calls of each family, the number of strikes, live allocations and open descriptors.
- * TEGULA_FAULT_WINDOW=1: only calls between tegula_faults_window(1) and (0) count. TEGULA_FAULT_SPARE=libjansson (or libc): its allocations
- * never fail.
+ * TEGULA_FAULT_WINDOW=1: only calls between tegula_faults_window(1) and (0) count. TEGULA_FAULT_SPARE=libjansson,libc (or one of them): their
+ * allocations never fail.
  * Linux with glibc on 64-bit machines; the loader's own allocations are left alone. */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -171,8 +171,8 @@ __attribute__((constructor)) static void begin(void) {
   dl_iterate_phdr(note_module, NULL);
   read_plan(getenv("TEGULA_FAULT"));
   const char *spare = getenv("TEGULA_FAULT_SPARE");
-  faults.spare_jansson = spare != NULL && strcmp(spare, "libjansson") == 0;
-  faults.spare_libc = spare != NULL && strcmp(spare, "libc") == 0;
+  faults.spare_jansson = spare != NULL && strstr(spare, "libjansson") != NULL;
+  faults.spare_libc = spare != NULL && strstr(spare, "libc") != NULL;
   const char *log = getenv("TEGULA_FAULT_LOG");
   if (log != NULL) log_file = (int)syscall(SYS_openat, AT_FDCWD, log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   atomic_store(&faults.counting, getenv("TEGULA_FAULT_WINDOW") == NULL);

@@ -76,7 +76,7 @@ class Run:
             variables["TEGULA_FAULT"] = fault
         if window:
             variables["TEGULA_FAULT_WINDOW"] = "1"
-            variables["TEGULA_FAULT_SPARE"] = "libjansson"
+            variables.setdefault("TEGULA_FAULT_SPARE", "libjansson")
         self.fault, self.kept = fault, kept
         try:
             done = subprocess.run([str(word) for word in words], env=variables, input=text, capture_output=True, timeout=TIME_LIMIT)
@@ -192,12 +192,12 @@ def contents(folder):
 CONTEXT = {"do": "context", "threads": 2}
 
 
-def probe_run(report, watched, then=(), before=(), fault=None, after=None):
+def probe_run(report, watched, then=(), before=(), fault=None, after=None, environment=None, kept=(0, 0)):
     """Gives the run and the answers to `watched` and `then`; only `watched` and the clean-up may meet the fault. With `after`, also the answers to that, which is done without faults whatever came before."""
     on, off = {"do": "faults", "on": True}, {"do": "faults", "on": False}
     lines = [list(before), [on, *watched, off, *then], [off, *(after or ())], [on, {"do": "close"}, off]]
     text = "".join(json.dumps(line) + "\n" for line in lines).encode()
-    run = Run([PROBE], report, fault, text=text, window=True)
+    run = Run([PROBE], report, fault, text=text, window=True, environment=environment, kept=kept)
     run.check_end()
     run.expect(run.code == 0, "the probe failed")
     answers = [json.loads(line) for line in run.out.splitlines()]
