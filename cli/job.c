@@ -52,6 +52,7 @@ tegula_status job_start(cli_job *job) {
   tegula_context_options_init(&options);
   options.threads = (int32_t)values->threads;
   options.io = values->io;
+  options.staging_bytes = values->memory / 4;
   options.plugin_path = getenv("TEGULA_PLUGIN_PATH");
   options.hdf5_library = getenv("TEGULA_HDF5_LIBRARY");
   char *candidates = options.hdf5_library == NULL ? hdf5_candidates() : NULL;

@@ -180,7 +180,7 @@ static json_t *missing_list(const load_run *run) {
   return list;
 }
 
-static json_t *report_object(const load_summary *summary, json_t *tile_list) {
+json_t *load_report_object(const load_summary *summary, json_t *tile_list) {
   json_t *object = joined(what_was_loaded(summary->run), how_fast(summary));
   object = joined(object, what_it_took(summary));
   int failed = json_object_set_new(object, "missing_list", missing_list(summary->run)) != 0 ||
@@ -263,7 +263,7 @@ tegula_status load_report(cli_job *job, const load_summary *summary) {
     status = report_memory(&job->error);
   }
   if (status == TEGULA_OK && job->settings.json) {
-    job->report = report_object(summary, tile_list);
+    job->report = load_report_object(summary, tile_list);
     if (job->report == NULL) {
       status = report_no_memory(&job->error);
     }

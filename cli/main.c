@@ -18,9 +18,9 @@
 #include "options.h"
 #include "report.h"
 
-const cli_command *const cli_commands[] = {&demo_command,   &write_command,   &load_command,  &info_command,       &plan_command,
-                                           &verify_command, &compare_command, &clean_command, &bench_command,      &completion_command,
-                                           NULL};
+const cli_command *const cli_commands[] = {&demo_command,   &write_command, &load_command,   &info_command,
+                                           &copy_command,   &plan_command,  &verify_command, &compare_command,
+                                           &clean_command,  &bench_command, &completion_command, NULL};
 
 #define COMMAND_COUNT (sizeof cli_commands / sizeof cli_commands[0] - 1)
 

@@ -44,6 +44,10 @@ static const cli_option raw_rows[] = {
 
 const option_group options_raw = {"What is stored", raw_rows, sizeof raw_rows / sizeof raw_rows[0]};
 
+enum { NOT_RAW_ONLY = 2 }; /* rows in front */
+
+const option_group options_raw_only = {"Raw files", raw_rows + NOT_RAW_ONLY, sizeof raw_rows / sizeof raw_rows[0] - NOT_RAW_ONLY};
+
 static const cli_option files_rows[] = {
   {"expect-files", "N", "fail (status 3) unless there are N files", FIELD(expect_files), 0, INT64_MAX, OPTION_INTEGER, 0},
   {"expect-rows", "N", "fail (status 3) unless axis 0 has length N", FIELD(expect_rows), 0, INT64_MAX, OPTION_INTEGER, 0},
@@ -59,6 +63,7 @@ void options_init(cli_settings *values) {
   values->shape.ndim = -1;
   values->row_shape.ndim = -1;
   values->tile_shape.ndim = -1;
+  values->chunk_shape.ndim = -1;
   values->box.ndim = -1;
   values->axis = -1;
   values->check_seed = -1;
@@ -84,6 +89,19 @@ static int parse_integer(const char *text, size_t length, int64_t minimum, int64
   }
   *out = value;
   return value >= minimum && value <= maximum;
+}
+
+/* "256M": a whole number of bytes, or of units of 2^10, 2^20, 2^30, 2^40. */
+static int parse_bytes(const char *text, int64_t minimum, int64_t maximum, int64_t *out) {
+  static const char units[] = "KMGT";
+  size_t length = strlen(text);
+  const char *unit = length > 0 ? strchr(units, text[length - 1]) : NULL;
+  if (unit == NULL || text[length - 1] == '\0') {
+    return parse_integer(text, length, minimum, maximum, out);
+  }
+  int64_t factor = INT64_C(1) << (10 * (unit - units + 1));
+  return parse_integer(text, length - 1, 0, INT64_MAX, out) && !__builtin_mul_overflow(*out, factor, out) && *out >= minimum &&
+         *out <= maximum;
 }
 
 /* Digits with at most one point: no exponent, no sign, no "inf". */
@@ -166,6 +184,9 @@ static const char *expectation(const cli_option *row, char out[128]) {
     case OPTION_INTEGER:
       snprintf(out, 128, "a whole number from %" PRId64 " to %" PRId64, row->minimum, row->maximum);
       break;
+    case OPTION_BYTES:
+      snprintf(out, 128, "a number of bytes from %" PRId64 " on, also as 64M (K, M, G, T)", row->minimum);
+      break;
     case OPTION_SECONDS:
       snprintf(out, 128, "a number of seconds above 0, up to %.0f", MAX_SECONDS);
       break;
@@ -196,6 +217,8 @@ static int store_value(const cli_option *row, const char *text, cli_settings *va
   switch (row->kind) {
     case OPTION_INTEGER:
       return parse_integer(text, strlen(text), row->minimum, row->maximum, field);
+    case OPTION_BYTES:
+      return parse_bytes(text, row->minimum, row->maximum, field);
     case OPTION_SECONDS:
       return parse_seconds(text, field);
     case OPTION_SHAPE:

@@ -60,6 +60,11 @@ typedef struct cli_settings {
   int64_t num_shards, seed;
   const char *values;
   int uniform;
+  /* copy */
+  const char *to_format, *to_dataset, *layout, *codec;
+  shape_value chunk_shape;
+  int64_t shards, memory; /* 0: not given */
+  int verify, overwrite, durable, strict;
   /* what stands between the options; borrowed from argv */
   const char **paths;
   size_t path_count;
@@ -71,6 +76,7 @@ typedef enum option_kind {
   OPTION_CHOICE,  /* const char *, one of `argument`, separated by | */
   OPTION_DTYPE,   /* const char *, something tegula_dtype_parse takes */
   OPTION_INTEGER, /* int64_t, minimum to maximum */
+  OPTION_BYTES,   /* int64_t, the same with K, M, G or T behind it: times 1024, ... */
   OPTION_SECONDS, /* double */
   OPTION_SHAPE,   /* shape_value, each entry at least minimum */
   OPTION_BOX      /* box_value */
@@ -106,6 +112,7 @@ typedef struct cli_command {
 
 extern const option_group options_common;
 extern const option_group options_raw;
+extern const option_group options_raw_only; /* without dataset and format */
 extern const option_group options_files;
 extern const option_group options_tiling;
 

@@ -316,6 +316,7 @@ typedef struct tegula_dataset_info {
   const char *descr;    /* structured records: numpy's description as text, for example [('a', '<f4'), ('b', '<i8')]; else NULL */
   const int64_t *chunk; /* shape of the stored chunks, ndim entries; NULL where data is not stored in chunks (of several files: the first's) */
   const char *codecs;   /* what the chunks went through, in that order, for example "shuffle,deflate:6"; "" for nothing */
+  const void *fill;     /* what elements that were never written are: one item in native byte order; NULL: the format does not say */
 } tegula_dataset_info_t;
 
 TEGULA_API void tegula_dataset_info_init(tegula_dataset_info_t *info);
@@ -630,6 +631,55 @@ TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_save_commit(tegula_saving *sav
 /* Takes everything back and ends `saving`. Accepts NULL. [C, O] */
 TEGULA_API void tegula_save_abandon(tegula_saving *saving);
 
+/* ---- copy ---------------------------------------------------------------------------------------------------------------- */
+
+#define TEGULA_HASH_TEXT 48 /* see tegula_dataset_hash */
+
+#define TEGULA_COPY_VERIFY 1u /* before the target gets its name it is read back, and its content hash compared with the dataset's: MISMATCH */
+#define TEGULA_COPY_STRICT 2u /* MISMATCH, before anything is written, when the target cannot hold something (TEGULA_DROPPED_*) */
+
+typedef struct tegula_copy_options {
+  size_t struct_size;
+  int64_t memory;   /* bytes for what is on its way: the part that is written, the part that is read meanwhile, and staging; 0: 256 MiB. Of a
+                       context whose staging budget is more than a quarter of it, half goes to the two parts nevertheless. Never less
+                       than one chunk of the target each; each worker takes a decoded chunk of the dataset besides */
+  int64_t tiles;    /* virtual targets: tile files, cut along axis 0; 0: the context's threads */
+  uint32_t missing; /* tegula_missing */
+  uint32_t flags;   /* TEGULA_COPY_* */
+} tegula_copy_options;
+
+TEGULA_API void tegula_copy_options_init(tegula_copy_options *options);
+
+#define TEGULA_DROPPED_ATTRIBUTES 1u /* those of the save options */
+#define TEGULA_DROPPED_FILL 2u       /* a fill value that is not zero */
+#define TEGULA_DROPPED_DESCR 4u      /* the fields of records: they are opaque items */
+
+typedef struct tegula_copy_report {
+  size_t struct_size;
+  int64_t bytes;        /* of the array in memory */
+  int64_t stored_bytes; /* of the array in the target, without headers */
+  int64_t files;        /* of the target that hold data */
+  int64_t windows;      /* parts in which it went */
+  uint32_t dropped;     /* TEGULA_DROPPED_*: what the target cannot hold; also filled in when the copy failed */
+  uint32_t reserved;
+  char hash[TEGULA_HASH_TEXT]; /* with TEGULA_COPY_VERIFY: of both; else empty */
+} tegula_copy_report;
+
+TEGULA_API void tegula_copy_report_init(tegula_copy_report *report);
+
+/* Saves a dataset under another name, in any format and layout, part by part: memory stays within copy->memory, whatever the size. The next
+ * part is read while one is written. A target appears whole or not at all, as with tegula_save.
+ * - What the save options leave open is taken from the dataset: its name and fill value, the description of records; of a chunked one the
+ *   chunk shape and the codec (an empty text: no codec), unless they ask for another layout. Values are stored in the processor's byte
+ *   order unless the options say another. Attributes go along when the options hold them.
+ * - What the target cannot hold of all this is left out and said in the report.
+ * - Parts end where chunks of the target do, and where memory allows also where those of the dataset do: then none is decoded twice. Chunks
+ *   stand in the target in the order of the parts, in each in the order of the array; that order is the same on every run.
+ * - INVALID_ARGUMENT: the target is one of the dataset's own files, unless it is a container that is added to; or a folder that holds them.
+ * Statistics of the save options count both directions. `report` may be NULL. The dataset is confirmed as by a load. [C] */
+TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_copy(tegula_dataset *dataset, const char *path, const tegula_save_options *options,
+                                                       const tegula_copy_options *copy, tegula_copy_report *report, tegula_error *err);
+
 /* ---- operations in the background ---------------------------------------------------------------------------------------- */
 
 typedef struct tegula_op tegula_op;
@@ -672,8 +722,6 @@ TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_batches_next(tegula_batches *b
 TEGULA_API void tegula_batches_close(tegula_batches *batches);
 
 /* ---- checks -------------------------------------------------------------------------------------------------------------- */
-
-#define TEGULA_HASH_TEXT 48
 
 /* The content hash "tegula1:" + 32 hex digits: depends on shape, dtype and values only, not on layout, tiling or threads. It finds
  * accidents, not attackers. docs/content-hash.md defines it. The dataset form streams: memory stays within the staging budget. [C] */

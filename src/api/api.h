@@ -74,6 +74,8 @@ tegula_status tegula__argument(tegula_error *err, const char *what);
 #define FIRST_LOAD_OPTIONS FIRST_SIZE(tegula_load_options, missing)
 #define FIRST_SAVE_OPTIONS FIRST_SIZE(tegula_save_options, attribute_count)
 #define FIRST_SAVE_MEMBER FIRST_SIZE(tegula_save_member, attribute_count)
+#define FIRST_COPY_OPTIONS FIRST_SIZE(tegula_copy_options, flags)
+#define FIRST_COPY_REPORT FIRST_SIZE(tegula_copy_report, hash)
 #define FIRST_DIFFERENCE FIRST_SIZE(tegula_difference, reason)
 #define FIRST_VERIFY_REPORT FIRST_SIZE(tegula_verify_report, problems)
 #define FIRST_STATISTICS FIRST_SIZE(tegula_statistics, fallback_reason)

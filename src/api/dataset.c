@@ -270,6 +270,7 @@ tegula_status tegula_dataset_info(const tegula_dataset *dataset, tegula_dataset_
   const tegula__part *part = chunked_part(manifest);
   if (part != NULL) info.chunk = part->chunk;
   info.codecs = dataset->codecs != NULL ? dataset->codecs : "";
+  info.fill = manifest->fill;
   return tegula__info_copy(out, sizeof info, FIRST_DATASET_INFO, &info, "tegula_dataset_info_t", err);
 }
 

@@ -38,6 +38,8 @@ static bool reads_also(const tegula__touch *touch, const void *array) {
 static bool conflict(const tegula__touch *a, const tegula__touch *b) {
   if (a->array != NULL && a->array == b->array && (a->array_changes || b->array_changes)) return true;
   if ((a->array_changes && reads_also(b, a->array)) || (b->array_changes && reads_also(a, b->array))) return true;
+  if (a->places_change && tegula__places_meet(a->places, b->reads)) return true;
+  if (b->places_change && tegula__places_meet(a->reads, b->places)) return true;
   return (a->places_change || b->places_change) && tegula__places_meet(a->places, b->places);
 }
 

@@ -37,6 +37,7 @@ typedef struct tegula__touch {
   int64_t array_count;
   const tegula__places *places; /* NULL: none */
   bool places_change;
+  const tegula__places *reads; /* further places, which are only read; NULL: none */
 } tegula__touch;
 
 typedef struct tegula__queue tegula__queue;

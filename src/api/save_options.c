@@ -17,15 +17,15 @@ static const char *suffix_of(const char *path) {
 static bool can_save(const tegula__format *format) { return format != NULL && (format->lay_out != NULL || format->container != NULL); }
 
 /* By name, or by suffix: one that is not known is refused, because what it means may become known. The suffix of a folder says nothing. */
-static tegula_status choose_format(tegula__saving *s, tegula_error *err) {
-  const char *path = s->path, *suffix = s->options.shards > 0 ? "" : suffix_of(path);
-  s->format = s->options.format != NULL ? tegula__format_by_name(s->options.format)
-              : *suffix != '\0'         ? tegula__format_by_suffix(path)
-                                        : &tegula__format_npy;
-  if (can_save(s->format)) return TEGULA_OK;
+tegula_status tegula__saving_format(const char *path, const tegula_save_options *options, const tegula__format **out, tegula_error *err) {
+  const char *suffix = options->shards > 0 ? "" : suffix_of(path);
+  *out = options->format != NULL ? tegula__format_by_name(options->format)
+         : *suffix != '\0'      ? tegula__format_by_suffix(path)
+                                : &tegula__format_npy;
+  if (can_save(*out)) return TEGULA_OK;
   tegula_status status =
-      s->options.format != NULL
-          ? tegula__fail(err, TEGULA_UNSUPPORTED, path, -1, "cannot save format \"%.60s\"", s->options.format)
+      options->format != NULL
+          ? tegula__fail(err, TEGULA_UNSUPPORTED, path, -1, "cannot save format \"%.60s\"", options->format)
           : tegula__fail(err, TEGULA_UNSUPPORTED, path, -1, "cannot tell the format of \"%.500s\" from its suffix \"%.60s\"", path, suffix);
   return tegula__hint(err, status, "say which format: npy, raw or hdf5");
 }
@@ -167,7 +167,7 @@ static bool same_name_before(const tegula__saving *s, int64_t i) {
 }
 
 tegula_status tegula__saving_choose(tegula__saving *s, const tegula__wanted *wanted, int64_t count, tegula_error *err) {
-  FORWARD(choose_format(s, err));
+  FORWARD(tegula__saving_format(s->path, &s->options, &s->format, err));
   FORWARD(check_common(&s->options, err));
   CHECK_ARGUMENT(count >= 1, "there is nothing to save");
   CHECK_ARGUMENT(count == 1 || s->options.shards == 0, "several arrays go into one file, not into shards");

@@ -155,9 +155,10 @@ static void name_target(const tegula__saving *s, tegula_status status, tegula_er
 
 static tegula_status find_place(void *state, int64_t part, const int64_t *chunk, uint32_t length, uint32_t mask, uint64_t *offset,
                                 tegula_error *err) {
-  const tegula__member *m = state;
+  tegula__member *m = state;
   int64_t file = m->manifest.parts[part].grid->file;
   const tegula__saving *s = m->saving;
+  atomic_fetch_add(&m->placed, length);
   return s->format->container->place(s->targets[m->first_target + file].saving, m->numbers[file], chunk, length, mask, offset, err);
 }
 
@@ -203,6 +204,7 @@ static void release(tegula__saving *s) {
 
 tegula_status tegula__saving_end(tegula__saving *s, tegula_status status, tegula_error *err) {
   if (status == TEGULA_OK) status = complete(s, err);
+  if (status == TEGULA_OK && s->check != NULL) status = s->check(s->check_state, s, err);
   release(s);
   status = s->context->comm->agree(s->context->comm, status, err);
   if (s->begun) tegula__publish_explain(&s->publish, s->path, status, err);

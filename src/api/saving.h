@@ -39,6 +39,7 @@ typedef struct tegula__member {
   int64_t file_count;        /* of its manifest */
   int64_t first_target;      /* file i is target first_target + i */
   int64_t *numbers;          /* containers: what the dataset is called in each file */
+  _Atomic int64_t placed;    /* bytes of chunks that got a place */
   tegula__manifest manifest; /* of the files that are written */
   tegula__file_set *files;
 } tegula__member;
@@ -57,6 +58,9 @@ typedef struct tegula__saving {
   bool adds;            /* to a copy of the file that is there */
   tegula__stamp before; /* its stamp then */
   tegula__tally tally;
+  /* NULL, or called when all is written and nothing visible yet */
+  tegula_status (*check)(void *state, const struct tegula__saving *saving, tegula_error *err);
+  void *check_state;
 } tegula__saving;
 
 /* A member, and what it is asked to be; texts are borrowed until begin returns. */
@@ -73,6 +77,9 @@ tegula_status tegula__saving_begin(tegula__saving *saving, tegula_context *conte
 tegula_status tegula__saving_move(tegula__saving *saving, int64_t number, const tegula__tile *tiles, int64_t count, tegula_error *err);
 /* With OK makes it visible, else takes everything back; returns the status that it had or got. */
 tegula_status tegula__saving_end(tegula__saving *saving, tegula_status status, tegula_error *err);
+
+/* The format that a save with these options makes. */
+tegula_status tegula__saving_format(const char *path, const tegula_save_options *options, const tegula__format **out, tegula_error *err);
 
 /* ---- parts of begin ---- */
 

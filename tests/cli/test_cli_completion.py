@@ -13,7 +13,7 @@ import pytest
 
 from command import BIN, ROOT, tegula, usage_error
 
-COMMANDS = ["demo", "write", "load", "info", "plan", "verify", "compare", "clean", "bench"]
+COMMANDS = ["demo", "write", "load", "info", "copy", "plan", "verify", "compare", "clean", "bench"]
 PAGES = ROOT / "docs" / "man"
 
 
@@ -39,7 +39,7 @@ def complete(script, *words):
 
 def test_bash_offers_the_commands(script):
     assert complete(script, "")[0] == [*COMMANDS, "--help", "--version"]
-    assert complete(script, "c") == (["compare", "clean"], False)
+    assert complete(script, "c") == (["copy", "compare", "clean"], False)
     assert complete(script, "x")[0] == []
 
 

@@ -1,0 +1,334 @@
+/* tegula_copy: from a dataset to a save, window by window, the next one read while one is written.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "api/copy.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "codec/codec.h"
+
+#define USUAL_MEMORY ((int64_t)256 << 20)
+
+void tegula_copy_options_init(tegula_copy_options *options) { *options = (tegula_copy_options){.struct_size = sizeof *options}; }
+void tegula_copy_report_init(tegula_copy_report *report) { *report = (tegula_copy_report){.struct_size = sizeof *report}; }
+
+/* ---- what the options leave open ---- */
+
+/* The save options, and what they point at that is ours. */
+typedef struct wanted_copy {
+  tegula_save_options save;
+  tegula__buffer codec;
+  tegula_tiling *tiling;
+} wanted_copy;
+
+/* Chunk shape and codec of a chunked dataset, where the target is to be chunked too. */
+static tegula_status keep_chunks(const tegula__manifest *manifest, wanted_copy *w, tegula_error *err) {
+  const tegula__part *part = NULL;
+  tegula_save_options *o = &w->save;
+  for (int64_t i = 0; i < manifest->part_count && part == NULL; i++)
+    if (manifest->parts[i].kind == TEGULA__PART_CHUNKED) part = &manifest->parts[i];
+  if (part == NULL || (o->layout != NULL && strcmp(o->layout, "chunked") != 0)) return TEGULA_OK;
+  if (o->chunk == NULL) {
+    o->chunk = part->chunk;
+    o->chunk_ndim = manifest->ndim;
+  }
+  if (o->codec != NULL) return TEGULA_OK;
+  if (!tegula__chain_format(part->grid->filters, part->grid->filter_count, &w->codec) || !tegula__buffer_append(&w->codec, "", 1))
+    return tegula__out_of_memory(err, 4096);
+  o->codec = w->codec.data;
+  return TEGULA_OK;
+}
+
+static bool is_zero(const void *item, size_t size) {
+  for (size_t i = 0; i < size; i++)
+    if (((const char *)item)[i] != 0) return false;
+  return true;
+}
+
+static tegula_status inherit(tegula__copying *c, const char *path, wanted_copy *w, tegula_error *err) {
+  const tegula__manifest *manifest = &c->dataset->manifest;
+  const tegula__format *format;
+  tegula_save_options *o = &w->save;
+  FORWARD(tegula__saving_format(path, o, &format, err));
+  bool fill = manifest->fill != NULL && !is_zero(manifest->fill, manifest->dtype.item_size);
+  if (manifest->descr != NULL && o->descr == NULL && format == &tegula__format_npy) o->descr = manifest->descr;
+  if (manifest->descr != NULL && o->descr == NULL) c->report.dropped |= TEGULA_DROPPED_DESCR;
+  if (format->container == NULL) {
+    c->report.dropped |= (fill || o->fill != NULL ? TEGULA_DROPPED_FILL : 0) | (o->attribute_count > 0 ? TEGULA_DROPPED_ATTRIBUTES : 0);
+    o->fill = NULL;
+    o->attribute_count = 0;
+    return TEGULA_OK;
+  }
+  if (o->dataset == NULL) o->dataset = manifest->name;
+  if (o->fill == NULL && fill) o->fill = manifest->fill;
+  return keep_chunks(manifest, w, err);
+}
+
+static tegula_status check_dropped(const tegula__copying *c, const char *path, tegula_error *err) {
+  uint32_t dropped = c->report.dropped;
+  if ((c->options.flags & TEGULA_COPY_STRICT) == 0 || dropped == 0) return TEGULA_OK;
+  return tegula__fail(err, TEGULA_MISMATCH, path, -1, "\"%s\" cannot hold %s of the dataset", path,
+                      (dropped & TEGULA_DROPPED_ATTRIBUTES) != 0 ? "the attributes"
+                      : (dropped & TEGULA_DROPPED_FILL) != 0     ? "the fill value"
+                                                                 : "the fields of the records");
+}
+
+/* ---- source and target ---- */
+
+static bool same_inode(const struct stat *info, uint64_t device, uint64_t inode) {
+  return (uint64_t)info->st_dev == device && (uint64_t)info->st_ino == inode;
+}
+
+/* Is the file in the folder? Files of one folder follow each other: `known` is the folder of the last one that was not. */
+static bool lies_in(const char *path, const struct stat *folder, const char **known) {
+  const char *slash = strrchr(path, '/');
+  size_t size = slash != NULL ? (size_t)(slash - path) + 1 : 0;
+  struct stat info;
+  if (*known != NULL && strncmp(*known, path, size) == 0 && strchr(*known + size, '/') == NULL) return false;
+  char *parent = size > 0 ? strndup(path, size) : strdup(".");
+  bool same = parent != NULL && stat(parent, &info) == 0 && same_inode(&info, (uint64_t)folder->st_dev, (uint64_t)folder->st_ino);
+  free(parent);
+  *known = path;
+  return same;
+}
+
+/* May the target be replaced while the dataset is read, and afterwards? `adds`: its file stays what it is but for one dataset. */
+static tegula_status check_target(const tegula__manifest *manifest, const char *path, bool adds, tegula_error *err) {
+  struct stat info;
+  const char *known = NULL;
+  if (adds || stat(path, &info) != 0) return TEGULA_OK;
+  for (int64_t i = 0; i < manifest->file_count; i++) {
+    const tegula__file *file = &manifest->files[i];
+    bool same = S_ISDIR(info.st_mode) ? lies_in(file->path, &info, &known) : same_inode(&info, file->stamp.device, file->stamp.inode);
+    if (same)
+      return tegula__hint(err,
+                          tegula__fail(err, TEGULA_INVALID_ARGUMENT, path, -1, "cannot copy \"%s\" to \"%s\": that would replace what is copied",
+                                       file->path, path),
+                          "copy to another name, then rename");
+  }
+  return TEGULA_OK;
+}
+
+/* ---- progress ---- */
+
+int tegula__copying_progress(void *state, int64_t bytes_done, int64_t bytes_total) {
+  tegula__copying *c = state;
+  (void)bytes_total;
+  pthread_mutex_lock(&c->lock);
+  c->told = tegula__max(c->told, c->done + bytes_done);
+  int stop = c->progress != NULL ? c->progress(c->progress_state, c->told, c->total) : 0;
+  pthread_mutex_unlock(&c->lock);
+  return stop;
+}
+
+/* What is read ahead has no progress of its own. */
+static int reading_progress(void *state, int64_t bytes_done, int64_t bytes_total) {
+  tegula__copying *c = state;
+  (void)bytes_done;
+  (void)bytes_total;
+  pthread_mutex_lock(&c->lock);
+  int stop = c->progress != NULL ? c->progress(c->progress_state, c->told, c->total) : 0;
+  pthread_mutex_unlock(&c->lock);
+  return stop;
+}
+
+/* ---- windows ---- */
+
+/* A window on its way into memory. */
+typedef struct reading {
+  tegula_op op; /* first: the queue knows this part only */
+  tegula__copying *copying;
+  tegula_load_options options;
+  tegula__tile tile;
+  int64_t bytes;
+  int64_t lo[TEGULA_MAX_DIMS], hi[TEGULA_MAX_DIMS], strides[TEGULA_MAX_DIMS];
+} reading;
+
+static tegula_status run_reading(tegula_op *op, tegula_error *err) {
+  reading *r = (reading *)op;
+  return tegula__dataset_move(r->copying->dataset, &r->tile, 1, &r->options, &r->copying->reading, err);
+}
+
+static void release_reading(tegula_op *op) { free(op); }
+
+/* Starts to read the next window into the other block; *out is NULL when there is none. */
+static tegula_status start_reading(tegula__copying *c, reading **out, tegula_error *err) {
+  const tegula__manifest *manifest = &c->dataset->manifest;
+  int32_t ndim = manifest->ndim;
+  int64_t extents[TEGULA_MAX_DIMS];
+  *out = NULL;
+  if (!tegula__windows_next(&c->windows)) return TEGULA_OK;
+  reading *r = calloc(1, sizeof *r);
+  if (r == NULL) return tegula__out_of_memory(err, sizeof *r);
+  r->op.run = run_reading;
+  r->op.release = release_reading;
+  r->copying = c;
+  tegula_load_options_init(&r->options);
+  r->options.missing = c->options.missing;
+  r->options.progress = reading_progress;
+  r->options.progress_state = c;
+  tegula__queue_watch(&r->op, &r->options.progress, &r->options.progress_state);
+  for (int32_t k = 0; k < ndim; k++) {
+    r->lo[k] = c->windows.lo[k];
+    r->hi[k] = c->windows.hi[k];
+    extents[k] = r->hi[k] - r->lo[k];
+  }
+  tegula__dense_strides(extents, ndim, manifest->dtype.item_size, 'C', r->strides);
+  r->bytes = tegula__box_count(ndim, r->lo, r->hi) * manifest->dtype.item_size;
+  r->tile = (tegula__tile){
+      .lo = r->lo, .hi = r->hi, .strides = r->strides, .data = c->blocks[c->report.windows++ % 2].data, .order = manifest->dtype.order};
+  tegula_status status = tegula__queue_submit(c->dataset->context->queue, &r->op, err);
+  if (status == TEGULA_OK)
+    *out = r;
+  else
+    free(r);
+  return status;
+}
+
+/* Waits until nothing reads any more. */
+static void give_up(reading *r) {
+  if (r == NULL) return;
+  tegula__queue_cancel(&r->op);
+  tegula__queue_wait(&r->op, -1, NULL);
+  tegula__queue_forget(&r->op);
+}
+
+static tegula_status copy_windows(tegula__copying *c, tegula_error *err) {
+  reading *now, *next = NULL;
+  FORWARD(start_reading(c, &now, err));
+  while (now != NULL) {
+    tegula_status status = tegula__queue_wait(&now->op, -1, err);
+    if (status == TEGULA_OK) status = start_reading(c, &next, err);
+    if (status == TEGULA_OK) status = tegula__saving_move(&c->saving, 0, &now->tile, 1, err);
+    pthread_mutex_lock(&c->lock);
+    c->done += now->bytes;
+    pthread_mutex_unlock(&c->lock);
+    tegula__queue_forget(&now->op);
+    if (status != TEGULA_OK) {
+      give_up(next);
+      return status;
+    }
+    now = next;
+    next = NULL;
+  }
+  return TEGULA_OK;
+}
+
+/* ---- all of it ---- */
+
+/* Bytes of a window: two of them, the staging of reads and the chunks that are encoded share the memory. */
+static int64_t window_bytes(const tegula__copying *c) {
+  int64_t memory = c->options.memory > 0 ? c->options.memory : USUAL_MEMORY;
+  int64_t staging = tegula__staging_budget(c->dataset->context->engine.staging);
+  return tegula__max(memory / 4, memory / 2 - tegula__min(memory / 2, staging));
+}
+
+static tegula_status copy_elements(tegula__copying *c, tegula_error *err) {
+  const tegula__manifest *source = &c->dataset->manifest, *target = &c->saving.members[0].manifest;
+  int64_t most = window_bytes(c), largest = tegula__windows_largest(source, target, most);
+  tegula_status status = tegula__block_create(largest, &c->blocks[0], err);
+  if (status == TEGULA_OK && largest < c->bytes) status = tegula__block_create(largest, &c->blocks[1], err);
+  tegula__windows_start(&c->windows, source, target, most);
+  if (status == TEGULA_OK) status = copy_windows(c, err);
+  tegula__block_free(&c->blocks[0]);
+  tegula__block_free(&c->blocks[1]);
+  return status;
+}
+
+static void note_target(tegula__copying *c) {
+  const tegula__member *m = &c->saving.members[0];
+  c->report.bytes = c->bytes;
+  c->report.files = m->file_count;
+  c->report.stored_bytes = m->layout == TEGULA__CHUNKED ? atomic_load(&m->placed) : c->bytes;
+}
+
+/* A codec that the options did not name, but the dataset has. */
+static tegula_status explain_codec(const wanted_copy *w, tegula_status status, tegula_error *err) {
+  bool kept = w->codec.size > 1 && w->save.codec == w->codec.data;
+  bool about_it = status != TEGULA_OK && err != NULL && strstr(err->message, "with the codec") != NULL;
+  return kept && about_it ? tegula__hint(err, status, "the dataset's codec would be kept: say another one, or none") : status;
+}
+
+static tegula_status save_copy(tegula__copying *c, const char *path, const wanted_copy *w, tegula_error *err) {
+  tegula__wanted wanted = {.dtype = c->dataset->manifest.dtype, .tiling = w->tiling, .options = &w->save};
+  tegula__saving *s = &c->saving;
+  tegula_status status = explain_codec(w, tegula__saving_begin(s, c->dataset->context, path, &w->save, &wanted, 1, err), err);
+  if (status == TEGULA_OK) status = check_target(&c->dataset->manifest, path, s->adds, err);
+  if (status == TEGULA_OK) status = copy_elements(c, err);
+  if (status == TEGULA_OK) note_target(c);
+  if ((c->options.flags & TEGULA_COPY_VERIFY) != 0) {
+    s->check = tegula__copying_check;
+    s->check_state = c;
+  }
+  return tegula__saving_end(s, status, err);
+}
+
+static tegula_status make_tiling(const tegula__copying *c, tegula_tiling **out, tegula_error *err) {
+  const tegula__manifest *manifest = &c->dataset->manifest;
+  tegula_context *context = c->dataset->context;
+  int64_t tiles = c->options.tiles > 0 ? c->options.tiles : tegula_context_threads(context);
+  return tegula__tiling_even(manifest->shape, manifest->ndim, 0, tiles, context->comm->size, out, err);
+}
+
+static tegula_status copy(tegula__copying *c, const char *path, wanted_copy *w, tegula_error *err) {
+  tegula_statistics *statistics = w->save.statistics;
+  FORWARD(tegula__tally_start(&c->reading, statistics, err));
+  tegula__buffer_init(&w->codec, 4096);
+  tegula_status status = tegula__dataset_confirm(c->dataset, &c->reading.counts, err);
+  if (status == TEGULA_OK) status = inherit(c, path, w, err);
+  if (status == TEGULA_OK) status = check_dropped(c, path, err);
+  if (status == TEGULA_OK) status = make_tiling(c, &w->tiling, err);
+  if (status == TEGULA_OK) status = save_copy(c, path, w, err);
+  c->reading.start = tegula__now(); /* the time is that of the save */
+  tegula__tally_end(&c->reading, statistics, offsetof(tegula_statistics, seconds_move));
+  tegula_tiling_destroy(w->tiling);
+  tegula__buffer_free(&w->codec);
+  return status;
+}
+
+/* Takes the copy's turn: it reads some places and changes one. */
+static tegula_status queue_copy(tegula__copying *c, const char *path, wanted_copy *w, tegula_error *err) {
+  tegula__places places;
+  tegula_op turn;
+  FORWARD(tegula__places_of(&path, 1, &places, err));
+  pthread_mutex_init(&c->lock, NULL);
+  tegula__queue_enter(c->dataset->context->queue, &turn,
+                      &(tegula__touch){.places = &places, .places_change = true, .reads = &c->dataset->places});
+  tegula_status status = copy(c, path, w, err);
+  tegula__queue_leave(&turn);
+  pthread_mutex_destroy(&c->lock);
+  tegula__places_free(&places);
+  return status;
+}
+
+static tegula_status check_options(const tegula_copy_options *o, tegula_error *err) {
+  CHECK_ARGUMENT(o->memory >= 0 && o->tiles >= 0, "memory and tiles must not be negative");
+  CHECK_ARGUMENT(o->missing <= TEGULA_MISSING_FILL, "missing is none of TEGULA_MISSING_*");
+  CHECK_ARGUMENT((o->flags & ~(TEGULA_COPY_VERIFY | TEGULA_COPY_STRICT)) == 0, "a flag is not known");
+  return TEGULA_OK;
+}
+
+tegula_status tegula_copy(tegula_dataset *dataset, const char *path, const tegula_save_options *options, const tegula_copy_options *copy_options,
+                          tegula_copy_report *report, tegula_error *err) {
+  CHECK_ARGUMENT(dataset != NULL && path != NULL && path[0] != '\0', "the dataset is NULL or the path is empty");
+  tegula__copying c = {.dataset = dataset};
+  wanted_copy w = {0};
+  tegula_save_options_init(&w.save);
+  tegula_copy_options_init(&c.options);
+  tegula_copy_report_init(&c.report);
+  FORWARD(tegula__options_copy(&w.save, sizeof w.save, FIRST_SAVE_OPTIONS, options, "tegula_save_options", err));
+  FORWARD(tegula__options_copy(&c.options, sizeof c.options, FIRST_COPY_OPTIONS, copy_options, "tegula_copy_options", err));
+  FORWARD(check_options(&c.options, err));
+  if (report != NULL) FORWARD(tegula__info_copy(report, sizeof c.report, FIRST_COPY_REPORT, &c.report, "tegula_copy_report", err));
+  const tegula__manifest *manifest = &dataset->manifest;
+  tegula__shape_bytes(manifest->shape, manifest->ndim, manifest->dtype.item_size, &c.bytes); /* finish has checked it */
+  c.progress = w.save.progress;
+  c.progress_state = w.save.progress_state;
+  c.total = (c.options.flags & TEGULA_COPY_VERIFY) != 0 ? 3 * c.bytes : c.bytes;
+  w.save.progress = tegula__copying_progress;
+  w.save.progress_state = &c;
+  tegula_status status = queue_copy(&c, path, &w, err);
+  if (report != NULL) FORWARD(tegula__info_copy(report, sizeof c.report, FIRST_COPY_REPORT, &c.report, "tegula_copy_report", err));
+  return status;
+}
