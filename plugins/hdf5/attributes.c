@@ -118,11 +118,12 @@ static void read_type(attribute *a) {
   a->memory = hdf5_type_memory(library, a->type, &type);
   a->item = type.dtype.item_size;
   if (a->memory < 0 || library->call.H5Tget_size(a->memory) != a->item) return;
-  hdf5_type_text(type.dtype, a->dtype);
+  a->library->host->dtype_format(type.dtype, a->dtype);
   a->told.type = a->dtype;
   a->told.omitted = NULL;
   a->fixed = type.dtype.kind == 'S';
   a->form = type;
+  if (library->call.H5Tget_class(a->type) == HDF5_OPAQUE) a->form.swapped = type.order != '|' && type.order != HDF5_NATIVE_ORDER;
 }
 
 static tegula_status failed(const attribute *a, const hdf5_file *file, const char *object, const char *name, tegula_error *err) {

@@ -175,8 +175,8 @@ static tegula_status check_source(const hdf5_dataset *dataset, const hdf5_datase
                       "\"%s\" of \"%s\" is a source of a virtual dataset of a type that no dtype has, but has another type", dataset->name,
                       dataset->file->path);
   }
-  hdf5_type_text(dataset->type.dtype, have);
-  hdf5_type_text(like->type.dtype, want);
+  host->dtype_format(dataset->type.dtype, have);
+  host->dtype_format(like->type.dtype, want);
   return host->fail(err, TEGULA_MISMATCH, dataset->file->path, -1,
                     "\"%s\" of \"%s\" is a source of a virtual dataset of dtype %s%s, but has dtype %s%s, which does not convert",
                     dataset->name, dataset->file->path, want, agrees ? "" : " (an enumeration)", have,

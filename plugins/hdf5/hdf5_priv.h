@@ -181,7 +181,6 @@ typedef struct hdf5_type {
 
 /* False: cannot be loaded, and `why` says it, as "has ...": "variable-length strings". */
 bool hdf5_type_of(hdf5_library *library, hid_t type, hdf5_type *out, char *why, size_t size);
-void hdf5_type_text(tegula_dtype dtype, char out[TEGULA_DTYPE_TEXT]);
 /* Could the stored numbers of `from` stand in a dataset of the type `to`? Enumerations must have the same names and numbers. */
 bool hdf5_type_agrees(hdf5_library *library, hid_t from, hid_t to);
 /* The type to ask H5Dread for, to get elements of `type`, native ones but for `swapped`; close it. */

@@ -98,7 +98,7 @@ static tegula_status list_one(void *state, hdf5_file *file, hid_t id, const char
     info.refused = why;
     return list->each(list->state, &info, err);
   }
-  hdf5_type_text(dataset.type.dtype, dtype);
+  library->host->dtype_format(dataset.type.dtype, dtype);
   hdf5_filters_text(&dataset, codecs, sizeof codecs);
   info.dtype = dtype;
   info.chunk = dataset.layout == HDF5_CHUNKED ? dataset.chunk : NULL;

@@ -216,13 +216,6 @@ bool hdf5_type_of(hdf5_library *library, hid_t type, hdf5_type *out, char *why, 
   }
 }
 
-void hdf5_type_text(tegula_dtype dtype, char out[TEGULA_DTYPE_TEXT]) {
-  if (dtype.kind == 'E')
-    snprintf(out, TEGULA_DTYPE_TEXT, "bfloat16");
-  else
-    snprintf(out, TEGULA_DTYPE_TEXT, "%c%c%u", dtype.order, dtype.kind, dtype.item_size);
-}
-
 bool hdf5_type_agrees(hdf5_library *library, hid_t from, hid_t to) {
   const hdf5_functions *call = &library->call;
   if (call->H5Tget_class(to) != HDF5_ENUM) return true;
@@ -273,7 +266,7 @@ hid_t hdf5_type_memory(hdf5_library *library, hid_t stored, const hdf5_type *typ
 }
 
 void hdf5_type_swap(tegula_dtype dtype, unsigned char *element) {
-  size_t group = dtype.kind == 'c' ? dtype.item_size / 2 : dtype.item_size;
+  size_t group = dtype.kind == 'c' ? dtype.item_size / 2 : dtype.kind == 'U' ? 4 : dtype.item_size;
   for (size_t at = 0; at < dtype.item_size; at += group)
     for (size_t k = 0; k < group / 2; k++) {
       unsigned char byte = element[at + k];

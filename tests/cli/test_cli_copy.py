@@ -161,20 +161,24 @@ def test_no_chunk_is_decoded_twice(tmp_path):
 
 @pytest.mark.parametrize("array", [
     numpy.float64(3.5), numpy.zeros((0, 4), "<f4"), numpy.zeros((3, 0, 2), "<u2"), numpy.arange(7) > 3,
-    numpy.arange(5) * (1 - 2j), numpy.array([b"ab", b"c"]), numpy.array(["2020-01-01", "1999-12-31"], "<M8[D]"), numpy.float16([1.5, numpy.nan]),
-], ids=["scalar", "no_rows", "empty_axis", "bool", "complex", "bytes", "dates", "half"])
+    numpy.arange(5) * (1 - 2j), numpy.array([b"ab", b"c"]), numpy.array(["2020-01-01", "1999-12-31"], "<M8[D]"),
+    numpy.array(["ab", "cdé"]), numpy.float16([1.5, numpy.nan]),
+], ids=["scalar", "no_rows", "empty_axis", "bool", "complex", "bytes", "dates", "text", "half"])
 def test_odd_arrays(tmp_path, array):
     array = numpy.asarray(array)
     numpy.save(tmp_path / "a.npy", array)
     copy(tmp_path / "a.npy", tmp_path / "b.npy", "--verify")
     again = numpy.load(tmp_path / "b.npy")
     assert again.dtype == array.dtype and again.shape == array.shape and again.tobytes() == array.tobytes()
-    if array.dtype.kind != "M":
-        copy(tmp_path / "a.npy", tmp_path / "b.h5", "--verify")
-        copy(tmp_path / "b.h5", tmp_path / "c.npy", "--verify")
-        assert numpy.load(tmp_path / "c.npy").tobytes() == array.tobytes()
-        with h5py.File(tmp_path / "b.h5") as file:
-            assert file["data"].shape == array.shape and file["data"][...].tobytes() == array.tobytes()
+    copy(tmp_path / "a.npy", tmp_path / "b.h5", "--verify")
+    copy(tmp_path / "b.h5", tmp_path / "c.npy", "--verify")
+    assert numpy.load(tmp_path / "c.npy").tobytes() == array.tobytes()
+    listed, = report("info", tmp_path / "b.h5", env=ENV)["datasets"]
+    assert numpy.dtype(listed["dtype"]) == array.dtype
+    with h5py.File(tmp_path / "b.h5") as file:
+        assert file["data"].shape == array.shape and file["data"][...].tobytes() == array.tobytes()
+        if array.dtype.kind != "U":  # h5py gives opaque bytes
+            assert file["data"].dtype == array.dtype
 
 
 def test_records(tmp_path):
@@ -216,9 +220,12 @@ def test_chunks_and_codec_are_kept_as_h5repack_does(tmp_path):
 def test_attributes_and_fill_value_go_along(tmp_path):
     values = {"unit": "K", "scale": numpy.float32(0.5), "names": numpy.array(["a", "bé"], object), "range": numpy.array([[1, 2], [3, 4]], "<i8"),
               "fixed": numpy.array([b"ab", b"c"]), "flag": numpy.bool_(True), "none": h5py.Empty("f4")}
+    day = numpy.array(["2020-01-01", "1999-12-31"], "M8[D]")
     with h5py.File(tmp_path / "a.h5", "w") as file:
         found = file.create_dataset("x", data=data, chunks=(10, 3, 5), fillvalue=-7)
         found.attrs.update(values)
+        found.attrs["day"] = day.astype(h5py.opaque_dtype(day.dtype))
+        found.attrs["yad"] = day.astype(h5py.opaque_dtype(day.dtype.newbyteorder(">")))
         found.attrs["where"] = file.ref
         found.attrs["pairs"] = numpy.zeros(2, "f4,i4")
         file["time"] = numpy.arange(61.0)
@@ -230,7 +237,8 @@ def test_attributes_and_fill_value_go_along(tmp_path):
         ("attribute", "pairs"), ("attribute", "where"), ("dimension scales", "DIMENSION_LIST")]
     with h5py.File(tmp_path / "b.h5") as file:
         found = file["x"]
-        assert found.fillvalue == -7 and set(found.attrs) == set(values) | {"DIMENSION_LABELS"}
+        assert found.fillvalue == -7 and set(found.attrs) == set(values) | {"DIMENSION_LABELS", "day", "yad"}
+        assert all(found.attrs[name].dtype == day.dtype and numpy.array_equal(found.attrs[name], day) for name in ("day", "yad"))
         for name, value in values.items():
             if name == "none":
                 assert isinstance(found.attrs[name], h5py.Empty)
@@ -238,7 +246,7 @@ def test_attributes_and_fill_value_go_along(tmp_path):
                 assert numpy.array_equal(found.attrs[name], value) and type(found.attrs[name]) is type(value), name
         assert found.dims[1].label == "y"
     dropped = copy(tmp_path / "a.h5", tmp_path / "b.npy", "--dataset", "x")["dropped"]
-    assert {entry["name"] for entry in dropped if entry["what"] == "attribute"} == {*values, "DIMENSION_LABELS", "pairs", "where"}
+    assert {entry["name"] for entry in dropped if entry["what"] == "attribute"} == {*values, "DIMENSION_LABELS", "day", "yad", "pairs", "where"}
     assert any(entry["what"] == "fill value" for entry in dropped) and all(entry["reason"] for entry in dropped)
     lines = tegula("copy", tmp_path / "a.h5", tmp_path / "c.h5", "--dataset", "x", env=ENV).stdout
     assert "dropped dimension scales DIMENSION_LIST: " in lines
