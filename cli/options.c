@@ -44,7 +44,7 @@ static const cli_option raw_rows[] = {
 
 const option_group options_raw = {"What is stored", raw_rows, sizeof raw_rows / sizeof raw_rows[0]};
 
-enum { NOT_RAW_ONLY = 2 }; /* rows in front */
+enum { NOT_RAW_ONLY = 3 }; /* rows in front */
 
 const option_group options_raw_only = {"Raw files", raw_rows + NOT_RAW_ONLY, sizeof raw_rows / sizeof raw_rows[0] - NOT_RAW_ONLY};
 

@@ -112,7 +112,7 @@ typedef struct cli_command {
 
 extern const option_group options_common;
 extern const option_group options_raw;
-extern const option_group options_raw_only; /* without dataset and format */
+extern const option_group options_raw_only; /* without the rows that are not about raw files alone */
 extern const option_group options_files;
 extern const option_group options_tiling;
 
