@@ -10,7 +10,7 @@
 
 enum { HEAD_BYTES = 4096 };
 
-/* A virtual dataset is a file over others and takes the place of the whole file: only where nothing but itself would be lost. */
+/* A virtual dataset is a file over others and takes the place of the whole file: only where no other dataset would be lost. */
 static tegula_status refuse_to_lose(const tegula__saving *s, const char *lost, tegula_error *err) {
   return tegula__hint(err,
                       tegula__fail(err, TEGULA_EXISTS, s->path, -1, "\"%s\" exists already, with \"%s\" in it, and a virtual dataset is not added to a file",
@@ -32,7 +32,8 @@ static tegula_status check_entries(tegula__saving *s, tegula_error *err) {
   discover.describe.plugins = s->context->plugins;
   tegula_status status = tegula__paths_find(s->path, &found, err);
   if (status == TEGULA_OK)
-    status = tegula__discover_list(s->context->handles, &found, &discover, &(tegula__inside){.entry = check_entry, .state = s}, &s->tally.counts, err);
+    status = tegula__discover_list(s->context->handles, &found, &discover, &(tegula__inside){.entry = check_entry, .state = s},
+                                   &s->tally.counts, err);
   tegula__paths_free(&found);
   return status;
 }
@@ -44,7 +45,8 @@ static tegula_status look_at_target(tegula__saving *s, tegula_error *err) {
   size_t got = 0;
   if (s->format->container == NULL || s->options.shards > 0 || (s->options.flags & TEGULA_SAVE_WHOLE_FILE) != 0) return TEGULA_OK;
   if (stat(s->path, &info) != 0) /* only what is known to be absent has nothing in it */
-    return errno == ENOENT || errno == ENOTDIR ? TEGULA_OK : tegula__fail_errno(err, errno, s->path, -1, "could not examine \"%s\"", s->path);
+    return errno == ENOENT || errno == ENOTDIR ? TEGULA_OK
+                                               : tegula__fail_errno(err, errno, s->path, -1, "could not examine \"%s\"", s->path);
   if (!S_ISREG(info.st_mode)) return TEGULA_OK; /* publish says what is wrong with it */
   FORWARD(tegula__io_read_head(s->path, head, sizeof head, &got, &s->tally.counts, err));
   bool same = tegula__format_by_content(head, got) == s->format;

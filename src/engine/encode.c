@@ -244,8 +244,8 @@ static tegula_status open_and_write(tegula__worker *worker, const tegula__doing 
 
 static slot *slot_of(const tegula__ring *ring, int64_t step) { return &ring->slots[step % ring->count]; }
 
-/* With the lock, and given back with it: places for [first, last), then their bytes. Where a place is not found, what is before it is written all
- * the same: the error of the lowest step is the one that is told, whoever was faster. */
+/* With the lock, and given back with it: places for [first, last), then their bytes. Where a place is not found, what is before it is
+ * written all the same: the error of the lowest step is the one that is told, whoever was faster. */
 static tegula_status place_and_write(tegula__worker *worker, const tegula__doing *doing, tegula__ring *ring, int64_t last, int64_t *item,
                                      tegula_error *err) {
   int64_t first = ring->next, placed = first, written = first;
