@@ -559,8 +559,8 @@ typedef struct tegula_save_options {
   tegula_statistics *statistics; /* NULL, or added to */
   /* containers (hdf5) */
   const char *dataset;  /* name in the file, "/" in front may be left out; groups are made; NULL: "/data" */
-  const char *layout;   /* "contiguous", "chunked", or "virtual": each tile of the array in a file of its own, in the folder NAME.tiles beside
-                           the file, which maps them. NULL: chunked where chunk or codec is given, else contiguous */
+  const char *layout;   /* "contiguous", "chunked", or "virtual": each tile of the array in a file of its own, in a folder NAME.tiles-DIGITS
+                           beside the file, which maps them. NULL: chunked where chunk or codec is given, else contiguous */
   const int64_t *chunk; /* chunk_ndim lengths, cut to the array's where they are longer; NULL: whole rows of about 1 to 4 MiB */
   int32_t chunk_ndim;
   int32_t reserved;

@@ -29,7 +29,8 @@ static const char *base_name(const char *path) {
 }
 
 tegula_status tegula__publish_companion(tegula__publish *publish, const char *suffix, tegula_error *err) {
-  if (publish->workplace == NULL) return tegula__fail(err, TEGULA_UNSUPPORTED, publish->target, -1, "no companion inside of another save");
+  if (publish->workplace == NULL)
+    return tegula__fail(err, TEGULA_UNSUPPORTED, publish->target, -1, "cannot save a virtual dataset inside of another save's folder");
   if (publish->folder || publish->companion != NULL || strchr(suffix, '/') != NULL)
     return tegula__fail(err, TEGULA_INTERNAL, publish->target, -1, "a companion belongs to one file");
   const char *digits = base_name(publish->workplace) + strlen(".tegula-");

@@ -44,7 +44,7 @@ tegula_status tegula__publish_space(tegula__publish *publish, int64_t bytes, teg
 void tegula__publish_explain(const tegula__publish *publish, const char *path, tegula_status status, tegula_error *err);
 /* A folder of files that belongs to the target, which is a file: it gets its final name NAME.<suffix>-<16 digits> just before the target
  * gets its own, and goes when the save is abandoned. Until then it is written at publish->companion; the target speaks of it as
- * publish->companion_name. The companion of what is replaced stays for those who have that open; the one before it is removed. At most one. */
+ * publish->companion_name. The companion of what is replaced stays for those who have that open; the one before it is removed. */
 tegula_status tegula__publish_companion(tegula__publish *publish, const char *suffix, tegula_error *err);
 /* Makes it visible. `durable`: names are on the disk before it returns (the data must be already). Ends `publish` in either case. */
 tegula_status tegula__publish_commit(tegula__publish *publish, bool durable, tegula_error *err);
