@@ -44,9 +44,10 @@ static tegula_status look_at_target(tegula__saving *s, tegula_error *err) {
   char head[HEAD_BYTES];
   size_t got = 0;
   if (s->format->container == NULL || s->options.shards > 0 || (s->options.flags & TEGULA_SAVE_WHOLE_FILE) != 0) return TEGULA_OK;
-  if (stat(s->path, &info) != 0) /* only what is known to be absent has nothing in it */
-    return errno == ENOENT || errno == ENOTDIR ? TEGULA_OK
-                                               : tegula__fail_errno(err, errno, s->path, -1, "could not examine \"%s\"", s->path);
+  if (stat(s->path, &info) != 0) { /* only what is known to be absent has nothing in it */
+    s->absent = errno == ENOENT || errno == ENOTDIR;
+    return s->absent ? TEGULA_OK : tegula__fail_errno(err, errno, s->path, -1, "could not examine \"%s\"", s->path);
+  }
   if (!S_ISREG(info.st_mode)) return TEGULA_OK; /* publish says what is wrong with it */
   FORWARD(tegula__io_read_head(s->path, head, sizeof head, &got, &s->tally.counts, err));
   bool same = tegula__format_by_content(head, got) == s->format;
@@ -85,9 +86,24 @@ static tegula_status make_files(tegula__saving *s, tegula_error *err) {
 
 /* ---- begin ---- */
 
+/* What is certain to be written before the datasets of a container are made; how long encoded chunks become shows later. */
+static int64_t least_bytes(const tegula__saving *s) {
+  int64_t sum = 0, bytes;
+  for (int64_t i = 0; i < s->member_count; i++) {
+    const tegula__member *m = &s->members[i];
+    bool known = m->layout != TEGULA__CHUNKED || m->filter_count == 0;
+    if (known && (!tegula__shape_bytes(m->tiling->shape, m->tiling->ndim, m->stored.item_size, &bytes) || !tegula__add(sum, bytes, &sum)))
+      return INT64_MAX;
+  }
+  return sum;
+}
+
+/* A file that turns up although nobody was there at first is not what the caller asked to overwrite. */
 static tegula_status begin_publish(tegula__saving *s, tegula_error *err) {
-  FORWARD(tegula__publish_begin(s->path, s->options.shards > 0, s->options.overwrite != 0 || s->adds, &s->publish, err));
+  bool overwrite = s->adds || (s->options.overwrite != 0 && !s->absent);
+  FORWARD(tegula__publish_begin(s->path, s->options.shards > 0, overwrite, &s->publish, err));
   s->begun = true;
+  if (s->format->container != NULL) FORWARD(tegula__publish_space(&s->publish, least_bytes(s), err));
   return s->members[0].layout == TEGULA__VIRTUAL ? tegula__publish_companion(&s->publish, "tiles", err) : TEGULA_OK;
 }
 

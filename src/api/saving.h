@@ -56,6 +56,7 @@ typedef struct tegula__saving {
   tegula__publish publish;
   bool begun;           /* there is something to publish or to abandon */
   bool adds;            /* to a copy of the file that is there */
+  bool absent;          /* a container, and nothing was there when it was looked for */
   tegula__stamp before; /* its stamp then */
   tegula__tally tally;
   /* NULL, or called when all is written and nothing visible yet */
