@@ -44,6 +44,20 @@ void batches_pairs(tegula_context *context, const char *path, int busy, int pair
 /* 100 small saves in the background and a fence, against the same saves one after the other; in the empty folder `path`. */
 void fence_pairs(tegula_context *context, const char *path, int pairs);
 
+/* ---- save.c ---- */
+
+typedef struct save_kind {
+  const char *folder;  /* where it is saved */
+  const char *layout;  /* of HDF5; NULL: npy */
+  const char *codec;   /* chunks of 1024 x 1024; NULL: none */
+  int durable, once;
+} save_kind;
+
+/* Saves the array of `path` against plain pwrite of its bytes, or alone (once). Prints one JSON object, as does the next. */
+void save_run(tegula_context *context, const char *path, const save_kind *kind, int pairs);
+/* 100 arrays of 64 KiB into one HDF5 file in `folder`. */
+void group_run(tegula_context *context, const char *folder);
+
 /* ---- limit.c ---- */
 
 typedef struct limit_file {

@@ -1,4 +1,4 @@
-/* tegula_bench: times loads, prints one JSON object. bench/run.py chooses what and judges the numbers.
+/* tegula_bench: times loads and saves, prints one JSON object. bench/run.py chooses what and judges the numbers.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -12,6 +12,9 @@
  *   tegula_bench batches PATH [--consumer sleeps|busy] [--pairs N] [--threads N]
  *   tegula_bench fence FOLDER [--pairs N] [--threads N]
  *     see background.c.
+ *   tegula_bench save PATH --at FOLDER [--layout contiguous|chunked|virtual] [--codec CHAIN] [--durable 1] [--once 1] [--pairs N]
+ *   tegula_bench group FOLDER
+ *     see save.c. Without --layout npy is saved.
  *
  * fresh: mmap and MADV_HUGEPAGE inside both clocks; touched: both sides read into the same block, written beforehand; cold:
  * fresh, and the files dropped from the page cache before each run. Giving memory back and closing files is outside the clocks
@@ -28,7 +31,8 @@ enum memory_kind { FRESH, TOUCHED, COLD };
 
 typedef struct bench_state {
   const char *path;
-  const char *at; /* NULL, or the folder where the limit reads */
+  const char *at; /* NULL, or the folder where the limit reads, or where is saved */
+  save_kind save;
   enum memory_kind memory;
   int64_t grid[2]; /* tiles along the first two axes; 0: one tile in one block */
   int pairs;
@@ -242,6 +246,10 @@ static void parse_option(bench_state *bench, tegula_context_options *options, co
   else if (strcmp(name, "--consumer") == 0 && strcmp(value, "busy") == 0) bench->busy = 1;
   else if (strcmp(name, "--consumer") == 0 && strcmp(value, "sleeps") == 0) bench->busy = 0;
   else if (strcmp(name, "--warm") == 0) bench->warm = number(value, 0, 1);
+  else if (strcmp(name, "--layout") == 0) bench->save.layout = value;
+  else if (strcmp(name, "--codec") == 0) bench->save.codec = value;
+  else if (strcmp(name, "--durable") == 0) bench->save.durable = number(value, 0, 1);
+  else if (strcmp(name, "--once") == 0) bench->save.once = number(value, 0, 1);
   else if (strcmp(name, "--pairs") == 0) bench->pairs = number(value, 1, 1000);
   else if (strcmp(name, "--threads") == 0) options->threads = number(value, 1, 1024);
   else if (strcmp(name, "--grid") == 0 && sscanf(value, "%d,%d", &rows, &columns) == 2 && rows > 0 && columns > 0) {
@@ -257,15 +265,18 @@ int main(int argc, char **argv) {
   tegula_context_options_init(&options);
   options.hdf5_library = getenv("TEGULA_HDF5_LIBRARY");
   tegula_statistics_init(&bench.statistics);
-  if (argc < 3 || argc % 2 == 0) die("usage: tegula_bench pairs|once|limit|batches|fence PATH [--option value]...");
+  if (argc < 3 || argc % 2 == 0) die("usage: tegula_bench pairs|once|limit|batches|fence|save|group PATH [--option value]...");
   bench.path = argv[2];
   for (int i = 3; i < argc; i += 2) parse_option(&bench, &options, argv[i], argv[i + 1]);
+  bench.save.folder = bench.at;
   must(tegula_context_create(&options, NULL, &bench.context, &error), &error);
   if (strcmp(argv[1], "pairs") == 0) run_pairs(&bench);
   else if (strcmp(argv[1], "once") == 0) run_once(&bench);
   else if (strcmp(argv[1], "limit") == 0) run_limit(&bench);
   else if (strcmp(argv[1], "batches") == 0) batches_pairs(bench.context, bench.path, bench.busy, bench.pairs);
   else if (strcmp(argv[1], "fence") == 0) fence_pairs(bench.context, bench.path, bench.pairs);
+  else if (strcmp(argv[1], "save") == 0) save_run(bench.context, bench.path, &bench.save, bench.pairs);
+  else if (strcmp(argv[1], "group") == 0) group_run(bench.context, bench.path);
   else die("unknown command: %s", argv[1]);
   tegula_context_destroy(bench.context);
   return 0;

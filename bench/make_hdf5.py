@@ -43,6 +43,20 @@ def make_kind(folder, name):
         write_table(f"{folder}/x.chunks", file["x"], chain)
 
 
+def make_large(folder, times):
+    """The array `times` times, one below the other, through shuffle and gzip 4: chunks are encoded once."""
+    data, options = make_data.walk(), KINDS["gzip"][0]()
+    rows = data.shape[0]
+    with h5py.File(f"{folder}/x.h5", "w") as file:
+        large = file.create_dataset("x", (times * rows, data.shape[1]), data.dtype, **options)
+        large[:rows] = data
+        step = options["chunks"][0]
+        for row in range(0, rows, step):
+            mask, chunk = large.id.read_direct_chunk((row, 0))
+            for copy in range(1, times):
+                large.id.write_direct_chunk((copy * rows + row, 0), chunk, mask)
+
+
 def make_many(folder, libver, count):
     """`count` chunks of 256 bytes."""
     data = make_data.walk().ravel()[: count * 64].reshape(count, 64)
@@ -64,6 +78,7 @@ def make_virtual(folder, count):
 
 make_data.MAKERS.update({"hdf5_" + name: lambda folder, name=name: make_kind(folder, name) for name in KINDS})
 make_data.MAKERS.update({
+    "hdf5_gzip_large": lambda folder: make_large(folder, 4),
     "hdf5_many_v1": lambda folder: make_many(folder, "earliest", 100_000),
     "hdf5_many_latest": lambda folder: make_many(folder, "latest", 100_000),
     "hdf5_virtual": lambda folder: make_virtual(folder, 1000),

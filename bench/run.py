@@ -297,6 +297,65 @@ def memory_row(bench):
     return attempts[-1:], [f"growth: {growth}"]
 
 
+# ---- saving: from memory; in shared memory unless the row says disk ----
+
+def place(bench, disk):
+    """A folder for what is saved."""
+    folder = bench.results / "saved" if disk else pathlib.Path("/dev/shm/tegula_bench")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Unavailable(f"nothing can be saved in {folder}: {error}") from error
+    return str(folder)
+
+
+def save_limit(disk, *options):
+    """A save against plain parallel pwrite of the same bytes, both in one process; on disk both end with a sync."""
+    def row(bench):
+        words = [bench.program, "save", bench.data("uneven"), "--at", place(bench, disk), *options, *(("--durable", "1") if disk else ())]
+        return repeated(lambda: json.loads(bench.output(*words))), []
+    return row
+
+
+def save_peer(kind, *options):
+    """A save against h5py: the second one of a process each, in shared memory."""
+    def row(bench):
+        if make_hdf5 is None:
+            raise Unavailable("h5py and hdf5plugin are not installed")
+        folder, data, last = place(bench, False), bench.data("uneven"), {}
+        ours = ("group", folder) if kind == "group" else ("save", data, "--at", folder, "--once", "1", *options)
+
+        def run(side, *words):
+            last[side] = json.loads(bench.output(*words))
+            return last[side]["seconds"]
+        attempts = repeated(lambda: interleave(
+            lambda: run("tegula", bench.program, *ours),
+            lambda: run("h5py", sys.executable, str(HERE / "hdf5_save_peer.py"), data, folder, kind)))
+        sizes = {side: found["stored"] for side, found in last.items() if "stored" in found}
+        return attempts, [f"bytes of the files: {sizes}, {sizes['tegula'] / sizes['h5py']:.4f} x"] if len(sizes) == 2 else []
+    return row
+
+
+def copy_row(bench):
+    """`tegula copy --memory 256M` of 2 GiB, gzip to zstd, against the slower of decoding and encoding alone (in memory)."""
+    folder, source = place(bench, False), hdf5_file(bench, "hdf5_gzip_large")
+    data, part = bench.data("uneven"), (2 << 30) / (512 << 20)
+    target, peaks = f"{folder}/copy.h5", []
+
+    def copy():
+        words = (bench.tegula, "copy", source, target, "--codec", "zstd:3", "--memory", "256M", "--overwrite", "--json")
+        found = json.loads(bench.output(*words))
+        peaks.append(found["peak_rss_bytes"])
+        os.remove(target)
+        return found["seconds"]
+
+    def slower():
+        words = (bench.program, "save", data, "--at", folder, "--once", "1", "--layout", "chunked", "--codec", "zstd:3")
+        return max(hdf5_load(bench, source)(), part * json.loads(bench.output(*words))["seconds"])
+    attempts = repeated(lambda: interleave(copy, slower))
+    return attempts, [f"peak memory of the process: {max(peaks) / 2**20:.0f} MiB, wanted at most 320"]
+
+
 # name -> (what it says, wanted at most, row)
 ROWS = {
     "uneven_fresh": ("32 uneven shards, 512 MiB, fresh memory / limit", 1.10, against_limit("uneven")),
@@ -339,6 +398,17 @@ ROWS = {
     "hdf5_many_h5py": ("100,000 chunks of 256 bytes / h5py", 0.30, hdf5_row("hdf5_many_v1", hdf5_h5py)),
     "hdf5_many_hidefix": ("100,000 chunks of 256 bytes / hidefix", 0.80, hdf5_row("hdf5_many_v1", hdf5_hidefix)),
     "hdf5_virtual": ("virtual dataset over 1,000 files / h5py", 0.50, hdf5_row("hdf5_virtual", hdf5_h5py)),
+    "save_npy": ("save npy, shared memory / plain pwrite", 1.15, save_limit(False)),
+    "save_npy_disk": ("save npy, disk / plain pwrite", 1.15, save_limit(True)),
+    "save_hdf5_contiguous": ("save HDF5 contiguous, shared memory / plain pwrite", 1.15, save_limit(False, "--layout", "contiguous")),
+    "save_hdf5_contiguous_disk": ("save HDF5 contiguous, disk / plain pwrite", 1.15, save_limit(True, "--layout", "contiguous")),
+    "save_virtual": ("save HDF5 virtual, shared memory / plain pwrite", 1.15, save_limit(False, "--layout", "virtual")),
+    "save_virtual_disk": ("save HDF5 virtual, disk / plain pwrite", 1.15, save_limit(True, "--layout", "virtual")),
+    "save_contiguous_h5py": ("save HDF5 contiguous / h5py", 0.90, save_peer("contiguous", "--layout", "contiguous")),
+    "save_gzip": ("save shuffle + gzip 4 / h5py", 0.25, save_peer("gzip", "--layout", "chunked", "--codec", "shuffle,deflate:4")),
+    "save_zstd": ("save zstd 3 / h5py + hdf5plugin", 0.60, save_peer("zstd", "--layout", "chunked", "--codec", "zstd:3")),
+    "save_group": ("100 arrays of 64 KiB into one file / h5py", 0.50, save_peer("group")),
+    "copy": ("copy of 2 GiB, gzip to zstd / the slower of both alone", 1.20, copy_row),
     "info": ("tegula info process / python -c 'import numpy'", 0.20, info_process),
 }
 
