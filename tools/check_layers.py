@@ -49,7 +49,7 @@ LIBRARIES = {
 BYTE_CALLS = """read pread pread64 preadv preadv2 readv write pwrite pwrite64 pwritev pwritev2 writev open open64 openat creat
 fopen fdopen fread fwrite fgets fputs getline mmap sendfile copy_file_range splice io_uring_setup io_uring_enter""".split()
 # calls that change names or wait for the disk
-NAME_CALLS = """rename renameat renameat2 unlink unlinkat remove mkdir mkdirat rmdir link linkat symlink
+NAME_CALLS = """rename renameat renameat2 unlink unlinkat remove mkdir mkdirat rmdir link linkat symlink symlinkat
 fsync fdatasync syncfs""".split()
 # folder (or file) -> calls it may make; anything else from the two lists is a violation
 ALLOWED = {

@@ -45,7 +45,10 @@ tegula_status tegula__copying_check(void *state, const tegula__saving *s, tegula
   FORWARD(hash_of(c->dataset, c, c->report.hash, err));
   if (c->bytes == 0) return TEGULA_OK; /* there is nothing to read back */
   open_options_of(s, dtype, &options);
-  tegula_status status = tegula_dataset_open(s->context, s->publish.temporary, &options, &target, err);
+  char *view;
+  FORWARD(tegula__publish_view(&s->publish, &view, err));
+  tegula_status status = tegula_dataset_open(s->context, view, &options, &target, err);
+  free(view);
   if (status == TEGULA_OK) status = hash_of(target, c, copied, err);
   tegula_dataset_close(target);
   FORWARD(status);

@@ -44,6 +44,23 @@ tegula_status tegula__publish_companion(tegula__publish *publish, const char *su
   return TEGULA_OK;
 }
 
+/* A link in the view: its name, and where it leads from there. */
+static bool link_in(int view, const char *to, const char *name) { return symlinkat(to, view, name) == 0 || errno == EEXIST; }
+
+tegula_status tegula__publish_view(const tegula__publish *publish, char **path, tegula_error *err) {
+  const char *name = base_name(publish->target);
+  *path = publish->companion != NULL ? tegula__strprintf("%s/view/%s", publish->workplace, name) : strdup(publish->temporary);
+  if (*path == NULL) return tegula__out_of_memory(err, (int64_t)strlen(publish->target));
+  if (publish->companion == NULL) return TEGULA_OK;
+  bool good = mkdirat(publish->place, "view", 0700) == 0 || errno == EEXIST;
+  int view = good ? openat(publish->place, "view", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+  good = view >= 0 && link_in(view, "../data", name) && link_in(view, "../companion", publish->companion_name);
+  tegula_status status = good ? TEGULA_OK : tegula__fail_errno(err, errno, publish->target, -1, "could not read back \"%s\"", publish->target);
+  if (view >= 0) close(view);
+  if (status != TEGULA_OK) free(*path);
+  return status;
+}
+
 /* ---- who belongs to whom ---- */
 
 static void identity_of(const struct stat *info, char out[IDENTITY]) {

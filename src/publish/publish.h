@@ -9,6 +9,7 @@
  *   mark        says whose it is; locked (flock) as long as the save runs
  *   old         what was replaced, where folders cannot be exchanged
  *   companion   the folder that goes with a file; note: under which name
+ *   view        links to data and companion under their final names, to read them before they have them
  *
  * A save that was killed leaves its workplace; the next begin in that folder takes it away (sweep.c), and only then. */
 #ifndef TEGULA_PUBLISH_PUBLISH_H
@@ -46,6 +47,8 @@ void tegula__publish_explain(const tegula__publish *publish, const char *path, t
  * gets its own, and goes when the save is abandoned. Until then it is written at publish->companion; the target speaks of it as
  * publish->companion_name. The companion of what is replaced stays for those who have that open; the one before it is removed. */
 tegula_status tegula__publish_companion(tegula__publish *publish, const char *suffix, tegula_error *err);
+/* A path by which what was written can be read as it will be: the companion is found from there. New memory. */
+tegula_status tegula__publish_view(const tegula__publish *publish, char **path, tegula_error *err);
 /* Makes it visible. `durable`: names are on the disk before it returns (the data must be already). Ends `publish` in either case. */
 tegula_status tegula__publish_commit(tegula__publish *publish, bool durable, tegula_error *err);
 /* Removes all traces. Ends `publish`. */

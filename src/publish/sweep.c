@@ -46,7 +46,7 @@ static bool put_back(int place, int folder, const char *target) {
 
 /* Of parents that the killed save had made. */
 static int clear(int folder, const char *name, int place) {
-  static const char *const names[] = {"data", "old", "companion", "note", "mark"};
+  static const char *const names[] = {"view", "data", "old", "companion", "note", "mark"};
   char text[MARK_MOST], again[MARK_MOST];
   if (!tegula__publish_read_text(place, "mark", text, sizeof text)) return 0;
   if (*text != '\0' && strncmp(text, MARK_BEGINNING, strlen(MARK_BEGINNING)) != 0) return 0; /* nothing of ours */

@@ -223,7 +223,7 @@ bool tegula__workplace_remove_tree(int folder, const char *name) {
 /* The mark goes last: what cannot be removed now may be by a later save. It is closed first, as is its folder: what is unlinked while it is
  * open costs a file system much more; and whoever gets the lock then finds nothing but the mark. */
 void tegula__workplace_remove(tegula__publish *publish) {
-  static const char *const names[] = {"data", "old", "companion", "note"};
+  static const char *const names[] = {"view", "data", "old", "companion", "note"};
   if (publish->workplace == NULL) {
     if (publish->place >= 0 && publish->source != NULL) tegula__workplace_remove_tree(publish->place, publish->source);
     close_both(publish);

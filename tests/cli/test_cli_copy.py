@@ -33,7 +33,8 @@ def no_copy(*arguments, **options):
 
 
 def leftovers(folder):
-    return [path.name for path in pathlib.Path(folder).rglob(".tegula-*")]
+    """What is temporary; a folder of tiles keeps the record of whose it is."""
+    return [path.name for path in pathlib.Path(folder).rglob(".tegula-*") if path.name != ".tegula-companion"]
 
 
 # ---- every pair ----
