@@ -117,6 +117,12 @@ static void find_generations(const tegula__publish *publish, generations *out) {
 
 /* ---- publishing ---- */
 
+/* What fails on a file of ours is said of the target. */
+static tegula_status of_target(const tegula__publish *publish, tegula_status status, tegula_error *err) {
+  if (status == TEGULA_OK || err == NULL || err->os_errno == 0) return status;
+  return tegula__fail_errno(err, err->os_errno, publish->target, -1, "could not save \"%s\"", publish->target);
+}
+
 /* In the companion: whose it is. In the workplace: what a sweep needs to know when this save is killed. */
 static tegula_status write_record(tegula__publish *publish, const generations *old, bool durable, tegula_error *err) {
   char text[RECORD_MOST], identity[IDENTITY];
@@ -138,7 +144,7 @@ static tegula_status write_record(tegula__publish *publish, const generations *o
 tegula_status tegula__companion_stand(tegula__publish *publish, bool durable, tegula_error *err) {
   generations old;
   find_generations(publish, &old);
-  FORWARD(write_record(publish, &old, durable, err));
+  FORWARD(of_target(publish, write_record(publish, &old, durable, err), err));
   char *name = tegula__strprintf("%s/%s", publish->parent, publish->companion_name);
   if (name == NULL) return tegula__out_of_memory(err, (int64_t)strlen(publish->target));
   int failed = tegula__publish_rename_free(publish->place, "companion", AT_FDCWD, name);
