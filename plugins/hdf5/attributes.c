@@ -213,8 +213,9 @@ static tegula_status tell(const walk *w, const hdf5_file *file, hid_t id, const 
 }
 
 /* An hdf5_each_fn. */
-static tegula_status visit(void *state, hdf5_file *file, hid_t id, const char *object, tegula_error *err) {
+static tegula_status visit(void *state, hdf5_file *file, hid_t id, const char *object, const tegula_error *why, tegula_error *err) {
   const walk *w = state;
+  (void)why;
   hdf5_library *library = w->call->library;
   names list = {0};
   hsize_t from = 0;
@@ -234,7 +235,7 @@ static tegula_status visit_all(walk *w, hdf5_file *file, tegula_error *err) {
   const hdf5_functions *hdf5 = &w->call->library->call;
   hid_t root = hdf5->H5Oopen(file->id, "/", HDF5_DEFAULT);
   if (root < 0) return hdf5_failed(w->call->library, err, TEGULA_CORRUPT, file->path, "open the root group of \"%s\"", file->path);
-  tegula_status status = visit(w, file, root, "/", err);
+  tegula_status status = visit(w, file, root, "/", NULL, err);
   hdf5->H5Oclose(root);
   return status == TEGULA_OK ? hdf5_walk(w->call, file, visit, w, err) : status;
 }
@@ -245,7 +246,7 @@ tegula_status hdf5_attributes(hdf5_call *call, hdf5_file *file, const char *name
   hdf5_found found;
   if (!name) return visit_all(&w, file, err);
   FORWARD(hdf5_find(call, file, name, &found, err));
-  tegula_status status = visit(&w, found.file, found.id, found.name, err);
+  tegula_status status = visit(&w, found.file, found.id, found.name, NULL, err);
   hdf5_found_free(call, &found);
   return status;
 }

@@ -156,14 +156,17 @@ typedef struct hdf5_found {
   hdf5_file *file; /* counted: release it */
   hid_t id;        /* a dataset */
   char *name;      /* its path in that file */
+  bool circle;     /* not found: links lead round in a circle */
 } hdf5_found;
 
 /* The dataset of that name, or the only one for NULL. */
 tegula_status hdf5_find(hdf5_call *call, hdf5_file *file, const char *name, hdf5_found *out, tegula_error *err);
 void hdf5_found_free(hdf5_call *call, hdf5_found *found);
-typedef tegula_status (*hdf5_each_fn)(void *state, hdf5_file *file, hid_t dataset, const char *name, tegula_error *err);
-/* Every dataset of the file, each once, links followed. `dataset` is -1 for an object that libhdf5 could not open (a newer format, damage).
- */
+/* `dataset` is -1 for what could not be opened: `why` says it, or is NULL where libhdf5 does. */
+typedef tegula_status (*hdf5_each_fn)(void *state, hdf5_file *file, hid_t dataset, const char *name, const tegula_error *why,
+                                      tegula_error *err);
+/* Every dataset of the file, each once, links followed; also objects and links that cannot be opened (a newer format, damage, a lock), but
+ * no links that lead nowhere or round in a circle. */
 tegula_status hdf5_walk(hdf5_call *call, hdf5_file *file, hdf5_each_fn each, void *state, tegula_error *err);
 #define HDF5_STOP TEGULA_END /* what `each` returns when it has seen enough; hdf5_walk then returns OK */
 

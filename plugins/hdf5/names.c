@@ -180,6 +180,7 @@ tegula_status hdf5_follow(hdf5_call *call, hdf5_file *file, const char *name, hd
     at.id = -1;
     at.path = NULL;
   }
+  out->circle = at.links > MOST_LINKS;
   cursor_free(call, &at);
   return status;
 }

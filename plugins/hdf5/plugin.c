@@ -77,7 +77,7 @@ typedef struct listing {
   void *state;
 } listing;
 
-static tegula_status list_one(void *state, hdf5_file *file, hid_t id, const char *name, tegula_error *err) {
+static tegula_status list_one(void *state, hdf5_file *file, hid_t id, const char *name, const tegula_error *unopened, tegula_error *err) {
   listing *list = state;
   hdf5_library *library = list->call->library;
   hdf5_dataset dataset;
@@ -85,8 +85,13 @@ static tegula_status list_one(void *state, hdf5_file *file, hid_t id, const char
   char dtype[TEGULA_DTYPE_TEXT], codecs[512] = "", why[sizeof refusal.message];
   tegula_plugin_entry_info info = {.name = name, .codecs = codecs};
   dataset.ndim = 0;
-  tegula_status status = id >= 0 ? hdf5_dataset_open(list->call, file, id, name, &dataset, &refusal)
-                                 : hdf5_failed(library, &refusal, TEGULA_CORRUPT, file->path, "open \"%s\" in \"%s\"", name, file->path);
+  tegula_status status = TEGULA_CORRUPT;
+  if (unopened)
+    refusal = *unopened;
+  else if (id < 0)
+    hdf5_failed(library, &refusal, status, file->path, "open \"%s\" in \"%s\"", name, file->path);
+  else
+    status = hdf5_dataset_open(list->call, file, id, name, &dataset, &refusal);
   if (status == TEGULA_OUT_OF_MEMORY || status == TEGULA_CANCELLED || status == TEGULA_IO) {
     if (err) *err = refusal;
     return status;

@@ -101,14 +101,20 @@ static tegula_status visit(walk *w, hdf5_file *file, hid_t id, const char *path,
 static tegula_status visit_child(walk *w, hdf5_file *file, hid_t group, const char *path, const char *name, tegula_error *err) {
   hdf5_link link;
   tegula_status status = hdf5_link_read(w->call, group, name, &link);
-  if (status != TEGULA_OK) return status == TEGULA_OUT_OF_MEMORY ? hdf5_out_of_memory(w->call->library, err) : TEGULA_OK;
+  if (status == TEGULA_UNSUPPORTED || status == TEGULA_NOT_FOUND) return TEGULA_OK; /* kinds of link that users define */
+  RETURN_IF(status == TEGULA_OUT_OF_MEMORY, hdf5_out_of_memory(w->call->library, err));
   int kind = link.kind;
   hdf5_link_free(&link);
   char *full = hdf5_text("%s/%s", path, name);
   RETURN_IF(!full, hdf5_out_of_memory(w->call->library, err));
+  if (status != TEGULA_OK) {
+    status = w->each(w->state, file, -1, full, NULL, err);
+    free(full);
+    return status;
+  }
   if (kind != HDF5_LINK_HARD) return names_add(&w->later, full) ? TEGULA_OK : hdf5_out_of_memory(w->call->library, err);
   hid_t id = w->call->library->call.H5Oopen(group, name, HDF5_DEFAULT);
-  status = id >= 0 ? visit(w, file, id, full, err) : w->each(w->state, file, -1, full, err);
+  status = id >= 0 ? visit(w, file, id, full, err) : w->each(w->state, file, -1, full, NULL, err);
   if (id >= 0) w->call->library->call.H5Oclose(id);
   free(full);
   return status;
@@ -139,8 +145,17 @@ static tegula_status visit(walk *w, hdf5_file *file, hid_t id, const char *path,
   RETURN_IF(failed || (int64_t)w->objects.count > MOST_OBJECTS, hdf5_out_of_memory(library, err));
   RETURN_IF(!fresh, TEGULA_OK);
   int type = library->call.H5Iget_type(id);
-  if (type == HDF5_ID_DATASET) return w->each(w->state, file, id, path, err);
+  if (type == HDF5_ID_DATASET) return w->each(w->state, file, id, path, NULL, err);
   return type == HDF5_ID_GROUP ? visit_group(w, file, id, path, err) : TEGULA_OK;
+}
+
+/* A link that leads to something which cannot be opened may lead to a dataset: it is told. */
+static tegula_status visit_broken(walk *w, hdf5_file *file, const char *path, tegula_status status, const hdf5_found *found,
+                                  const tegula_error *why, tegula_error *err) {
+  if (status == TEGULA_NOT_FOUND || found->circle) return TEGULA_OK;
+  if (status != TEGULA_OUT_OF_MEMORY && status != TEGULA_CANCELLED) return w->each(w->state, file, -1, path, why, err);
+  if (err) *err = *why;
+  return status;
 }
 
 /* What soft and external links lead to; those that lead nowhere are no datasets. */
@@ -150,8 +165,9 @@ static tegula_status visit_links(walk *w, hdf5_file *file, tegula_error *err) {
   for (int64_t k = 0; status == TEGULA_OK && k < w->later.count; k++) {
     hdf5_found found;
     const char *path = w->later.items[k];
-    if (hdf5_follow(w->call, file, path, &found, NULL) != TEGULA_OK) continue;
-    status = visit(w, found.file, found.id, path, err);
+    tegula_error why = {0};
+    status = hdf5_follow(w->call, file, path, &found, &why);
+    status = status == TEGULA_OK ? visit(w, found.file, found.id, path, err) : visit_broken(w, file, path, status, &found, &why, err);
     hdf5_found_free(w->call, &found);
   }
   return status;
@@ -171,8 +187,8 @@ tegula_status hdf5_walk(hdf5_call *call, hdf5_file *file, hdf5_each_fn each, voi
 
 /* ---- which dataset is meant ---- */
 
-static tegula_status note_name(void *state, hdf5_file *file, hid_t dataset, const char *name, tegula_error *err) {
-  (void)file, (void)dataset, (void)err;
+static tegula_status note_name(void *state, hdf5_file *file, hid_t dataset, const char *name, const tegula_error *why, tegula_error *err) {
+  (void)file, (void)dataset, (void)why, (void)err;
   names *list = state;
   if (!names_add(list, strdup(name))) return HDF5_STOP;
   return list->count < 10000 ? TEGULA_OK : HDF5_STOP;

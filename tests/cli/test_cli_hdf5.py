@@ -309,6 +309,9 @@ def test_attributes_that_cannot_be_read(tmp_path):
 def test_a_file_that_a_program_has_open_for_writing(container, tmp_path):
     """For every command; --allow-locked takes it as it is, sources of a virtual dataset too."""
     h5.virtual(tmp_path / "v.h5", "v", (7, 6), ">i4", [((slice(None), slice(None)), "a.h5", "run/temperature", (7, 6), None)])
+    with h5py.File(tmp_path / "link.h5", "w") as f:
+        f["own"] = numpy.arange(3)
+        f["link"] = h5py.ExternalLink("a.h5", "/run/temperature")
     with h5py.File(container, "r+"):
         for words in (["info", container], ["info", container, "--attributes"], ["load", container, "--dataset", "alias"],
                       ["plan", container, "--dataset", "alias"], ["load", tmp_path / "v.h5"]):
@@ -317,6 +320,9 @@ def test_a_file_that_a_program_has_open_for_writing(container, tmp_path):
         for words in (["info", container], ["load", container, "--dataset", "alias"], ["load", tmp_path / "v.h5"]):
             report(*words, "--allow-locked", env=ENV)
         assert report("load", tmp_path / "v.h5", "--hash", "--allow-locked", env=ENV)["hash"] == content_hash(data)
+        listed = {entry["name"]: entry.get("refused") for entry in report("info", tmp_path / "link.h5", env=ENV)["datasets"]}
+        assert listed["/own"] is None and "locked by another program" in listed["/link"]
+        refused("load", tmp_path / "link.h5", status="invalid_argument", exit_status=2, env=ENV)  # /own is not the only one
     assert report("load", tmp_path / "v.h5", "--hash", env=ENV)["hash"] == content_hash(data)
 
 

@@ -107,6 +107,30 @@ def test_external_links_count_from_the_folder_of_their_file(tmp_path, library):
     assert [(d["name"], d["shape"]) for d in listed] == [("/own", [2]), ("/out/x", [3])]
 
 
+def test_links_to_what_cannot_be_opened_are_listed_with_the_reason(tmp_path, library):
+    """Not those that lead nowhere: behind these there may be a dataset, so the other one is not the only one."""
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        f["y"] = np.arange(3)
+        f["link"] = h5py.ExternalLink("b.h5", "/x")
+    with h5py.File(tmp_path / "b.h5", "w") as f:
+        f["x"] = np.arange(5)
+    whole = (tmp_path / "b.h5").read_bytes()
+
+    def listed():
+        return {d["name"]: d["refused"] for d in dump(tmp_path / "a.h5", library=library, list=1)["datasets"]}
+
+    (tmp_path / "b.h5").write_bytes(whole[:100])
+    found = listed()
+    assert list(found) == ["/y", "/link"] and found["/y"] is None and "b.h5" in found["/link"], found
+    with pytest.raises(Refused) as told:
+        dump(tmp_path / "a.h5", library=library)
+    assert told.value.status == "invalid_argument" and "2 datasets" in told.value.message and '"/link"' in told.value.hint, told.value
+    (tmp_path / "b.h5").write_bytes(whole)
+    assert listed() == {"/y": None, "/link": None}
+    (tmp_path / "b.h5").unlink()
+    assert listed() == {"/y": None}
+
+
 @pytest.mark.parametrize("libver", ["earliest", "latest"])
 def test_the_list_has_every_dataset_once(tmp_path, library, libver):
     with h5py.File(tmp_path / "a.h5", "w", libver=libver) as f:
