@@ -173,16 +173,23 @@ static tegula_status visit_links(walk *w, hdf5_file *file, tegula_error *err) {
   return status;
 }
 
-tegula_status hdf5_walk(hdf5_call *call, hdf5_file *file, hdf5_each_fn each, void *state, tegula_error *err) {
+/* What is in a group, which has the name `path` when it is looked for from `top`. */
+static tegula_status walk_in(hdf5_call *call, hdf5_file *top, hdf5_file *file, hid_t group, const char *path, hdf5_each_fn each, void *state,
+                             tegula_error *err) {
   walk w = {.call = call, .each = each, .state = state};
-  hid_t root = call->library->call.H5Oopen(file->id, "/", HDF5_DEFAULT);
-  if (root < 0) return hdf5_failed(call->library, err, TEGULA_CORRUPT, file->path, "open the root group of \"%s\"", file->path);
-  tegula_status status = visit(&w, file, root, "", err);
-  call->library->call.H5Oclose(root);
-  if (status == TEGULA_OK) status = visit_links(&w, file, err);
+  tegula_status status = visit(&w, file, group, path, err);
+  if (status == TEGULA_OK) status = visit_links(&w, top, err);
   names_free(&w.later);
   free(w.objects.keys);
   return status == HDF5_STOP ? TEGULA_OK : status;
+}
+
+tegula_status hdf5_walk(hdf5_call *call, hdf5_file *file, hdf5_each_fn each, void *state, tegula_error *err) {
+  hid_t root = call->library->call.H5Oopen(file->id, "/", HDF5_DEFAULT);
+  if (root < 0) return hdf5_failed(call->library, err, TEGULA_CORRUPT, file->path, "open the root group of \"%s\"", file->path);
+  tegula_status status = walk_in(call, file, file, root, "", each, state, err);
+  call->library->call.H5Oclose(root);
+  return status;
 }
 
 /* ---- which dataset is meant ---- */
@@ -195,18 +202,16 @@ static tegula_status note_name(void *state, hdf5_file *file, hid_t dataset, cons
 }
 
 /* "a", "b", "c", ... (17 in all) */
-static void join(const names *list, const char *prefix, char *out, size_t size) {
-  size_t used = 0, length = strlen(prefix);
-  int64_t shown = 0, matching = 0;
+static void join(const names *list, char *out, size_t size) {
+  size_t used = 0;
+  int64_t shown = 0;
   out[0] = 0;
   for (int64_t k = 0; k < list->count; k++) {
-    if (strncmp(list->items[k], prefix, length) != 0) continue;
-    matching++;
     if (shown >= MOST_NAMED || used + strlen(list->items[k]) + 40 > size) continue;
     used += (size_t)snprintf(out + used, size - used, "%s\"%s\"", shown ? ", " : "", list->items[k]);
     shown++;
   }
-  if (shown < matching) snprintf(out + used, size - used, "%s... (%lld in all)", shown ? ", " : "", (long long)matching);
+  if (shown < list->count) snprintf(out + used, size - used, "%s... (%lld in all)", shown ? ", " : "", (long long)list->count);
 }
 
 /* Levenshtein's distance, case ignored for letters; names over 255 bytes count as far. */
@@ -257,7 +262,7 @@ static void suggest(hdf5_call *call, hdf5_file *file, const char *wanted, tegula
   if (!err || hdf5_walk(call, file, note_name, &list, NULL) != TEGULA_OK) goto done;
   for (int64_t k = 0; k < list.count; k++) names_add(&near, strdup(list.items[k]));
   keep_near(&near, wanted);
-  join(near.count ? &near : &list, "", text, sizeof text);
+  join(near.count ? &near : &list, text, sizeof text);
   if (near.count)
     host->hint(err, status, "is it %s?", text);
   else if (list.count)
@@ -273,10 +278,13 @@ static tegula_status is_group(hdf5_call *call, hdf5_file *top, const char *name,
   const tegula_plugin_host *host = call->library->host;
   names list = {0};
   char text[600];
-  char *prefix = hdf5_text("%s/", found->name);
-  hdf5_walk(call, found->file, note_name, &list, NULL);
-  join(&list, prefix ? prefix : "/", text, sizeof text);
-  free(prefix);
+  size_t length = strlen(name), front = strspn(name, "/");
+  while (length > front && name[length - 1] == '/') length--;
+  if (found->file == top && !found->name[0]) length = front; /* the root group, by any name */
+  char *path = hdf5_text("%s%.*s", length > front ? "/" : "", (int)(length - front), name + front);
+  if (path) walk_in(call, top, found->file, found->id, path, note_name, &list, NULL);
+  join(&list, text, sizeof text);
+  free(path);
   names_free(&list);
   tegula_status status =
       host->fail(err, TEGULA_INVALID_ARGUMENT, top->path, -1, "\"%s\" in \"%s\" is a group, not a dataset", name, top->path);
@@ -292,7 +300,7 @@ static tegula_status find_only(hdf5_call *call, hdf5_file *file, hdf5_found *out
   if (status == TEGULA_OK && list.count == 0)
     status = host->fail(err, TEGULA_NOT_FOUND, file->path, -1, "\"%s\" holds no datasets", file->path);
   if (status == TEGULA_OK && list.count > 1) {
-    join(&list, "", text, sizeof text);
+    join(&list, text, sizeof text);
     status =
         host->hint(err,
                    host->fail(err, TEGULA_INVALID_ARGUMENT, file->path, -1, "\"%s\" holds %lld%s datasets: which one is meant must be said",

@@ -326,6 +326,27 @@ def test_a_file_that_a_program_has_open_for_writing(container, tmp_path):
     assert report("load", tmp_path / "v.h5", "--hash", env=ENV)["hash"] == content_hash(data)
 
 
+def test_datasets_of_a_group_have_names_that_lead_there(tmp_path):
+    """By whatever name the group was called: a second hard link, one in another file, the root."""
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        f["g/x"] = numpy.arange(5)
+        f["g/deep/y"] = numpy.arange(3)
+        f["again"] = f["g"]
+        f["soft"] = h5py.SoftLink("/g/deep")
+        f["out"] = h5py.ExternalLink("b.h5", "/q")
+    with h5py.File(tmp_path / "b.h5", "w") as f:
+        f["q/r"] = numpy.arange(4)
+        f["q/s"] = h5py.SoftLink("/z")
+        f["z"] = numpy.arange(2)
+    for group, names in (("again", ["/again/x", "/again/deep/y"]), ("g/", ["/g/x", "/g/deep/y"]), ("/soft", ["/soft/y"]),
+                         ("out", ["/out/r", "/out/s"]), (".", ["/again/x", "/again/deep/y", "/out/r", "/out/s"])):
+        error = refused("load", tmp_path / "a.h5", "--dataset", group, status="invalid_argument", exit_status=2, says=["is a group"], env=ENV)
+        hinted = error["hint"].split(": ")[1].split(", ")
+        assert sorted(hinted) == sorted('"%s"' % name for name in names), error
+        for name in names:
+            report("load", tmp_path / "a.h5", "--dataset", name, env=ENV)
+
+
 @pytest.mark.parametrize("command", ["info", "load"])
 def test_names_that_are_no_datasets(container, command):
     error = refused(command, container, "--dataset", "run/temprature", status="not_found", says=["run/temprature"], env=ENV)
