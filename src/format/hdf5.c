@@ -5,6 +5,7 @@
  * HDF5 File Format Specification 3.0, II.A: the signature stands at 0, 512, 1024, 2048, ... (a block of the user in front of it). */
 #include <string.h>
 
+#include "format/format_priv.h"
 #include "format/plugin/plugin.h"
 
 static const unsigned char signature[] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
@@ -17,7 +18,9 @@ static bool recognise(const void *head, size_t size) {
 
 static tegula_status describe(const tegula__source *source, const tegula__describe_options *options, tegula__manifest *out,
                               tegula_error *err) {
-  return tegula__plugin_describe("hdf5", source, options, out, err);
+  FORWARD(tegula__format_check_raw_only(source, options, "an HDF5 file, which says it all", "HDF5", err));
+  FORWARD(tegula__plugin_describe("hdf5", source, options, out, err));
+  return tegula__format_check_dtype(source, options, out->dtype, "HDF5", err);
 }
 
 static tegula_status list(const tegula__source *source, const tegula__describe_options *options, tegula__list_fn each, void *state,

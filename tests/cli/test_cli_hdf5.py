@@ -326,6 +326,17 @@ def test_a_file_that_a_program_has_open_for_writing(container, tmp_path):
     assert report("load", tmp_path / "v.h5", "--hash", env=ENV)["hash"] == content_hash(data)
 
 
+def test_what_is_said_of_a_file_must_be_so(container):
+    """A dtype that it has not, and options that only raw files need, are not passed over."""
+    report("load", container, "--dataset", "run/temperature", "--dtype", "i4", env=ENV)
+    report("load", container, "--dataset", "run/temperature", "--dtype", ">i4", env=ENV)
+    for dtype in ("u4", "f4", "i8"):
+        refused("load", container, "--dataset", "run/temperature", "--dtype", dtype, status="mismatch", says=["i4", dtype, "a.h5"], env=ENV)
+    for words in (["--shape", "42"], ["--row-shape", "6"], ["--offset", "8"], ["--row-gap", "1"], ["--order", "F"], ["--byte-order", "<"]):
+        refused("load", container, "--dataset", "run/temperature", *words, status="invalid_argument", exit_status=2,
+                says=[words[0][2:].replace("-", "_"), "raw", "a.h5"], env=ENV)
+
+
 def test_datasets_of_a_group_have_names_that_lead_there(tmp_path):
     """By whatever name the group was called: a second hard link, one in another file, the root."""
     with h5py.File(tmp_path / "a.h5", "w") as f:

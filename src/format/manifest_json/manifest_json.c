@@ -24,28 +24,6 @@ static bool manifest_recognise(const void *head, size_t size) {
   return (size_t)(end - at) >= sizeof key - 1 && memcmp(at, key, sizeof key - 1) == 0;
 }
 
-static tegula_status check_options(const tegula__source *source, const tegula__describe_options *options, tegula_error *err) {
-  bool raw_only = options->shape_ndim >= 0 || options->row_ndim >= 0 || options->offset != 0 || options->row_gap != 0 ||
-                  options->order != 0 || options->byte_order != 0;
-  if (!raw_only) return TEGULA_OK;
-  return tegula__hint(err,
-                      tegula__fail(err, TEGULA_INVALID_ARGUMENT, source->path, -1,
-                                   "options for raw files were given, but \"%s\" is a manifest, which says it all", source->path),
-                      "leave shape, row_shape, offset, row_gap, order and byte_order out");
-}
-
-static tegula_status check_dtype(const tegula__source *source, const tegula__describe_options *options, const tegula__manifest *out,
-                                 tegula_error *err) {
-  if (!options->has_dtype || tegula_dtype_same(options->dtype, out->dtype)) return TEGULA_OK;
-  char expected[TEGULA_DTYPE_TEXT], found[TEGULA_DTYPE_TEXT];
-  tegula_dtype_format(options->dtype, expected);
-  tegula_dtype_format(out->dtype, found);
-  return tegula__hint(err,
-                      tegula__fail(err, TEGULA_MISMATCH, source->path, -1, "the dtype in \"%s\" is %s, but %s was asked for", source->path,
-                                   found, expected),
-                      "dtype says what is stored and converts nothing; for manifests it can be left out");
-}
-
 static tegula_status read_text(const tegula__source *source, const char *text, size_t size, tegula__manifest *out, tegula_error *err) {
   const char *formats[16];
   size_t count = 0;
@@ -60,7 +38,7 @@ static tegula_status read_text(const tegula__source *source, const char *text, s
 
 static tegula_status manifest_describe(const tegula__source *source, const tegula__describe_options *options, tegula__manifest *out,
                                        tegula_error *err) {
-  FORWARD(check_options(source, options, err));
+  FORWARD(tegula__format_check_raw_only(source, options, "a manifest, which says it all", "a manifest", err));
   if ((uint64_t)source->size > TEGULA__MANIFEST_BYTES)
     return tegula__fail(err, TEGULA_LIMIT_EXCEEDED, source->path, -1, "\"%s\" is too long: expected at most %zu bytes, found %lld",
                         source->path, TEGULA__MANIFEST_BYTES, (long long)source->size);
@@ -70,7 +48,7 @@ static tegula_status manifest_describe(const tegula__source *source, const tegul
   tegula_status status = tegula__source_read(source, 0, text, size, err);
   if (status == TEGULA_OK) status = read_text(source, text, size, out, err);
   if (status == TEGULA_OK) status = tegula__format_check_dataset(options->dataset, out->name, source->path, err);
-  if (status == TEGULA_OK) status = check_dtype(source, options, out, err);
+  if (status == TEGULA_OK) status = tegula__format_check_dtype(source, options, out->dtype, "manifest", err);
   free(text);
   return status;
 }

@@ -28,19 +28,7 @@ typedef struct header_nodes {
 
 static tegula_status check_options(const tegula__source *source, const tegula__describe_options *options, tegula_error *err) {
   FORWARD(tegula__format_check_dataset(options->dataset, TEGULA__FORMAT_ONLY_DATASET, source->path, err));
-  const char *which = options->shape_ndim >= 0  ? "shape"
-                      : options->row_ndim >= 0  ? "row_shape"
-                      : options->offset != 0    ? "offset"
-                      : options->row_gap != 0   ? "row_gap"
-                      : options->order != 0     ? "order"
-                      : options->byte_order != 0 ? "byte_order"
-                                                : NULL;
-  RETURN_IF(which == NULL, TEGULA_OK);
-  return tegula__hint(err,
-                      tegula__fail(err, TEGULA_INVALID_ARGUMENT, source->path, -1,
-                                   "option %s is for raw files, but \"%s\" is an npy file, whose header says it", which,
-                                   source->path),
-                      "leave %s out, or say format raw if the file is not to be read as npy", which);
+  return tegula__format_check_raw_only(source, options, "an npy file, whose header says it", "npy", err);
 }
 
 /* ---- the bytes in front of the header ---- */
@@ -150,20 +138,13 @@ static tegula_status read_shape(const tegula__literal *literal, uint32_t node, t
 /* What the file says against what the user says. Two opaque bytes are bfloat16 on the user's word only. */
 static tegula_status agree_dtype(const tegula__source *source, const tegula__describe_options *options, tegula__descr *descr,
                                  tegula_error *err) {
-  if (!options->has_dtype || tegula_dtype_same(options->dtype, descr->dtype)) return TEGULA_OK;
   bool opaque_pair = descr->dtype.kind == 'V' && descr->dtype.item_size == 2 && descr->record == NULL;
-  if (options->dtype.kind == 'E' && opaque_pair) {
+  if (options->has_dtype && options->dtype.kind == 'E' && opaque_pair) {
     descr->dtype = options->dtype;
     if (descr->void_order != '|') descr->dtype.order = descr->void_order;
     return TEGULA_OK;
   }
-  char expected[TEGULA_DTYPE_TEXT], found[TEGULA_DTYPE_TEXT];
-  tegula_dtype_format(options->dtype, expected);
-  tegula_dtype_format(descr->dtype, found);
-  return tegula__hint(err,
-                      tegula__fail(err, TEGULA_MISMATCH, source->path, -1, "the dtype of \"%s\" is %s, but %s was asked for",
-                                   source->path, found, expected),
-                      "dtype says what is stored and converts nothing; for npy files it can be left out");
+  return tegula__format_check_dtype(source, options, descr->dtype, "npy", err);
 }
 
 /* The array must fit into the file; what follows it is left alone, as numpy does. */
