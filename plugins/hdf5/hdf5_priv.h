@@ -230,6 +230,7 @@ typedef struct hdf5_dataset {
   int64_t grid;                  /* chunks */
   struct hdf5_mapping *mappings; /* virtual */
   int64_t mapping_count;
+  struct hdf5_pieces *parts; /* virtual: all of them, from the first time that some are wanted */
   hid_t memory;                  /* reader: the type asked for; 0: from `type` */
   bool swapped;                  /* reader: its elements are in the other byte order */
 } hdf5_dataset;

@@ -102,6 +102,9 @@ void hdf5_virtual_close(hdf5_dataset *dataset) {
   free(dataset->mappings);
   dataset->mappings = NULL;
   dataset->mapping_count = 0;
+  if (dataset->parts) free(dataset->parts->data);
+  free(dataset->parts);
+  dataset->parts = NULL;
 }
 
 /* ---- selections without end ---- */

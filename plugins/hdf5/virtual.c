@@ -209,7 +209,9 @@ static tegula_status emit_sorted(hdf5_dataset *dataset, const hdf5_pieces *piece
   return status;
 }
 
-tegula_status hdf5_emit_virtual(hdf5_dataset *dataset, const hdf5_place *outer, tegula_error *err) {
+/* Mappings to pieces that do not overlap; once, because each piece of a dataset over this one asks for them. */
+static tegula_status make_parts(hdf5_dataset *dataset, tegula_error *err) {
+  RETURN_IF(dataset->parts, TEGULA_OK);
   hdf5_pieces pieces = {0}, parts = {0};
   tegula_status status = make_pieces(dataset, &pieces, err);
   parts.to = pieces.to;
@@ -218,8 +220,16 @@ tegula_status hdf5_emit_virtual(hdf5_dataset *dataset, const hdf5_place *outer, 
     status = dataset->call->library->host->fail(err, TEGULA_LIMIT_EXCEEDED, dataset->file->path, -1,
                                                 "the mappings of the virtual dataset \"%s\" in \"%s\" overlap in more than 2^20 pieces",
                                                 dataset->name, dataset->file->path);
-  if (status == TEGULA_OK) status = emit_sorted(dataset, &parts, outer, err);
+  if (status == TEGULA_OK && !(dataset->parts = malloc(sizeof parts))) status = hdf5_out_of_memory(dataset->call->library, err);
+  if (status == TEGULA_OK)
+    *dataset->parts = parts;
+  else
+    free(parts.data);
   free(pieces.data);
-  free(parts.data);
   return status;
+}
+
+tegula_status hdf5_emit_virtual(hdf5_dataset *dataset, const hdf5_place *outer, tegula_error *err) {
+  FORWARD(make_parts(dataset, err));
+  return emit_sorted(dataset, dataset->parts, outer, err);
 }

@@ -228,3 +228,22 @@ def test_names_of_every_kind(probe, tmp_path):
                          (".", "invalid_argument")):
         h5.open_refused(probe, path, name, status)
         refused("load", path, "--dataset", name, status=status, exit_status=2 if status == "invalid_argument" else 1, env=ENV)
+
+
+def test_a_virtual_dataset_in_pieces_over_another_in_pieces(tmp_path):
+    """Each piece asks the other for its place: what it is made of is found out once."""
+    rows = 400
+    data = (numpy.arange(rows * 7) % 101).astype("i1")
+    with h5py.File(tmp_path / "s.h5", "w") as f:
+        f["d"] = data
+    h5.virtual(tmp_path / "v.h5", "inner", (rows, 8, 1), "i1", [(numpy.s_[:, :7, :], "s.h5", "d", data.shape, numpy.s_[:])], fill=3)
+    h5.virtual(tmp_path / "v.h5", "outer", (4 * rows, 4), "i1", [(numpy.s_[:, 2:], "v.h5", "inner", (rows, 8, 1), numpy.s_[:, :, :])], fill=5)
+    inner = numpy.full((rows, 8, 1), 3, "i1")
+    inner[:, :7, 0] = data.reshape(rows, 7)
+    want = numpy.full((4 * rows, 4), 5, "i1")
+    want[:, 2:] = inner.reshape(4 * rows, 2)
+    assert (h5.read(tmp_path / "v.h5", "outer") == want).all()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    answer = report("load", tmp_path / "v.h5", "--dataset", "outer", "--hash", env=ENV)
+    assert answer["hash"] == content_hash(want)
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before < 5
