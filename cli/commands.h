@@ -145,6 +145,13 @@ tegula_status clean_folder(cli_job *job, const char *dir);
 /* manifest.c: writes the dataset's manifest to `path`, whole or not at all. Only a manifest is replaced. */
 tegula_status manifest_save(cli_job *job, const tegula_dataset *dataset, const char *path);
 
+/* whole.c: may `path` be written? Nothing is there, or a file that begins so; else EXISTS, with `what` in the message. */
+tegula_status whole_check(const char *path, const char *beginning, const char *what, tegula_error *error);
+/* Writes a text file whole or not at all, in place of what is there. */
+tegula_status whole_write(const char *path, const char *text, tegula_error *error);
+/* The folder of a path, to be freed; NULL on lack of memory. */
+char *whole_folder(const char *path);
+
 /* limit.c: plain parallel pread of the same bytes into fresh memory. */
 typedef struct limit_plan limit_plan;
 tegula_status limit_prepare(cli_job *job, const tegula_dataset *dataset, limit_plan **out);

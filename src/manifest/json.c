@@ -40,7 +40,7 @@ static bool write_head(tegula__buffer *buffer, const tegula__manifest *manifest)
 }
 
 /* A name that is no UTF-8 cannot be a text in JSON: its bytes are written as hexadecimal digits. */
-static bool write_name(tegula__buffer *buffer, const char *name) {
+bool tegula__json_write_name(tegula__buffer *buffer, const char *name) {
   if (tegula__json_is_text(name)) return tegula__buffer_printf(buffer, "\"path\": ") && tegula__buffer_json_text(buffer, name);
   bool good = tegula__buffer_printf(buffer, "\"path_hex\": \"");
   for (; good && *name != '\0'; name++) good = tegula__buffer_printf(buffer, "%02x", (unsigned char)*name);
@@ -50,7 +50,7 @@ static bool write_name(tegula__buffer *buffer, const char *name) {
 static tegula_status write_file(tegula__buffer *buffer, const tegula__file *file, tegula__namer *namer, bool first, tegula_error *err) {
   char *name = NULL;
   FORWARD(tegula__namer_name(namer, file->path, &name, err));
-  bool good = tegula__buffer_printf(buffer, first ? "\n  {" : ",\n  {") && write_name(buffer, name) &&
+  bool good = tegula__buffer_printf(buffer, first ? "\n  {" : ",\n  {") && tegula__json_write_name(buffer, name) &&
               tegula__buffer_printf(buffer, ", \"size\": %lld, \"mtime_ns\": %lld}", (long long)file->stamp.size,
                                     (long long)file->stamp.mtime_ns);
   free(name);

@@ -98,7 +98,7 @@ static char *place_name(const char *manifest_path, const char *name) {
   return tegula__strprintf("%.*s/%s", (int)(slash - manifest_path), manifest_path, name);
 }
 
-static tegula_status read_name(const tegula__json *file, char **out, tegula_error *err) {
+tegula_status tegula__json_read_name(const tegula__json *file, char **out, tegula_error *err) {
   tegula__json path = tegula__json_member(file, "path"), hex = tegula__json_member(file, "path_hex");
   const char *text = NULL;
   if (hex.value == NULL) {
@@ -123,7 +123,7 @@ static tegula_status read_file(const tegula__json *file, tegula__file *out, tegu
   FORWARD(tegula__json_integer(&size, 0, INT64_MAX, &out->stamp.size, err));
   FORWARD(tegula__json_integer(&mtime, INT64_MIN, INT64_MAX, &out->stamp.mtime_ns, err));
   out->recorded = true;
-  return read_name(file, &out->path, err);
+  return tegula__json_read_name(file, &out->path, err);
 }
 
 static tegula_status read_files(const tegula__json *root, tegula__manifest *out, tegula_error *err) {

@@ -1,4 +1,4 @@
-/* What the files of this folder share among themselves: vectors of parts, names of files as seen from a folder.
+/* What the files of this folder share among themselves: vectors of parts.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TEGULA_MANIFEST_MANIFEST_PRIV_H
@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "manifest/manifest.h"
+#include "manifest/names.h"
 
 /* How many vectors of ndim entries a part has, and pointing it at a block that holds them. */
 int64_t tegula__part_vectors(const tegula__part *part);
@@ -24,26 +25,11 @@ tegula_status tegula__parts_cover(const tegula__manifest *manifest, tegula__cove
 /* json_parts.c: the lists "grids" (may be missing) and "parts" of a text. */
 tegula_status tegula__json_read_grids(const tegula__json *root, const char *const *codecs, tegula__manifest *out, tegula_error *err);
 tegula_status tegula__json_read_parts(const tegula__json *root, tegula__manifest *out, tegula_error *err);
-/* 0 to 15; -1: no digit (0-9, a-f). */
-int tegula__json_hex_digit(char c);
 /* An item of the dtype as hexadecimal digits in little-endian order, or null; NULL where there is no such member or it is null. */
 tegula_status tegula__json_read_item(const tegula__json *object, const char *key, tegula__manifest *out, const void **item, tegula_error *err);
 
 /* Of a table with coordinates: the first entry whose slot is not below; `count` when all are. */
 int64_t tegula__grid_entry_from(const tegula__grid *grid, int64_t slot);
 void tegula__reader_free(tegula__reader *reader);
-
-/* The files of a set mostly lie in one folder, which is resolved once. */
-typedef struct tegula__namer {
-  char *base;   /* resolved folder that names are relative to; NULL: names are absolute */
-  char *folder; /* the last folder that was asked for, as text, */
-  char *real;   /* and resolved */
-} tegula__namer;
-
-/* `base` must exist; NULL for absolute names. Free in any case. */
-tegula_status tegula__namer_init(tegula__namer *namer, const char *base, tegula_error *err);
-void tegula__namer_free(tegula__namer *namer);
-/* The name of `file` as seen from the base, in new memory. Its folder must exist. */
-tegula_status tegula__namer_name(tegula__namer *namer, const char *file, char **out, tegula_error *err);
 
 #endif
