@@ -759,6 +759,33 @@ TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_dataset_verify(tegula_dataset 
                                                                  const tegula_load_options *options, tegula_verify_report *report,
                                                                  tegula_error *err);
 
+/* Sums of a dataset as JSON text (docs/checks.md): of each of its files the size and digests (XXH3-128), of each stored chunk the digest of its
+ * bytes, and with TEGULA_VERIFY_DECODE the content hash; TEGULA_VERIFY_CHECKSUMS leaves that out and decodes nothing. File names in it are
+ * relative to `folder`, where the text will be kept (NULL: absolute). Memory stays within the staging budget and what the text needs. Free with
+ * tegula_free. [C] */
+TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_dataset_sums(tegula_dataset *dataset, const char *folder, tegula_verify_level level,
+                                                               const tegula_load_options *options, char **out, tegula_error *err);
+
+typedef struct tegula_sums_report {
+  size_t struct_size;
+  int64_t files;    /* in the sums */
+  int64_t chunks;   /* compared */
+  int64_t bytes;    /* of files: read and compared */
+  int64_t problems; /* found */
+  int32_t content;  /* 1: the array is that of the sums; 0: it is another; -1: not known */
+  int32_t reserved;
+} tegula_sums_report;
+
+TEGULA_API void tegula_sums_report_init(tegula_sums_report *report);
+/* Compares files with the sums in the file `path`, and what `dataset` holds with their content hash. SIZES: that the files are there and as long
+ * as they were; CHECKSUMS: also their bytes, chunk by chunk; DECODE: also the content. Goes on after a problem: each is told, in the order of the
+ * sums, those of the whole last. `dataset` may be NULL, where it cannot be opened any more: its files are then looked at alone. Returns the
+ * first problem; a failure with report->problems 0 is none, such as sums that cannot be read. `visit` and `report` may be NULL. [C] */
+TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_sums_check(tegula_context *context, const char *path, tegula_dataset *dataset,
+                                                             tegula_verify_level level, tegula_problem_fn visit, void *state,
+                                                             const tegula_load_options *options, tegula_sums_report *report,
+                                                             tegula_error *err);
+
 #define TEGULA_COMPARE_VALUES 1u /* NaN equals NaN and -0 equals +0; otherwise bytes in canonical form are compared */
 
 typedef struct tegula_difference {

@@ -78,7 +78,11 @@ tegula_status tegula__argument(tegula_error *err, const char *what);
 #define FIRST_COPY_REPORT FIRST_SIZE(tegula_copy_report, hash)
 #define FIRST_DIFFERENCE FIRST_SIZE(tegula_difference, reason)
 #define FIRST_VERIFY_REPORT FIRST_SIZE(tegula_verify_report, problems)
+#define FIRST_SUMS_REPORT FIRST_SIZE(tegula_sums_report, reserved)
 #define FIRST_STATISTICS FIRST_SIZE(tegula_statistics, fallback_reason)
+
+/* verify.c: does the status say something about this process rather than about the files? */
+bool tegula__status_is_ours(tegula_status status);
 
 /* Collects what one operation did and adds it to the caller's statistics (may be NULL). */
 typedef struct tegula__tally {

@@ -11,7 +11,7 @@
 static int window_progress(void *state, int64_t bytes_done, int64_t bytes_total) {
   tegula__stream_call *call = state;
   (void)bytes_total;
-  call->told = tegula__max(call->told, call->done + bytes_done);
+  call->told = tegula__max(call->told, tegula__min(call->total, call->done + bytes_done));
   return call->options->progress(call->options->progress_state, call->told, call->total);
 }
 

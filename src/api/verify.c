@@ -55,8 +55,7 @@ typedef struct verify {
 
 void tegula_verify_report_init(tegula_verify_report *report) { *report = (tegula_verify_report){.struct_size = sizeof *report}; }
 
-/* Does the status say something about this process rather than about the files? */
-static bool is_our_own(tegula_status status) {
+bool tegula__status_is_ours(tegula_status status) {
   switch (status) {
     case TEGULA_OUT_OF_MEMORY:
     case TEGULA_LIMIT_EXCEEDED:
@@ -71,11 +70,11 @@ static bool is_our_own(tegula_status status) {
 
 static void note(verify *v, int64_t file, const tegula_error *error) {
   pthread_mutex_lock(&v->lock);
-  bool room = is_our_own(error->status) ||
+  bool room = tegula__status_is_ours(error->status) ||
               tegula__vector_reserve((void **)&v->problems, &v->problem_capacity, v->problem_count + 1, sizeof *v->problems);
   if (!room) {
     v->stop = tegula__out_of_memory(&v->stop_error, (int64_t)sizeof *v->problems);
-  } else if (is_our_own(error->status)) {
+  } else if (tegula__status_is_ours(error->status)) {
     v->stop = error->status;
     v->stop_error = *error;
   } else {
@@ -142,7 +141,7 @@ static void read_one_by_one(verify *v, const tegula_error *met) {
 static void flush(verify *v) {
   tegula_error error;
   if (v->piece_count > 0 && v->stop == TEGULA_OK && move(v, v->pieces, v->piece_count, &error) != TEGULA_OK) {
-    if (is_our_own(error.status))
+    if (tegula__status_is_ours(error.status))
       note(v, -1, &error);
     else
       read_one_by_one(v, &error);

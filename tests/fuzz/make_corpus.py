@@ -169,6 +169,34 @@ def side_file():
     side("nothing", "")
 
 
+def sums():
+    """A file of one block and one of two with chunks; then each member as it must not be."""
+    zero, of_zeros = "0" * 32, "9a026d96b3c0f0fca057271c9071c99d"  # blocks; XXH3-128 of two of them
+    one = {"path": "a.npy", "size": 200, "sum": zero}
+    chunked = {"path": "b.h5", "size": 4096, "sum": zero, "chunks": [[[0, 0], 8, 100, zero], [[2, 0], 200, 3896, zero]]}
+    good = {"tegula_sums": 1, "format": "npy", "name": "data", "dtype": "<i2", "shape": [5, 4], "content": "tegula1:" + zero,
+            "block_bytes": 16 << 20, "files": [one, chunked]}
+
+    def text(name, **changes):
+        put("sums", name, json.dumps({**good, **changes}).encode())
+
+    text("good")
+    text("nothing-kept", content=None, files=[])
+    text("hex-name", files=[{"path_hex": "ff61", "size": 0, "sum": zero}])
+    text("version-2", tegula_sums=2)
+    text("other-blocks", block_bytes=1)
+    text("two-blocks", files=[{**one, "size": (16 << 20) + 1, "blocks": [zero, zero], "sum": of_zeros}])
+    text("too-few-blocks", files=[{**one, "size": 1 << 62, "blocks": [zero]}])
+    text("short-sum", files=[{**one, "sum": "12"}])
+    text("chunk-behind-the-end", files=[{**chunked, "chunks": [[[0, 0], 4000, 97, zero]]}])
+    text("chunk-out-of-order", files=[{**chunked, "chunks": [[[0, 0], 9, 1, zero], [[1, 0], 8, 1, zero]]}])
+    text("chunk-outside", files=[{**chunked, "chunks": [[[5, 0], 9, 1, zero]]}])
+    text("chunk-of-one-axis", files=[{**chunked, "chunks": [[[0], 9, 1, zero]]}])
+    text("self", self=zero)
+    put("sums", "cut", json.dumps(good).encode()[:200])
+    put("sums", "nothing", b"")
+
+
 def manifest():
     file = {"path": "a.npy", "size": 100, "mtime_ns": 7}
     part = {"file": 0, "offset": 10, "lo": [0, 0], "hi": [3, 4], "strides": [8, 2], "order": ">"}
@@ -265,7 +293,7 @@ def chunks():
 
 
 if __name__ == "__main__":
-    for make in (dtypes, names, npy, codec, encode, raw, side_file, manifest, chunks):
+    for make in (dtypes, names, npy, codec, encode, raw, side_file, manifest, sums, chunks):
         make()
     files = [path for path in CORPUS.rglob("*") if path.is_file()]
     print(f"{len(files)} files, {sum(path.stat().st_size for path in files)} bytes")

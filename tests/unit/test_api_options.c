@@ -104,6 +104,13 @@ static tegula_status use_save(void *given, tegula_error *error) {
   return status;
 }
 
+static tegula_status use_sums(void *given, tegula_error *error) {
+  char *text = NULL;
+  tegula_status status = tegula_dataset_sums(dataset, NULL, TEGULA_VERIFY_CHECKSUMS, given, &text, error);
+  tegula_free(text);
+  return status;
+}
+
 static tegula_status use_verify(void *given, tegula_error *error) {
   return tegula_dataset_verify(dataset, TEGULA_VERIFY_DECODE, NULL, NULL, given, NULL, error);
 }
@@ -135,6 +142,7 @@ static void options_of_any_size(void **state) {
   WALK(tegula_load_options, tegula_load_options_init, use_read);
   WALK(tegula_load_options, tegula_load_options_init, use_hash);
   WALK(tegula_load_options, tegula_load_options_init, use_verify);
+  WALK(tegula_load_options, tegula_load_options_init, use_sums);
   WALK(tegula_load_options, tegula_load_options_init, use_compare);
   WALK(tegula_save_options, tegula_save_options_init, use_save);
 }

@@ -1,0 +1,78 @@
+/* summing: goes through files and finds the digests of their blocks and chunks, and the content hash of a dataset beside them.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Each block of each file is one task, so that one large file keeps all workers busy. Where a part of the array lies in a file as it is
+ * hashed (C order, whole rows, no other byte order), its bytes are hashed for the content, too, while they are at hand; what is left of the
+ * content (blocks of the hash that lie in several files or tasks, chunks, other orders) is read through the engine afterwards. */
+#ifndef TEGULA_API_SUMMING_H
+#define TEGULA_API_SUMMING_H
+
+#include <pthread.h>
+
+#include "api/stream.h"
+#include "check/sums.h"
+
+/* A file that is gone through. */
+typedef struct tegula__sum_file {
+  tegula__file_set *set; /* that it is opened by, */
+  tegula__file *file;    /* its entry there, */
+  int64_t index;         /* and the number of it */
+  int64_t size;          /* as it must be */
+  int64_t first_item;    /* of its blocks, over all files */
+  int64_t first_chunk, chunk_count;
+  int64_t first_segment, segment_count;
+  int64_t failed; /* the lowest of its items that could not be read; INT64_MAX: none */
+  tegula_error *error; /* of that one; owned */
+} tegula__sum_file;
+
+/* Bytes of a file that are elements in C order, one after the other. */
+typedef struct tegula__sum_segment {
+  int64_t file, offset, bytes;
+  int64_t content; /* of the first one: bytes of the array in front of it */
+} tegula__sum_segment;
+
+/* Blocks of the content hash that are done: [first, last). */
+typedef struct tegula__sum_run {
+  int64_t first, last;
+} tegula__sum_run;
+
+typedef struct tegula__summing {
+  tegula_context *context;
+  const tegula_dataset *dataset; /* NULL: files only */
+  tegula_verify_level level;     /* SIZES: sizes only; CHECKSUMS: blocks and chunks; DECODE: the content, too */
+  tegula__stream_call call;
+  tegula__sum_file *files; /* owned, like all lists here; the caller fills set, file, index, size and chunks */
+  int64_t file_count;
+  const tegula__chunk_sum *chunks; /* by file and offset; borrowed */
+  int64_t chunk_count;
+  /* what is found */
+  tegula__hash128 *block_sums; /* by item */
+  tegula__hash128 *chunk_sums;
+  uint8_t *chunk_done;
+  tegula__hash128 content; /* XOR of all blocks of the content hash */
+  tegula_error content_error; /* status OK: it was found */
+  /* inside */
+  int64_t items;
+  tegula__sum_segment *segments;
+  int64_t segment_count, segment_capacity;
+  int64_t content_bytes, content_block; /* of the array; of a block of the hash */
+  pthread_mutex_t lock; /* of what follows */
+  tegula__sum_run *runs;
+  int64_t run_count, run_capacity;
+  tegula_error stop; /* status OK: go on; else it says something about this process, or it was cancelled */
+  _Atomic bool stopped;
+  _Atomic int64_t done; /* bytes */
+} tegula__summing;
+
+tegula_status tegula__summing_create(tegula__summing *summing, int64_t files, tegula_error *err);
+void tegula__summing_free(tegula__summing *summing);
+/* Part `part` of the dataset is in file `file`: adds it where its bytes are hashed as they are. */
+tegula_status tegula__summing_part(tegula__summing *summing, const tegula__part *part, int64_t file, tegula_error *err);
+/* Goes through all files, then the content. What is wrong with files is in `files` and `content_error`; a failure here is another. */
+tegula_status tegula__summing_run(tegula__summing *summing, tegula_error *err);
+
+/* sum_content.c: what was not hashed with the files. */
+tegula_status tegula__sum_content(tegula__summing *summing, tegula_error *err);
+
+#endif
