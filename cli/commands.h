@@ -139,6 +139,11 @@ void target_temporary_name(char out[TEMPORARY_NAME], int locked);
 tegula_status side_file_write(int dir_fd, const char *dir, const json_t *content, tegula_error *error);
 tegula_status side_file_read(int dir_fd, const char *dir, json_t **out, tegula_error *error);
 
+/* sums.c: verify with --write and --against. Usage errors and targets that cannot be taken, before any file is read. */
+tegula_status sums_check_settings(cli_job *job);
+/* The dataset's sums as text for settings.write, to be freed with tegula_free. */
+tegula_status sums_make(cli_job *job, tegula_dataset *dataset, tegula_verify_level level, tegula_statistics *statistics, char **out);
+
 /* clean.c: removes what write_shards made. */
 tegula_status clean_folder(cli_job *job, const char *dir);
 

@@ -54,6 +54,7 @@ typedef struct cli_settings {
   /* plan, verify, compare */
   int64_t ranks; /* 0: not given */
   const char *level;
+  const char *write, *against; /* files with sums */
   int by_value;
   const char *io;
   /* write */

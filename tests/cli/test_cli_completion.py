@@ -56,6 +56,7 @@ def test_bash_offers_the_values_of_a_choice(script):
     assert complete(script, "load", "--progress", "=")[0] == ["auto", "always", "never"]
     assert complete(script, "load", "--progress", "=", "n")[0] == ["never"]
     assert complete(script, "verify", "--level", "d")[0] == ["decode"]
+    assert complete(script, "verify", "--ag")[0] == ["--against"]
     assert complete(script, "load", "--byte-order", "")[0] == ["little", "big"], "< would be a redirection"
 
 

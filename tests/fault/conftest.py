@@ -70,7 +70,7 @@ def write_shards(folder, values):
 @pytest.fixture(scope="session")
 def inputs(tmp_path_factory):
     """Shards in C order and in the other byte order, manifests of both, raw files with a side file, one Fortran file, one raw file: all
-    hold VALUES. `other` differs in its element [6, 3]; of `damaged` the second file is cut and the last is no array."""
+    hold VALUES. `other` differs in its element [6, 3]; `plain.sums` has the sums of `plain`, `damaged.sums` the same for the names of `damaged`: of that the second file is cut and the last is no array."""
     root = tmp_path_factory.mktemp("inputs")
     other = VALUES.copy()
     other[6, 3] += 1
@@ -81,6 +81,9 @@ def inputs(tmp_path_factory):
     write_manifest(root, "plain")
     write_manifest(root, "swapped")
     write_raw(root / "sided")
+    subprocess.run([BIN, "verify", root / "plain", "--quiet", "--write", root / "plain.sums"], check=True)
+    head = (root / "plain.sums").read_text().rpartition(',\n "self"')[0]
+    (root / "damaged.sums").write_text(head.replace('"plain/', '"damaged/') + "}")
     subprocess.run([BIN, "write", root / "ramp", "--quiet", "--values", "ramp", "--shape", "9,3", "--num-shards", "3"], check=True)
     numpy.save(root / "fortran.npy", numpy.asfortranarray(VALUES))
     (root / "raw.bin").write_bytes(b"header!!" + VALUES.astype(">f4").tobytes())

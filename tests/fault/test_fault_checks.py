@@ -18,6 +18,8 @@ CHECKS = {
     "verify-side-file": (0, ["verify", "sided", "--threads", "1"]),
     "verify-manifest": (0, ["verify", "plain.json", "--threads", "1"]),
     "verify-list": (0, ["verify", "plain/shard_00.npy", "plain/shard_01.npy", "--threads", "1"]),
+    "verify-against": (0, ["verify", "plain", "--against", "plain.sums", "--threads", "1"]),
+    "verify-against-damaged": (3, ["verify", "damaged", "--against", "damaged.sums", "--threads", "1"]),
     "verify-damaged": (3, ["verify", "damaged", "--threads", "1"]),
     "verify-damaged-pattern": (3, ["verify", "damaged/shard_*.npy", "--threads", "1"]),
     "verify-damaged-folders": (3, ["verify", "d?maged/shard_*.npy", "--threads", "1"]),
@@ -78,6 +80,41 @@ def test_check(name, inputs, tmp_path):
         same = judge_check(got, clean, words[0])
         got.expect(got.counted["strikes"] > 0 or family == "memory" or "threads" in name, "the fault did not strike")
         got.expect(same or (family, kind) not in HARMLESS, "this is no reason to fail")
+
+    assert each(plan(clean.counted["calls"]), check) > 20
+
+
+def test_sums_are_there_whole_or_not_at_all(inputs, tmp_path):
+    """A run that fails leaves the older sums; never a temporary file. Status 3: it names what it could not read."""
+    older = json.dumps({"tegula_sums": 1})
+
+    def run(number, fault=None):
+        folder = tmp_path / ("folder%s" % number)
+        folder.mkdir()
+        out = folder / "out.json"
+        out.write_text(older)
+        words = [BIN, "verify", inputs / "plain", "--write", out, "--overwrite", "--json", "--threads", "1"]
+        return Run(words, tmp_path / ("report%s" % number), fault), folder
+
+    clean, folder = run("clean")
+    good = contents(folder)
+    assert clean.code == 0, clean.err
+    assert content_hash(VALUES).encode() in next(iter(good.values()))
+
+    def check(number, family, kind, fault):
+        got, folder = run(number, fault)
+        got.check_end()
+        answer, now = got.answer(), contents(folder)
+        lost = answer.get("error", {}).get("message") == "could not make the report: no memory"
+        if got.code == 0:
+            got.expect(steady({**answer, "bytes": 0, "sums": ""}) == steady({**clean.answer(), "bytes": 0, "sums": ""}), "another answer")
+            got.expect(now == good, "not the sums of a run without the fault")
+        else:
+            got.expect(got.code == 1 or (got.code == 3 and (answer.get("problems") or set(answer) == {"error"})), "an end without a reason")
+            got.expect(now == {path: older.encode() for path in good} or (lost and now == good), "left behind: %s" % now)
+        own_file = kind == "EAGAIN" and "out.json" in got.err  # not the library's: an error will do
+        got.expect(got.code == 0 or own_file or (family, kind) not in HARMLESS, "this is no reason to fail")
+        shutil.rmtree(folder)
 
     assert each(plan(clean.counted["calls"]), check) > 20
 
