@@ -6,7 +6,7 @@
  *     load against the limit, and the limit against itself, in alternating order; one warm-up each.
  *   tegula_bench once PATH [--warm 1] [--threads N]
  *     one load in this process: seconds from the first open to the last close, what was counted, growth of VmHWM.
- *   tegula_bench limit PATH --at FOLDER [--threads N]
+ *   tegula_bench limit PATH [--at FOLDER] [--threads N]
  *     plain pread of the same files where they are seen under FOLDER, from the first open to the last close. Names, sizes and offsets
  *     come from PATH: nothing at FOLDER is touched before the clock runs.
  *   tegula_bench batches PATH [--consumer sleeps|busy] [--pairs N] [--threads N]
@@ -213,11 +213,10 @@ static void allow_open_files(int64_t count) {
 static void run_limit(bench_state *bench) {
   tegula_error error;
   tegula_dataset *dataset;
-  if (bench->at == NULL) die("limit needs --at FOLDER");
   must(tegula_dataset_open(bench->context, bench->path, NULL, &dataset, &error), &error);
   bench->limit = limit_plan_create(dataset, tegula_context_threads(bench->context));
   tegula_dataset_close(dataset);
-  limit_plan_move(&bench->limit, bench->at);
+  if (bench->at != NULL) limit_plan_move(&bench->limit, bench->at);
   allow_open_files(bench->limit.count);
   bench->fds = must_allocate((size_t)bench->limit.count, sizeof *bench->fds);
   double start = now();

@@ -195,6 +195,19 @@ def checks_against_loads(loads, *command):
     return row
 
 
+def sums_row(bench):
+    """verify --write against plain parallel pread of the same bytes, whole processes; and --against."""
+    folder, sums = bench.data("uneven"), str(bench.results / "sums.json")
+
+    def plain():
+        started = time.monotonic()
+        bench.output(bench.program, "limit", folder)
+        return time.monotonic() - started
+    attempts = repeated(lambda: interleave(lambda: wall_of(bench, "verify", folder, "--write", sums, "--overwrite"), plain))
+    checked = statistics.median(wall_of(bench, "verify", folder, "--against", sums) for _ in range(5))
+    return attempts, [f"verify --against: {checked:.3f} s"]
+
+
 def count_row(key):
     """Opens, stats or reads per file of one load: 400 shards, which fit in the handle cache, and 10,000, which do not."""
     def row(bench):
@@ -368,6 +381,7 @@ ROWS = {
     "hash": ("load --hash process / load process", 1.30, checks_against_loads(1, "load", "UNEVEN", "--hash")),
     "compare": ("compare process / two load processes", 1.30, checks_against_loads(2, "compare", "UNEVEN", "UNEVEN")),
     "verify": ("verify process / load process", 1.30, checks_against_loads(1, "verify", "UNEVEN")),
+    "sums": ("verify --write process / plain pread process", 1.30, sums_row),
     "many_numpy": ("10,000 shards of 16 KiB / numpy's loop", 0.20, against_numpy("many_10000")),
     "many_scale": ("100,000 shards / 10,000 shards", 11.0, many_scale),
     "batches": ("batches, consumer asleep as long as a read / longer", 1.15, background("uneven", "batches")),
