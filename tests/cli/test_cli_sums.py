@@ -136,6 +136,11 @@ def test_orders_raw_scalars_and_nothing(tmp_path):
     array.tofile(tmp_path / "r.raw")
     write(tmp_path / "raw.json", tmp_path / "r.raw", "--dtype", "<f4", "--row-shape", 40)
     assert written(tmp_path / "raw.json") == expected(tmp_path, array, [tmp_path / "r.raw"], "raw")
+    odd = numpy.arange(200000, dtype="u4").astype("u1")
+    odd.tofile(tmp_path / "b.raw")  # any byte but 0 is true
+    write(tmp_path / "odd.json", tmp_path / "b.raw", "--dtype", "|b1", "--row-shape", "()")
+    text = written(tmp_path / "odd.json")
+    assert (text["content"], text["files"][0]["sum"]) == (content_of(odd != 0), sum_of(odd.tobytes()))
     for name, value in (("scalar", numpy.float32(3)), ("empty", numpy.zeros((0, 4), "f4"))):
         numpy.save(tmp_path / f"{name}.npy", value)
         write(tmp_path / f"{name}.json", tmp_path / f"{name}.npy")
@@ -158,6 +163,14 @@ def test_blocks(large):
     assert written(base / "sums.json") == expected(base, array, [base / "big.npy"])
     report("verify", base / "big.npy", "--write", base / "one.json", "--threads", 1)
     assert (base / "one.json").read_bytes() == (base / "sums.json").read_bytes()
+
+
+def test_a_sum_that_is_not_that_of_its_blocks(large, tmp_path):
+    base, _ = large
+    text = written(base / "sums.json")
+    text["files"][0]["blocks"][1] = "0" * 32
+    (tmp_path / "sums.json").write_text(json.dumps(text))
+    fails(1, "the sum of its blocks", "verify", base / "big.npy", "--against", tmp_path / "sums.json")
 
 
 def test_each_block_is_named(large):
@@ -202,6 +215,32 @@ def test_hdf5(tmp_path):
     assert sorted(file.name for file in files) == ["a.h5", "v.h5"]
     assert text == expected(tmp_path, array, files, "hdf5", "/virtual", chunks)
     assert against(tmp_path / "virtual.json", tmp_path / "v.h5", status=0)["content"] == "same"
+
+
+@needs_h5py
+def test_files_side_by_side(tmp_path):
+    """Rows of the array are in two files, and in one of them twice."""
+    left, right = small(500, 300), small(500, 200, seed=2)
+    for name, part in (("left", left), ("right", right)):
+        with h5py.File(tmp_path / f"{name}.h5", "w") as file:
+            file["x"] = part
+    layout = h5py.VirtualLayout((1000, 500), "f4")
+    for row in (0, 500):
+        layout[row:row + 500, :300] = h5py.VirtualSource(tmp_path / "left.h5", "x", (500, 300))
+        layout[row:row + 500, 300:] = h5py.VirtualSource(tmp_path / "right.h5", "x", (500, 200))
+    with h5py.File(tmp_path / "v.h5", "w") as file:
+        file.create_virtual_dataset("v", layout)
+    whole = numpy.tile(numpy.hstack([left, right]), (2, 1))
+    tall = h5py.VirtualLayout((1000, 300), "f4")
+    for row in (0, 500):
+        tall[row:row + 500] = h5py.VirtualSource(tmp_path / "left.h5", "x", (500, 300))
+    with h5py.File(tmp_path / "t.h5", "w") as file:
+        file.create_virtual_dataset("t", tall)
+    for name, array in (("v", whole), ("t", numpy.tile(left, (2, 1)))):
+        write(tmp_path / "sums.json", tmp_path / f"{name}.h5", "--overwrite")
+        text = written(tmp_path / "sums.json")
+        assert text == expected(tmp_path, array, [tmp_path / file["path"] for file in text["files"]], "hdf5", "/" + name)
+        assert against(tmp_path / "sums.json", tmp_path / f"{name}.h5", status=0)["content"] == "same"
 
 
 @needs_h5py
@@ -434,17 +473,20 @@ def test_a_read_error_in_the_middle(tmp_path):
         pytest.skip("faults.so is not there")
     files = shards(tmp_path / "s", small(), 6)
     write(tmp_path / "sums.json", tmp_path / "s")
-    named = set()
+    named, unread = set(), set()
     for number in range(1, 40):
         env = {"LD_PRELOAD": str(faults), "TEGULA_FAULT": f"read:{number}:EIO"}
         run = tegula("verify", tmp_path / "s", "--against", tmp_path / "sums.json", "--threads", 1, "--json", env=env)
         for problem in json.loads(run.stdout).get("problems", []):
             assert run.returncode == 3 and problem["status"] == "io", run.stdout
             named.add(os.path.basename(problem["path"]))
-        run = tegula("verify", tmp_path / "s", "--write", tmp_path / f"{number}.json", "--threads", 1, env=env)
+        run = tegula("verify", tmp_path / "s", "--write", tmp_path / f"{number}.json", "--threads", 1, "--json", env=env)
+        assert run.returncode in (0, 3), run.stdout
+        unread |= {(problem["status"], run.returncode) for problem in json.loads(run.stdout).get("problems", [])}
         assert (run.returncode == 0) == (tmp_path / f"{number}.json").exists()
         if run.returncode == 0:
             assert (tmp_path / f"{number}.json").read_bytes() == (tmp_path / "sums.json").read_bytes()
+    assert unread == {("io", 3)}
     assert named >= {file.name for file in files}, "each file was the one that failed"
 
 
