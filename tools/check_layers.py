@@ -29,7 +29,7 @@ LAYERS = {
     "api": None,  # all of them
 }
 # these see the public header only
-OUTSIDE = ("cli", "examples", "bench", "tests/support", "plugins")
+OUTSIDE = ("cli", "python", "examples", "bench", "tests/support", "plugins")
 # but for these: what they run has no public name
 LOOKING_IN = {"bench/decoder": {"codec"}, "tests/support/encoder": {"codec"}}
 # library header -> where it may be included

@@ -13,7 +13,7 @@ import statistics
 import sys
 
 AIM_FILE, HARD_FILE, AIM_FUNCTION, HARD_FUNCTION = 700, 1200, 120, 200
-FOLDERS = ("src", "plugins", "cli", "bench", "tests", "examples")
+FOLDERS = ("src", "plugins", "cli", "python", "bench", "tests", "examples")
 START = re.compile(r"^(?:[A-Za-z_][^;={]*|\s+[^;={]*)\)\s*\{\s*$")
 NAME = re.compile(r"(\w+)\s*\(")
 

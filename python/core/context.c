@@ -1,0 +1,142 @@
+/* Contexts and tilings.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "core.h"
+
+PyTypeObject *core_context_type, *core_tiling_type;
+
+PyTypeObject *core_add_type(PyObject *module, const char *name, PyType_Spec *spec) {
+  PyTypeObject *type = (PyTypeObject *)PyType_FromSpec(spec);
+  if (type == NULL || PyModule_AddObjectRef(module, name, (PyObject *)type) < 0) return NULL;
+  return type;
+}
+
+static void *handle_of(PyObject *object, PyTypeObject *type) {
+  if (PyObject_TypeCheck(object, type)) return object;
+  PyErr_SetString(PyExc_TypeError, "an object of tegula._core of another type was expected");
+  return NULL;
+}
+
+tegula_context *core_context_of(PyObject *object) {
+  core_context *context = handle_of(object, core_context_type);
+  return context != NULL && core_current(context->generation) ? context->handle : NULL;
+}
+
+core_dataset *core_dataset_of(PyObject *object) {
+  core_dataset *dataset = handle_of(object, core_dataset_type);
+  return dataset != NULL && core_current(dataset->generation) ? dataset : NULL;
+}
+
+tegula_tiling *core_tiling_of(PyObject *object) {
+  core_tiling *tiling = handle_of(object, core_tiling_type);
+  return tiling != NULL ? tiling->handle : NULL;
+}
+
+core_array *core_array_of(PyObject *object) {
+  core_array *array = handle_of(object, core_array_type);
+  return array != NULL && core_current(array->generation) ? array : NULL;
+}
+
+/* ---- context ---- */
+
+/* Context(threads, plugin_path, hdf5_library, hdf5_candidates) */
+static PyObject *context_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
+  tegula_context_options options;
+  tegula_error error;
+  (void)keywords;
+  tegula_context_options_init(&options);
+  if (!PyArg_ParseTuple(arguments, "izzz", &options.threads, &options.plugin_path, &options.hdf5_library, &options.hdf5_candidates) ||
+      !core_usable())
+    return NULL;
+  core_context *self = (core_context *)PyType_GenericAlloc(type, 0);
+  if (self == NULL) return NULL;
+  self->generation = core_generation();
+  if (tegula_context_create(&options, NULL, &self->handle, &error) == TEGULA_OK) return (PyObject *)self;
+  Py_DECREF(self);
+  return core_raise(&error);
+}
+
+static void context_dealloc(PyObject *object) {
+  core_context *self = (core_context *)object;
+  PyTypeObject *type = Py_TYPE(object);
+  if (self->handle != NULL && self->generation == core_generation()) {
+    Py_BEGIN_ALLOW_THREADS;
+    tegula_context_destroy(self->handle);
+    Py_END_ALLOW_THREADS;
+  }
+  PyObject_Free(object);
+  Py_DECREF(type);
+}
+
+static PyObject *context_threads(PyObject *object, PyObject *unused) {
+  (void)unused;
+  tegula_context *context = core_context_of(object);
+  return context != NULL ? PyLong_FromLong(tegula_context_threads(context)) : NULL;
+}
+
+int core_context_init(PyObject *module) {
+  static PyMethodDef methods[] = {{"threads", context_threads, METH_NOARGS, NULL}, {NULL, NULL, 0, NULL}};
+  PyType_Slot slots[] = {
+    {Py_tp_new, context_new}, {Py_tp_dealloc, context_dealloc}, {Py_tp_methods, methods}, {0, NULL}};
+  PyType_Spec spec = {"tegula._core.Context", sizeof(core_context), 0, Py_TPFLAGS_DEFAULT, slots};
+  core_context_type = core_add_type(module, "Context", &spec);
+  return core_context_type != NULL ? 0 : -1;
+}
+
+/* ---- tiling ---- */
+
+/* Tiling(shape, tile or None, axis, tiles): a grid of `tile`, or `tiles` even ones along `axis` */
+static PyObject *tiling_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
+  PyObject *shape_tuple, *tile_tuple;
+  int64_t shape[TEGULA_MAX_DIMS], tile[TEGULA_MAX_DIMS];
+  int32_t ndim, tile_ndim;
+  int axis;
+  long long tiles;
+  tegula_error error;
+  (void)keywords;
+  if (!PyArg_ParseTuple(arguments, "OOiL", &shape_tuple, &tile_tuple, &axis, &tiles) || !core_lengths(shape_tuple, shape, &ndim) ||
+      !core_lengths_or_none(tile_tuple, tile, &tile_ndim))
+    return NULL;
+  if (tile_ndim >= 0 && tile_ndim != ndim) return PyErr_Format(PyExc_ValueError, "tile_shape: expected %d lengths, found %d", ndim, tile_ndim);
+  core_tiling *self = (core_tiling *)PyType_GenericAlloc(type, 0);
+  if (self == NULL) return NULL;
+  tegula_status status = tile_ndim >= 0 ? tegula_tiling_grid(shape, tile, ndim, 1, &self->handle, &error)
+                                        : tegula_tiling_even(shape, ndim, axis, tiles, 1, &self->handle, &error);
+  if (status == TEGULA_OK) return (PyObject *)self;
+  Py_DECREF(self);
+  return core_raise(&error);
+}
+
+static void tiling_dealloc(PyObject *object) {
+  PyTypeObject *type = Py_TYPE(object);
+  tegula_tiling_destroy(((core_tiling *)object)->handle);
+  PyObject_Free(object);
+  Py_DECREF(type);
+}
+
+static PyObject *tiling_boxes(PyObject *object, PyObject *unused) {
+  (void)unused;
+  const tegula_tiling *tiling = ((core_tiling *)object)->handle;
+  int64_t count = tegula_tiling_count(tiling);
+  PyObject *list = PyList_New(0);
+  for (int64_t i = 0; list != NULL && i < count; i++) {
+    tegula_box box;
+    tegula_error error;
+    if (tegula_tiling_tile(tiling, i, &box, NULL, &error) != TEGULA_OK) {
+      Py_DECREF(list);
+      return core_raise(&error);
+    }
+    PyObject *item = core_box(&box);
+    if (item == NULL || PyList_Append(list, item) < 0) Py_CLEAR(list);
+    Py_XDECREF(item);
+  }
+  return list;
+}
+
+int core_tiling_init(PyObject *module) {
+  static PyMethodDef methods[] = {{"boxes", tiling_boxes, METH_NOARGS, NULL}, {NULL, NULL, 0, NULL}};
+  PyType_Slot slots[] = {{Py_tp_new, tiling_new}, {Py_tp_dealloc, tiling_dealloc}, {Py_tp_methods, methods}, {0, NULL}};
+  PyType_Spec spec = {"tegula._core.Tiling", sizeof(core_tiling), 0, Py_TPFLAGS_DEFAULT, slots};
+  core_tiling_type = core_add_type(module, "Tiling", &spec);
+  return core_tiling_type != NULL ? 0 : -1;
+}

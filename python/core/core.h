@@ -1,0 +1,132 @@
+/* tegula._core: the public header of tegula as Python objects, and nothing more. Arguments are checked and made pleasant in Python.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * - Limited API of CPython 3.11. The lock of the interpreter (GIL) is released in every call that works.
+ * - Objects borrow nothing from each other: the library keeps what it needs.
+ * - Process-global state is here and not in the library: the number of calls that are running, for fork (fork.c). */
+#ifndef TEGULA_PYTHON_CORE_H
+#define TEGULA_PYTHON_CORE_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <tegula/tegula.h>
+
+/* ---- fork.c ---- */
+
+/* Counts forks: a handle of an older generation must not be touched, the threads and locks behind it belong to the parent. */
+uint32_t core_generation(void);
+/* How many calls and background operations are running. */
+void core_enter(void);
+void core_leave(void);
+/* False with an exception when this process was forked while a call was running: locks of libhdf5 may be held for ever. */
+bool core_usable(void);
+bool core_current(uint32_t generation);
+int core_fork_init(void);
+
+/* ---- errors.c ---- */
+
+/* Sets the exception for an error; always returns NULL. */
+PyObject *core_raise(const tegula_error *error);
+/* Turns the exception of a callback into an error and clears it. */
+tegula_status core_catch(PyObject *callback, tegula_error *error);
+
+/* ---- call.c: calls that work ---- */
+
+typedef struct core_call core_call;
+struct core_call {
+  void (*run)(core_call *call); /* without the GIL, perhaps in a thread of its own; sets status and error */
+  PyObject *progress;           /* borrowed; NULL or None: nobody is told */
+  double timeout;               /* seconds; 0: no limit */
+  bool slow;                    /* signals must be heard meanwhile */
+  tegula_status status;
+  tegula_error error;
+  atomic_bool cancelled;
+  _Atomic int64_t done, total;
+  pthread_mutex_t lock;
+  pthread_cond_t ended;
+  bool finished;
+};
+
+/* 0, or -1 with an exception: the call failed, was interrupted, took too long, or the progress callback raised. */
+int core_run(core_call *call);
+/* A tegula_progress_fn; its state is the call. */
+int core_note(void *call, int64_t done, int64_t total);
+
+/* ---- values.c ---- */
+
+PyObject *core_tuple(const int64_t *values, int32_t count);
+/* Reads a tuple of integers; false with an exception. */
+bool core_lengths(PyObject *tuple, int64_t out[TEGULA_MAX_DIMS], int32_t *count);
+/* The same, and None gives count -1. */
+bool core_lengths_or_none(PyObject *tuple, int64_t out[TEGULA_MAX_DIMS], int32_t *count);
+/* (lo, hi) as two tuples. */
+PyObject *core_box(const tegula_box *box);
+/* Text or None; `text` is borrowed from static or C memory. */
+PyObject *core_text(const char *text);
+PyObject *core_path(const char *path);
+bool core_dtype(const char *text, tegula_dtype *out);
+/* Frees and returns text of the library. */
+PyObject *core_take_text(char *text);
+
+/* ---- objects ---- */
+
+typedef struct core_context {
+  PyObject_HEAD tegula_context *handle;
+  uint32_t generation;
+} core_context;
+
+typedef struct core_dataset {
+  PyObject_HEAD tegula_dataset *handle;
+  uint32_t generation;
+  tegula_dtype dtype;
+  int32_t ndim;
+} core_dataset;
+
+typedef struct core_tiling {
+  PyObject_HEAD tegula_tiling *handle;
+} core_tiling;
+
+typedef struct core_array {
+  PyObject_HEAD tegula_array *handle;
+  uint32_t generation;
+  void *data;      /* of its block, for the buffer protocol; NULL: wrapped memory */
+  Py_ssize_t size; /* bytes */
+} core_array;
+
+extern PyTypeObject *core_context_type, *core_dataset_type, *core_tiling_type, *core_array_type;
+
+/* The handle of an object of that type, or NULL with an exception. */
+tegula_context *core_context_of(PyObject *object);
+core_dataset *core_dataset_of(PyObject *object);
+tegula_tiling *core_tiling_of(PyObject *object);
+core_array *core_array_of(PyObject *object);
+
+PyObject *core_dataset_new(tegula_dataset *handle); /* takes the handle, also when it fails */
+PyObject *core_array_new(tegula_array *handle);     /* the same */
+PyTypeObject *core_add_type(PyObject *module, const char *name, PyType_Spec *spec);
+
+int core_context_init(PyObject *module);
+int core_dataset_init(PyObject *module);
+int core_tiling_init(PyObject *module);
+int core_array_init(PyObject *module);
+int core_batches_init(PyObject *module);
+int core_operation_init(PyObject *module);
+int core_exporter_init(PyObject *module);
+
+/* Functions of the module. */
+PyObject *core_open(PyObject *module, PyObject *arguments);
+PyObject *core_from_reader(PyObject *module, PyObject *arguments);
+PyObject *core_attributes(PyObject *module, PyObject *arguments);
+PyObject *core_save(PyObject *module, PyObject *arguments);
+PyObject *core_save_group(PyObject *module, PyObject *arguments);
+PyObject *core_dlpack(PyObject *module, PyObject *arguments);
+
+PyObject *core_operation_new(tegula_op *handle);
+
+#endif

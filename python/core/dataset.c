@@ -1,0 +1,197 @@
+/* Datasets: what is known of them, and reading boxes.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "core.h"
+
+PyTypeObject *core_dataset_type;
+
+static void close_dataset(tegula_dataset *handle) {
+  Py_BEGIN_ALLOW_THREADS; /* a reader is released, which takes the GIL */
+  tegula_dataset_close(handle);
+  Py_END_ALLOW_THREADS;
+}
+
+PyObject *core_dataset_new(tegula_dataset *handle) {
+  tegula_dataset_info_t info;
+  tegula_error error;
+  tegula_dataset_info_init(&info);
+  if (tegula_dataset_info(handle, &info, &error) != TEGULA_OK) {
+    close_dataset(handle);
+    return core_raise(&error);
+  }
+  core_dataset *self = (core_dataset *)PyType_GenericAlloc(core_dataset_type, 0);
+  if (self == NULL) {
+    close_dataset(handle);
+    return NULL;
+  }
+  self->handle = handle;
+  self->generation = core_generation();
+  self->dtype = info.dtype;
+  self->ndim = info.ndim;
+  return (PyObject *)self;
+}
+
+static void dataset_dealloc(PyObject *object) {
+  core_dataset *self = (core_dataset *)object;
+  PyTypeObject *type = Py_TYPE(object);
+  if (self->handle != NULL && self->generation == core_generation()) close_dataset(self->handle);
+  PyObject_Free(object);
+  Py_DECREF(type);
+}
+
+/* info() -> (dtype, descr, shape, format, name, files, pieces, bytes, stored_bytes, chunk, codecs) */
+static PyObject *dataset_info(PyObject *object, PyObject *unused) {
+  core_dataset *self = core_dataset_of(object);
+  tegula_dataset_info_t info;
+  tegula_error error;
+  char dtype[TEGULA_DTYPE_TEXT];
+  (void)unused;
+  if (self == NULL) return NULL;
+  tegula_dataset_info_init(&info);
+  if (tegula_dataset_info(self->handle, &info, &error) != TEGULA_OK) return core_raise(&error);
+  tegula_dtype_format(info.dtype, dtype);
+  return Py_BuildValue("sNNsNLLLLNN", dtype, core_text(info.descr), core_tuple(info.shape, info.ndim), info.format, core_text(info.name),
+                       (long long)info.files, (long long)info.chunks, (long long)info.bytes, (long long)info.stored_bytes,
+                       info.chunk != NULL ? core_tuple(info.chunk, info.ndim) : Py_NewRef(Py_None), core_text(info.codecs));
+}
+
+static PyObject *dataset_file(PyObject *object, PyObject *number) {
+  core_dataset *self = core_dataset_of(object);
+  tegula_file_info info;
+  tegula_error error;
+  long long index = PyLong_AsLongLong(number);
+  if (self == NULL || (index == -1 && PyErr_Occurred())) return NULL;
+  tegula_file_info_init(&info);
+  return tegula_dataset_file(self->handle, index, &info, &error) == TEGULA_OK ? core_path(info.path) : core_raise(&error);
+}
+
+static PyObject *dataset_to_json(PyObject *object, PyObject *unused) {
+  core_dataset *self = core_dataset_of(object);
+  tegula_error error;
+  char *text = NULL;
+  tegula_status status;
+  (void)unused;
+  if (self == NULL) return NULL;
+  core_enter();
+  Py_BEGIN_ALLOW_THREADS;
+  status = tegula_dataset_to_json(self->handle, NULL, &text, &error);
+  Py_END_ALLOW_THREADS;
+  core_leave();
+  return status == TEGULA_OK ? core_take_text(text) : core_raise(&error);
+}
+
+static PyObject *dataset_explain(PyObject *object, PyObject *tiling_object) {
+  core_dataset *self = core_dataset_of(object);
+  const tegula_tiling *tiling = core_tiling_of(tiling_object);
+  tegula_error error;
+  char *text = NULL;
+  tegula_status status;
+  if (self == NULL || tiling == NULL) return NULL;
+  core_enter();
+  Py_BEGIN_ALLOW_THREADS;
+  status = tegula_explain(self->handle, tiling, &text, &error);
+  Py_END_ALLOW_THREADS;
+  core_leave();
+  return status == TEGULA_OK ? core_take_text(text) : core_raise(&error);
+}
+
+/* ---- calls that read ---- */
+
+typedef struct read_call {
+  core_call call;
+  tegula_dataset *dataset;
+  tegula_load_options options;
+  tegula_view view;
+  tegula_array *array;
+  int64_t origin[TEGULA_MAX_DIMS];
+  char hash[TEGULA_HASH_TEXT];
+} read_call;
+
+static void prepare(read_call *self, const core_dataset *dataset, unsigned missing) {
+  self->dataset = dataset->handle;
+  tegula_load_options_init(&self->options);
+  self->options.missing = missing;
+  self->options.progress = core_note;
+  self->options.progress_state = &self->call;
+}
+
+static void run_read(core_call *call) {
+  read_call *self = (read_call *)call;
+  call->status = tegula_dataset_read(self->dataset, &self->view, &self->options, &call->error);
+}
+
+enum { SLOW_BYTES = 1 << 20 }; /* a read of fewer bytes is over before anybody can press a key */
+
+/* read(address, lo, hi, strides, missing, bytes, progress, timeout) */
+static PyObject *dataset_read(PyObject *object, PyObject *arguments) {
+  core_dataset *dataset = core_dataset_of(object);
+  PyObject *lo, *hi, *strides;
+  unsigned long long address;
+  int32_t counts[3];
+  unsigned missing;
+  long long bytes;
+  read_call self = {.call = {.run = run_read}};
+  if (dataset == NULL || !PyArg_ParseTuple(arguments, "KOOOILOd", &address, &lo, &hi, &strides, &missing, &bytes, &self.call.progress,
+                                           &self.call.timeout))
+    return NULL;
+  prepare(&self, dataset, missing);
+  self.view = (tegula_view){.data = (void *)(uintptr_t)address, .dtype = dataset->dtype, .device_type = TEGULA_DEVICE_HOST};
+  self.view.box.ndim = dataset->ndim;
+  if (!core_lengths(lo, self.view.box.lo, &counts[0]) || !core_lengths(hi, self.view.box.hi, &counts[1]) ||
+      !core_lengths(strides, self.view.stride_bytes, &counts[2]))
+    return NULL;
+  if (counts[0] != dataset->ndim || counts[1] != dataset->ndim || counts[2] != dataset->ndim)
+    return PyErr_Format(PyExc_ValueError, "expected boxes of %d axes", dataset->ndim);
+  self.call.slow = bytes >= SLOW_BYTES;
+  return core_run(&self.call) == 0 ? Py_NewRef(Py_None) : NULL;
+}
+
+static void run_load(core_call *call) {
+  read_call *self = (read_call *)call;
+  call->status = tegula_load(self->dataset, self->array, &self->options, &call->error);
+}
+
+/* load(array, origin or None, missing, progress, timeout) */
+static PyObject *dataset_load(PyObject *object, PyObject *arguments) {
+  core_dataset *dataset = core_dataset_of(object);
+  PyObject *array_object, *origin;
+  unsigned missing;
+  read_call self = {.call = {.run = run_load, .slow = true}};
+  if (dataset == NULL || !PyArg_ParseTuple(arguments, "OOIOd", &array_object, &origin, &missing, &self.call.progress, &self.call.timeout))
+    return NULL;
+  prepare(&self, dataset, missing);
+  core_array *array = core_array_of(array_object);
+  if (array == NULL || !core_lengths_or_none(origin, self.origin, &self.options.origin_ndim)) return NULL;
+  self.options.origin = self.options.origin_ndim >= 0 ? self.origin : NULL;
+  if (self.options.origin == NULL) self.options.origin_ndim = 0;
+  self.array = array->handle;
+  return core_run(&self.call) == 0 ? Py_NewRef(Py_None) : NULL;
+}
+
+static void run_hash(core_call *call) {
+  read_call *self = (read_call *)call;
+  call->status = tegula_dataset_hash(self->dataset, self->hash, &self->options, &call->error);
+}
+
+/* hash(missing, progress, timeout) */
+static PyObject *dataset_hash(PyObject *object, PyObject *arguments) {
+  core_dataset *dataset = core_dataset_of(object);
+  unsigned missing;
+  read_call self = {.call = {.run = run_hash, .slow = true}};
+  if (dataset == NULL || !PyArg_ParseTuple(arguments, "IOd", &missing, &self.call.progress, &self.call.timeout)) return NULL;
+  prepare(&self, dataset, missing);
+  return core_run(&self.call) == 0 ? PyUnicode_FromString(self.hash) : NULL;
+}
+
+int core_dataset_init(PyObject *module) {
+  static PyMethodDef methods[] = {{"info", dataset_info, METH_NOARGS, NULL},       {"file", dataset_file, METH_O, NULL},
+                                  {"to_json", dataset_to_json, METH_NOARGS, NULL}, {"explain", dataset_explain, METH_O, NULL},
+                                  {"read", dataset_read, METH_VARARGS, NULL},      {"load", dataset_load, METH_VARARGS, NULL},
+                                  {"hash", dataset_hash, METH_VARARGS, NULL},      {NULL, NULL, 0, NULL}};
+  PyType_Slot slots[] = {{Py_tp_dealloc, dataset_dealloc}, {Py_tp_methods, methods}, {0, NULL}};
+  PyType_Spec spec = {"tegula._core.Dataset", sizeof(core_dataset), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  core_dataset_type = core_add_type(module, "Dataset", &spec);
+  return core_dataset_type != NULL ? 0 : -1;
+}

@@ -1,0 +1,183 @@
+"""Contexts (threads, plugins, settings of the environment) and what belongs to a single call: time limit, progress.
+
+SPDX-License-Identifier: Apache-2.0
+
+Nothing happens at import.  The first call makes a context, for each number of threads one; a forked child makes its own.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from . import _core
+
+_contexts: dict[tuple[int, int], _core.Context] = {}
+_background: list[_core.Operation] = []
+_background_generation = 0
+
+
+def _candidates() -> str | None:
+    """The libhdf5 of an installed h5py, which is not imported for it."""
+    from importlib.util import find_spec
+
+    try:
+        found = find_spec("h5py")
+    except (ImportError, ValueError):
+        found = None
+    if found is None or found.origin is None:
+        return None
+    folder = os.path.join(os.path.dirname(os.path.dirname(found.origin)), "h5py.libs")
+    try:
+        names = sorted(name for name in os.listdir(folder) if name.startswith("libhdf5-") and ".so" in name)
+    except OSError:
+        return None
+    return ":".join(os.path.join(folder, name) for name in names if ":" not in folder) or None
+
+
+def _plugin_path() -> str:
+    own = os.path.join(os.path.dirname(os.path.abspath(__file__)), "plugins")
+    return ":".join(part for part in (os.environ.get("TEGULA_PLUGIN_PATH"), own) if part)
+
+
+def _threads_of_environment() -> int:
+    text = os.environ.get("TEGULA_THREADS", "")
+    if not text:
+        return 0
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= 4096):
+        raise ValueError(f"TEGULA_THREADS: expected a whole number from 1 to 4096, found {text!r}")
+    return int(text)
+
+
+def context(threads: int | None = None) -> _core.Context:
+    if threads is None:
+        threads = _threads_of_environment()
+    elif isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= 4096:
+        raise ValueError(f"threads: expected a whole number from 1 to 4096 or None, found {threads!r}")
+    key = _core.generation(), threads
+    found = _contexts.get(key)
+    if found is None:
+        library = os.environ.get("TEGULA_HDF5_LIBRARY") or None
+        made = _core.Context(threads, _plugin_path(), library, None if library else _candidates())
+        for old in [other for other in _contexts if other[0] != key[0]]:
+            _contexts.pop(old, None)  # of the process that this one was forked from
+        found = _contexts.setdefault(key, made)
+    return found
+
+
+def timeout() -> float:
+    """Seconds of TEGULA_TIMEOUT; 0: no limit."""
+    text = os.environ.get("TEGULA_TIMEOUT", "")
+    if not text:
+        return 0.0
+    if not text.replace(".", "", 1).isdigit() or not 0 < float(text) <= 1e9:
+        raise ValueError(f"TEGULA_TIMEOUT: expected seconds above 0, found {text!r}")
+    return float(text)
+
+
+# ---- operations in the background ----
+
+
+def later(operation: _core.Operation) -> None:
+    """Remembers an operation for :func:`fence`; one that nobody waits for is waited for at the end of the program."""
+    global _background_generation
+    if _background_generation != _core.generation():
+        import atexit
+
+        _background.clear()
+        if _background_generation == 0:
+            atexit.register(_at_exit)
+        _background_generation = _core.generation()
+    _background.append(operation)
+
+
+def waiting() -> bool:
+    return bool(_background) and _background_generation == _core.generation()
+
+
+def fence() -> None:
+    """Waits until every ``save(..., block=False)`` has ended.
+
+    Afterwards the files are visible to every program, and the memory that was saved may be changed.
+
+    Raises:
+        Error: of the first save that failed; call it again for the next one.
+    """
+    while waiting():
+        operation = _background[0]
+        try:
+            while not operation.wait(0.05):
+                pass
+        except KeyboardInterrupt:
+            raise
+        except BaseException:
+            _forget(operation)
+            raise
+        _forget(operation)
+
+
+def _forget(operation: _core.Operation) -> None:
+    if operation in _background:
+        _background.remove(operation)
+
+
+def _at_exit() -> None:
+    while waiting():
+        try:
+            fence()
+        except Exception as error:
+            print(f"tegula: a save in the background failed: {error}", file=sys.stderr)
+
+
+# ---- progress ----
+
+Report = Callable[[int, int], object]
+
+
+def _bar(target: Any) -> Report:
+    """An object like tqdm's: total and update()."""
+
+    def report(done: int, total: int) -> None:
+        if target.total != total:
+            target.total = total
+        target.update(done - target.n)
+
+    return report
+
+
+def _line(done: int, total: int) -> None:
+    end = "\n" if done == total else ""
+    print(f"\r{done / 1e9:.2f} of {total / 1e9:.2f} GB", end=end, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def progress_of(progress: Any) -> Iterator[Report | None]:
+    """What the extension calls with (bytes done, bytes in all), some twenty times a second."""
+    if progress is None or progress is False:
+        yield None
+    elif progress is True or isinstance(progress, type):
+        made = _make_bar(None if progress is True else progress)
+        try:
+            yield _line if made is None else _bar(made)
+        finally:
+            if made is not None:
+                made.close()
+    elif hasattr(progress, "update") and hasattr(progress, "total"):
+        yield _bar(progress)
+    elif callable(progress):
+        yield progress
+    else:
+        raise TypeError(f"progress: expected a bool, a function (done, total) or a tqdm bar, found {type(progress).__name__}")
+
+
+def _make_bar(kind: Any) -> Any:
+    if kind is None:
+        try:
+            kind = importlib.import_module("tqdm").tqdm
+        except ImportError:
+            return None
+    return kind(unit="B", unit_scale=True)

@@ -1,0 +1,333 @@
+"""Datasets: what is in files, read as numpy arrays.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from . import _core
+from ._array import Array
+from ._attributes import value_of
+from ._context import context, progress_of, timeout
+from ._dtypes import dtype_of
+from ._errors import ChangedError, Error, UnsupportedError
+from ._index import Selection, parse, whole
+from ._memory import NDArray, address, borrow, target_of, tiling
+from ._sources import Manifest, Options, Reader, Shape, choice, lengths
+
+_MISSING = {"error": 0, "strict": 1, "fill": 2}
+_JSON_MOST = 1 << 20  # bytes of a manifest that travel in a pickle
+_SLOW = 1 << 20  # bytes from which a read is worth a look at the clock
+_WINDOW = 64 << 20  # bytes of temporary memory for a strided read
+_WASTE = 16  # bytes read for one that is wanted, where one read is better than many
+_SMALL = 256 << 10  # bytes that are read as fast as one element
+
+
+class Dataset:
+    """An array in files; nothing of its data is read until it is asked for.  Made by :func:`tegula.open`.
+
+    Indexing reads: ``ds[10:20, ..., ::2]`` gives a numpy array.  Any number of threads may read at once.  A dataset can be pickled (its
+    manifest goes along up to 1 MiB, else path and options) and used after a fork: the other process opens the files again.
+
+    >>> import numpy, tegula, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> numpy.save(folder.name + "/x.npy", numpy.arange(12.0).reshape(4, 3))
+    >>> ds = tegula.open(folder.name + "/x.npy")
+    >>> ds.shape, ds.dtype, ds.format
+    ((4, 3), dtype('float64'), 'npy')
+    >>> ds[-1, ::2]
+    array([ 9., 11.])
+    """
+
+    def __init__(self, source: Options | Reader | Manifest, missing: str, threads: int | None) -> None:
+        self._source, self._missing, self._threads = source, choice("missing", missing, _MISSING), threads
+        self._missing_number = _MISSING[missing]
+        self._generation = _core.generation()
+        self._fill = source.fill() if isinstance(source, Reader) else None
+        self._core = self._opened()
+        (text, descr, self.shape, self.format, self.name, self._files, self.stored_chunks, self.nbytes, self.stored_bytes, self.chunks,
+         self.codecs) = self._core.info()  # fmt: skip
+        self.dtype = dtype_of(text, descr, source.options.dtype if isinstance(source, Manifest) else source.dtype)
+        if isinstance(source, Reader):
+            self.chunks = source.chunks
+        self._text = text
+        self._attrs: dict[str, Any] | None = None
+
+    #: Elements along each axis.
+    shape: Shape
+    #: The dtype of arrays that are read, in the processor's byte order.
+    dtype: np.dtype[Any]
+    #: "npy", "raw", "hdf5", or the name of a reader.
+    format: str
+    #: The name inside a container; "data" for files that hold one array.
+    name: str
+    #: The shape of the stored chunks, or None.
+    chunks: Shape | None
+    #: What chunks went through, in that order, such as "shuffle,deflate".
+    codecs: str
+    #: Bytes of the array in memory.
+    nbytes: int
+    #: Bytes of the array in the files, without headers.
+    stored_bytes: int
+    #: Stored pieces (chunks; one per file of npy and raw).
+    stored_chunks: int
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Elements."""
+        return int(np.prod(self.shape, dtype=object)) if self.shape else 1
+
+    @property
+    def files(self) -> list[str]:
+        """The files that hold it, in the order of rows."""
+        live = self._live()
+        return [live.file(i) for i in range(self._files)]
+
+    @property
+    def attrs(self) -> dict[str, Any]:
+        """What is noted on it: text as str, numbers as numpy arrays or scalars, None where empty; {} for formats without attributes.
+
+        Of a folder of HDF5 shards those of the first.  Attributes without a form in Python are :class:`Omitted`.
+        """
+        if self._attrs is None:
+            self._attrs = self._read_attributes()
+        return dict(self._attrs)
+
+    def _read_attributes(self) -> dict[str, Any]:
+        source = self._source.options if isinstance(self._source, Manifest) else self._source
+        if self.format != "hdf5" or not source.paths:
+            return {}
+        path = source.paths[0]
+        if not os.path.isfile(path):
+            path = os.fsencode(self.files[0])
+        try:
+            found = _core.attributes(context(self._threads), path, self.name)
+        except UnsupportedError:
+            return {}  # a manifest of HDF5 files
+        return {name: value_of(*rest) for name, *rest in found}
+
+    def _live(self) -> _core.Dataset:
+        """The handle; in a forked child one of its own."""
+        if self._generation != _core.generation():
+            self._core = self._again()
+            self._generation = _core.generation()
+        return self._core
+
+    def _opened(self) -> _core.Dataset:
+        if isinstance(self._source, Reader):
+            assert self._fill is not None
+            return self._source.open_with(self._fill, self._threads)
+        return self._source.open(self._threads)
+
+    def _again(self) -> _core.Dataset:
+        made = self._opened()
+        text, _, shape, *_ = made.info()
+        if shape != self.shape or text != self._text:
+            raise ChangedError(
+                f"the files are not what they were: expected {self._text} {self.shape}, found {text} {shape}", hint="open them again"
+            )
+        return made
+
+    # ---- reading ----
+
+    def __getitem__(self, key: Any) -> Any:
+        out = self._read(parse(key, self.shape), None)
+        return out if out.ndim or (not self.shape and key is Ellipsis) else out[()]
+
+    def read(self, box: Any = None, out: Any = None) -> NDArray:
+        """Reads a part, or all.
+
+        Args:
+            box: what would stand between brackets (integers, slices, an ellipsis); None: everything.
+            out: writable memory of that shape and dtype, any strides, to be filled instead of new memory.
+
+        Returns:
+            The numpy array that was filled.
+
+        Raises:
+            Error: when a file cannot be read, is short or has changed.
+            ValueError, TypeError, IndexError: for boxes and memory that do not fit.
+        """
+        return self._read(whole(self.shape) if box is None else parse(box, self.shape), out)
+
+    def _read(self, chosen: Selection, out: Any) -> NDArray:
+        if out is None:
+            full: NDArray = np.empty(chosen.counts, self.dtype)
+            result = full
+        else:
+            kept = tuple(n for axis, n in enumerate(chosen.counts) if axis not in chosen.dropped)
+            result = target_of(out, kept, self.dtype)
+            full = result[tuple(None if axis in chosen.dropped else slice(None) for axis in range(self.ndim))] if chosen.dropped else result
+        target = full
+        if chosen.reversed:
+            target = full[tuple(slice(None, None, -1 if axis in chosen.reversed else 1) for axis in range(self.ndim))]
+        if chosen.step is None:
+            self._read_box(chosen.lo, chosen.hi, target)
+        else:
+            self._read_strided(chosen.lo, chosen.step, target)
+        if out is None and chosen.dropped:
+            return full.reshape([n for axis, n in enumerate(chosen.counts) if axis not in chosen.dropped])
+        return result
+
+    def _read_box(self, lo: Shape, hi: Shape, target: NDArray) -> None:
+        bytes_ = target.nbytes
+        limit = timeout() if bytes_ >= _SLOW else 0.0
+        try:
+            self._live().read(address(target), lo, hi, target.strides, self._missing_number, bytes_, None, limit)
+        except Error as error:
+            self._explain(error)
+            raise
+
+    def _read_strided(self, lo: Shape, step: Shape, target: NDArray) -> None:
+        """Every step-th element: by one read of all between where that wastes little, else in halves."""
+        counts = target.shape
+        if 0 in counts:
+            return
+        hi = tuple(low + (n - 1) * s + 1 for low, n, s in zip(lo, counts, step, strict=True))
+        span = self.dtype.itemsize
+        for low, high in zip(lo, hi, strict=True):
+            span *= high - low
+        axes = [axis for axis, (n, s) in enumerate(zip(counts, step, strict=True)) if n > 1 and s > 1]
+        if not axes:
+            self._read_box(lo, hi, target)
+        elif span <= _SMALL or (span <= _WINDOW and (span <= _WASTE * target.nbytes or self._one_chunk(lo, hi, axes))):
+            window: NDArray = np.empty(tuple(high - low for low, high in zip(lo, hi, strict=True)), self.dtype)
+            self._read_box(lo, hi, window)
+            target[...] = window[tuple(slice(None, None, s) for s in step)]
+        else:
+            axis = max(axes, key=lambda k: hi[k] - lo[k]) if self.chunks is not None else axes[0]
+            cut = self._middle(lo[axis], step[axis], counts[axis], axis)
+            first = (slice(None),) * axis + (slice(None, cut),)
+            rest = (slice(None),) * axis + (slice(cut, None),)
+            self._read_strided(lo, step, target[first])
+            self._read_strided((*lo[:axis], lo[axis] + cut * step[axis], *lo[axis + 1 :]), step, target[rest])
+
+    def _one_chunk(self, lo: Shape, hi: Shape, axes: list[int]) -> bool:
+        """Halves would decode the same chunks again."""
+        return self.chunks is not None and all(lo[k] // self.chunks[k] == (hi[k] - 1) // self.chunks[k] for k in axes)
+
+    def _middle(self, lo: int, step: int, count: int, axis: int) -> int:
+        """How many of `count` elements go into the first half: up to a border of chunks, if there is one."""
+        half = count // 2
+        if self.chunks is None:
+            return half
+        length = self.chunks[axis]
+        border = (lo + half * step) // length * length
+        if border <= lo:
+            border += length
+        before = -(-(border - lo) // step)
+        return before if 0 < before < count else half
+
+    def _explain(self, error: Error) -> None:
+        """Adds the exception that the user's reader raised as the cause."""
+        cause = self._fill.failures.pop(str(error), None) if self._fill is not None else None
+        if cause is not None:
+            error.__cause__ = cause
+
+    def load(
+        self,
+        *,
+        tiles: int | None = None,
+        axis: int = 0,
+        tile_shape: Sequence[int] | None = None,
+        overdecompose: int = 1,
+        out: Any = None,
+        progress: Any = False,
+    ) -> Array:
+        """Everything, as :func:`tegula.load` does."""
+        cut = self._tiling(tiles, axis, tile_shape, overdecompose)
+        live = self._live()
+        of = context(self._threads)
+        if out is None:
+            memory = _core.Array.create(of, self._text, cut)
+            local: NDArray = np.ndarray(self.shape, self.dtype, buffer=memoryview(memory))
+        else:
+            local = target_of(out, self.shape, self.dtype)
+            memory = borrow(of, local, cut)
+        with progress_of(progress) as report:
+            try:
+                live.load(memory, None, self._missing_number, report, timeout())
+            except Error as error:
+                self._explain(error)
+                raise
+        return Array(local, cut)
+
+    def _tiling(self, tiles: int | None, axis: int, tile_shape: Sequence[int] | None, overdecompose: int) -> _core.Tiling:
+        for name, value in (("tiles", 1 if tiles is None else tiles), ("overdecompose", overdecompose)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ValueError(f"{name}: expected a whole number from 1 on, found {value!r}")
+        if tile_shape is not None and (tiles is not None or axis != 0 or overdecompose != 1):
+            raise ValueError("give tile_shape, or tiles, axis and overdecompose, not both")
+        if not -max(self.ndim, 1) <= axis < max(self.ndim, 1):
+            raise ValueError(f"axis: expected an axis of {self.ndim}, found {axis}")
+        count = (1 if tiles is None else tiles) * overdecompose
+        return tiling(self.shape, lengths("tile_shape", tile_shape), axis % max(self.ndim, 1), count)
+
+    def explain(self, tiles: int = 1, *, axis: int = 0, tile_shape: Sequence[int] | None = None) -> dict[str, Any]:
+        """What a load would read for each tile, without reading: shape, dtype, and per tile box, bytes, reads, sources (docs/plan.md)."""
+        import json
+
+        given = None if tile_shape is not None and tiles == 1 else tiles
+        plan: dict[str, Any] = json.loads(self._live().explain(self._tiling(given, axis, tile_shape, 1)))
+        return plan
+
+    def hash(self, *, progress: Any = False) -> str:
+        """The content hash ``"tegula1:..."``; memory stays within 64 MiB (docs/content-hash.md)."""
+        with progress_of(progress) as report:
+            try:
+                return self._live().hash(self._missing_number, report, timeout())
+            except Error as error:
+                self._explain(error)
+                raise
+
+    def batches(self, chunk: Sequence[int]) -> _core.Batches:
+        """For :func:`tegula.io.hdf5.from_file_batched`."""
+        return _core.Batches(self._live(), tuple(chunk), self._missing_number)
+
+    # ---- the rest ----
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("a dataset without axes has no length")
+        return self.shape[0]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray:
+        if copy is False:
+            raise ValueError("a dataset is in files: an array of it is always a copy")
+        found = self.read()
+        return found if dtype is None else found.astype(dtype, copy=False)
+
+    def __repr__(self) -> str:
+        return f"<tegula.Dataset {self.format} shape={self.shape} dtype={self.dtype} files={self._files}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (self._portable(), self._missing, self._threads, self._text, self.shape, self.format)
+
+    def _portable(self) -> Options | Reader | Manifest:
+        if not isinstance(self._source, Options):
+            return self._source
+        options = self._source._replace(paths=tuple(map(os.path.abspath, self._source.paths)))
+        try:
+            json = self._live().to_json().encode("utf-8", "surrogateescape")
+        except UnsupportedError:
+            return options
+        return Manifest(json, options) if len(json) <= _JSON_MOST else options
+
+
+def _restore(source: Any, missing: str, threads: int | None, text: str, shape: Shape, format: str) -> Dataset:
+    made = Dataset(source, missing, threads)
+    if made._text != text or made.shape != shape:
+        found = f"{made._text} {made.shape}"
+        raise ChangedError(f"the files are not what they were: expected {text} {shape}, found {found}", hint="open them again")
+    made.format = format
+    return made

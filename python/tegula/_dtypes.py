@@ -1,0 +1,78 @@
+"""dtypes of numpy as texts of the library, and back.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+import numpy as np
+
+from ._errors import MismatchError
+
+
+def is_bfloat16(dtype: np.dtype[Any]) -> bool:
+    """bfloat16 of ml_dtypes, which is a type of its own and not numpy's."""
+    return dtype.name == "bfloat16"
+
+
+def text_of(dtype: Any) -> str:
+    """The library's text for what numpy calls a dtype; structured records are opaque items.
+
+    Raises TypeError for dtypes that cannot be held: objects, variable-length text, foreign types, sub-arrays.
+    """
+    if isinstance(dtype, str) and dtype.lstrip("<>=|") == "bfloat16":
+        return dtype.lstrip("=|")
+    found = np.dtype(dtype)
+    if is_bfloat16(found):
+        return (">" if found.byteorder == ">" else "") + "bfloat16"
+    if found.hasobject or found.kind in "OT" or found.subdtype is not None:
+        raise TypeError(f"dtype {found} cannot be held: expected numbers, bool, dates, fixed-length text or records of them")
+    if found.names is not None:
+        return f"|V{found.itemsize}"
+    if found.kind == "V" and found.type is not np.void:
+        raise TypeError(f"dtype {found} is not known: of the types of ml_dtypes only bfloat16 can be held")
+    said = isinstance(dtype, str) and dtype[:1] in "<>"
+    return str(found.str) if said or found.byteorder != "=" else str(found.str)[1:]  # numpy says the order of this processor for none
+
+
+def _bfloat16() -> np.dtype[Any]:
+    try:
+        import ml_dtypes
+    except ImportError:
+        return np.dtype("V2")  # as numpy stores it
+    found: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+    return found
+
+
+def of_records(descr: str) -> np.dtype[Any]:
+    from numpy.lib.format import descr_to_dtype
+
+    return np.dtype(descr_to_dtype(ast.literal_eval(descr)))
+
+
+def dtype_of(text: str, descr: str | None, asked: Any) -> np.dtype[Any]:
+    """The dtype of arrays in memory. `asked` is what the caller said is stored: it names the fields of opaque items."""
+    if text.lstrip("<>") == "bfloat16":
+        return _bfloat16()
+    stored = of_records(descr) if descr is not None else np.dtype(text)
+    if asked is None or isinstance(asked, str):
+        return stored
+    wanted: np.dtype[Any] = np.dtype(asked)
+    if wanted.names is None:
+        return stored
+    if descr is not None and wanted != stored:
+        hint = "dtype says what is stored and converts nothing"
+        raise MismatchError(f"the records stored are {stored}, but dtype says {wanted}", hint=hint)
+    return wanted
+
+
+def descr_of(dtype: np.dtype[Any]) -> str | None:
+    """numpy's description of records, for npy files."""
+    if dtype.names is None:
+        return None
+    from numpy.lib.format import dtype_to_descr
+
+    return repr(dtype_to_descr(dtype))

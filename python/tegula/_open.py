@@ -1,0 +1,152 @@
+"""The functions that open and load.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ._array import Array
+from ._dataset import Dataset
+from ._sources import Options, Path, Read, Reader, choice, lengths, paths_of
+
+
+def open(
+    path: Path,
+    dataset: str | None = None,
+    *,
+    format: str | None = None,
+    dtype: Any = None,
+    shape: Sequence[int] | None = None,
+    row_shape: Sequence[int] | None = None,
+    offset: int = 0,
+    row_gap: int = 0,
+    order: str | None = None,
+    byte_order: str | None = None,
+    columns: None = None,
+    null_value: None = None,
+    missing: str = "error",
+    expect_files: int | None = None,
+    expect_rows: int | None = None,
+    comm: None = None,
+    threads: int | None = None,
+) -> Dataset:
+    """Describes files as one array; headers are read, data is not.
+
+    Args:
+        path: a file, a folder of shards, a pattern in numeric order, or a list of files in the order given; shards are joined along axis 0.
+        dataset: the name inside a container; None: the only one there is.
+        format: "npy", "raw", "hdf5" or "manifest"; None: found out from the content.
+        dtype: what is stored (nothing is converted): needed for raw without a side file; "bfloat16" turns |V2 of npy into bfloat16.
+        shape: raw: the shape of each file.
+        row_shape: raw: the shape of one row; the number of rows follows from the size.
+        offset: raw: bytes in front of the data.
+        row_gap: raw: bytes between two rows.
+        order: raw: "C" (the default) or "F".
+        byte_order: raw: "<" or ">"; None: as dtype says.
+        missing: what happens to pieces that are not there: "error" (absent by the rules of the format: filled; lost: an error), "strict"
+            (all are errors), "fill".
+        expect_files, expect_rows: another number of files or length of axis 0 is an error.
+        threads: workers; None: as many as granted (TEGULA_THREADS).
+        columns, null_value, comm: for formats and programs to come; only None.
+
+    Raises:
+        Error: for files that are missing, damaged, or do not fit together (the message names the file).
+        ValueError, TypeError: for arguments that make no sense.
+    """
+    for name, value in (("columns", columns), ("null_value", null_value), ("comm", comm)):
+        if value is not None:
+            raise ValueError(f"{name}: not supported yet, expected None")
+    if dtype is not None and not isinstance(dtype, str):
+        dtype = np.dtype(dtype)
+    options = Options(
+        paths_of(path), dataset, format, dtype, lengths("shape", shape), lengths("row_shape", row_shape), offset, row_gap,
+        "" if order is None else choice("order", order, ("C", "F")),
+        "" if byte_order is None else choice("byte_order", byte_order, ("<", ">")),
+        -1 if expect_files is None else expect_files, -1 if expect_rows is None else expect_rows,
+    )  # fmt: skip
+    return Dataset(options, missing, threads)
+
+
+def from_reader(
+    read: Read,
+    shape: Sequence[int],
+    dtype: Any,
+    name: str | None = None,
+    *,
+    chunks: Sequence[int] | None = None,
+    threads: int | None = None,
+) -> Dataset:
+    """A dataset in a format of your own.
+
+    Args:
+        read: ``read(box, out)`` fills the numpy array `out` with the elements of `box` (slices).  It is called from many threads at once,
+            each time for other elements, and must not keep `out`.  What it raises is the cause of the :class:`Error` of the load.
+        shape: elements along each axis.
+        dtype: of the elements.
+        name: of the format, for reports and messages; None: the function's name.
+        chunks: no box crosses a multiple of these lengths.
+        threads: as in :func:`open`.
+
+    >>> import tegula
+    >>> def squares(box, out):
+    ...     out[:] = range(box[0].start, box[0].stop)
+    ...     out *= out
+    >>> tegula.from_reader(squares, (6,), "i8")[2:5]
+    array([ 4,  9, 16])
+    """
+    if not callable(read):
+        raise TypeError(f"read: expected a function read(box, out), found {type(read).__name__}")
+    source = Reader(
+        read, name or str(getattr(read, "__name__", "reader")), dtype if isinstance(dtype, str) else np.dtype(dtype),
+        lengths("shape", shape) or (), lengths("chunks", chunks),
+    )  # fmt: skip
+    return Dataset(source, "error", threads)
+
+
+def load(
+    path: Path | Dataset,
+    dataset: str | None = None,
+    *,
+    tiles: int | None = None,
+    axis: int = 0,
+    tile_shape: Sequence[int] | None = None,
+    overdecompose: int = 1,
+    device: str = "cpu",
+    out: Any = None,
+    progress: Any = False,
+    comm: None = None,
+    **open_options: Any,
+) -> Array:
+    """Loads an array in parallel.
+
+    Args:
+        path, dataset, open_options: as for :func:`open`; or an open dataset.
+        tiles: cut `axis` into about this many even tiles; None: one.
+        axis: the axis that is cut.
+        tile_shape: a grid of tiles of this shape instead.
+        overdecompose: this many times as many tiles.
+        device: "cpu".
+        out: memory that is filled instead of new memory: shape and dtype of the dataset, any strides, writable.
+        progress: True, a function (bytes done, bytes in all), or tqdm (the class or a bar).
+
+    Raises:
+        Error: for files that are missing, damaged, changed, or do not fit together.
+        KeyboardInterrupt: when the user pressed Ctrl-C: the load has stopped and its memory is free.
+        ValueError, TypeError: for arguments that make no sense.
+    """
+    if comm is not None:
+        raise ValueError("comm: not supported yet, expected None")
+    if device != "cpu":
+        raise ValueError(f'device: only "cpu" is supported, found {device!r}')
+    if isinstance(path, Dataset):
+        if dataset is not None or open_options:
+            raise ValueError("an open dataset was given: options of open() make no sense")
+        found = path
+    else:
+        found = open(path, dataset, **open_options)
+    return found.load(tiles=tiles, axis=axis, tile_shape=tile_shape, overdecompose=overdecompose, out=out, progress=progress)

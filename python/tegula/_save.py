@@ -1,0 +1,133 @@
+"""Saving arrays.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from . import _core
+from ._array import Array
+from ._attributes import attributes_of
+from ._context import context, later, progress_of, timeout
+from ._dtypes import descr_of
+from ._memory import NDArray, array_of, borrow, tiling
+from ._sources import choice, lengths, path_of
+
+
+def _fill_bytes(fill: Any, dtype: np.dtype[Any]) -> bytes | None:
+    """One item in native byte order."""
+    if fill is None:
+        return None
+    return np.asarray(fill).astype(dtype if dtype.isnative else dtype.newbyteorder("="), casting="same_kind").tobytes()
+
+
+def _wrap(array: Any) -> tuple[NDArray, _core.Array]:
+    data = array_of(array)
+    boxes = array.tiles if isinstance(array, Array) else []
+    cut = tiling(data.shape)
+    if len(boxes) > 1:  # tiles of a virtual dataset: the first is of full size
+        cut = tiling(data.shape, tuple(side.stop - side.start for side in boxes[0][0]))
+    return data, borrow(context(), data, cut)
+
+
+def save(
+    array: Any,
+    path: str | os.PathLike[str] | bytes,
+    dataset: str | None = None,
+    *,
+    format: str | None = None,
+    layout: str | None = None,
+    chunks: Sequence[int] | None = None,
+    codec: str | None = None,
+    fill: Any = None,
+    attrs: Mapping[str, Any] | None = None,
+    shards: int | None = None,
+    order: str = "C",
+    byte_order: str | None = None,
+    overwrite: bool = False,
+    durable: bool = False,
+    whole_file: bool = False,
+    block: bool = True,
+    progress: Any = False,
+    comm: None = None,
+) -> None:
+    """Saves an array, or several into one file.  The target appears whole or not at all; after a failure the old one is as it was.
+
+    Args:
+        array: a numpy array (any strides, either byte order), :class:`tegula.Array`, an exporter of the buffer protocol or DLPack; memory
+            is not copied.  Or a mapping from dataset names to such arrays: one HDF5 file with all of them, or none.
+        path: a file, or with `shards` a folder; missing parents are made.  The suffix says the format where `format` does not.
+        dataset: HDF5: the name in the file, "/data" by default; a file that is there keeps its other datasets.
+        format: "npy", "raw" or "hdf5".
+        layout: HDF5: "contiguous" (the default), "chunked" or "virtual" (each tile of a :class:`tegula.Array` in a file of its own).
+        chunks: HDF5: the shape of chunks.
+        codec: HDF5: what chunks go through, in that order: "shuffle,deflate:4" (docs/formats.md).
+        fill: HDF5: what elements that were never written are to be.
+        attrs: HDF5: names and values (text, numbers, arrays or lists of them, None); with a mapping of arrays: {dataset: attrs}.
+        shards: a folder of this many files, cut along axis 0.
+        order: "C" or "F", of the elements in the file.
+        byte_order: "<" or ">"; None: the processor's.
+        overwrite: replace what is there (in HDF5: the dataset of that name).
+        durable: on the disk before the call returns.
+        whole_file: with overwrite: replace the whole HDF5 file.
+        block: False: return at once and save in the background; :func:`fence` waits.  Leave the memory alone until then.
+        progress: as for :func:`load`.
+
+    Raises:
+        Error: when it cannot be saved (ExistsError: there is something, and not overwrite).
+        KeyboardInterrupt: the save has stopped, nothing of it is left.
+        ValueError, TypeError: for arguments that make no sense.
+    """
+    if comm is not None:
+        raise ValueError("comm: not supported yet, expected None")
+    if not block and progress:
+        raise ValueError("progress: a save in the background has none, expected False")
+    name = path_of(path)
+    ordered = choice("order", order, ("C", "F"))
+    swapped = "" if byte_order is None else choice("byte_order", byte_order, ("<", ">"))
+    if shards is not None and (isinstance(shards, bool) or not isinstance(shards, int) or shards < 1):
+        raise ValueError(f"shards: expected a whole number from 1 on, found {shards!r}")
+    what = layout, lengths("chunks", chunks), codec
+    flags = overwrite, durable, whole_file
+    if isinstance(array, Mapping):
+        _save_group(array, name, dataset, what, fill, attrs, (format, None, shards or 0, ordered, swapped, *flags), block, progress)
+        return
+    data, memory = _wrap(array)
+    target = format, _descr(data, format, name), shards or 0, ordered, swapped, *flags
+    described = dataset, *what, _fill_bytes(fill, data.dtype), attributes_of(attrs)
+    with progress_of(progress) as report:
+        operation = _core.save(memory, name, target, described, block, report, timeout())
+    if operation is not None:
+        later(operation)
+
+
+def _descr(data: NDArray, format: str | None, name: bytes) -> str | None:
+    """Field names of records: npy files alone can hold them."""
+    _, suffix = os.path.splitext(name)
+    npy = format == "npy" or (format is None and suffix in (b"", b".npy"))
+    return descr_of(data.dtype) if npy else None
+
+
+def _save_group(
+    arrays: Mapping[str, Any], name: bytes, dataset: Any, what: Any, fill: Any, attrs: Any, target: Any, block: bool, progress: Any
+) -> None:
+    if not block:
+        raise ValueError("block: several arrays are saved at once in the foreground only, expected True")
+    if dataset is not None:
+        raise ValueError("dataset: the names of several arrays are the keys of the mapping, expected None")
+    if attrs is not None and not (isinstance(attrs, Mapping) and all(key in arrays for key in attrs)):
+        raise ValueError("attrs: with several arrays expected {dataset: attrs} for some of them")
+    members = []
+    for key, array in arrays.items():
+        if not isinstance(key, str):
+            raise TypeError(f"expected names of datasets as keys, found {key!r}")
+        data, memory = _wrap(array)
+        members.append((memory, (key, *what, _fill_bytes(fill, data.dtype), attributes_of((attrs or {}).get(key)))))
+    with progress_of(progress) as report:
+        _core.save_group(members, name, target, report, timeout())

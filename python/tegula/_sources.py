@@ -1,0 +1,156 @@
+"""What a dataset is opened from, so that it can be opened again in another process.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import _core
+from ._context import context, timeout, waiting
+from ._dtypes import dtype_of, text_of
+from ._errors import Error
+from ._index import slices
+from ._memory import NDArray
+
+Path = str | os.PathLike[str] | bytes | Sequence[str | os.PathLike[str] | bytes]
+Shape = tuple[int, ...]
+Read = Callable[[tuple[slice, ...], NDArray], object]
+
+
+def path_of(path: object) -> bytes:
+    if not isinstance(path, (str, bytes, os.PathLike)):
+        raise TypeError(f"path: expected a path or a list of paths, found {type(path).__name__}")
+    name = os.fsencode(path)
+    if b"\0" in name:
+        raise ValueError("path: it contains a zero byte")
+    return name
+
+
+def paths_of(path: Path) -> tuple[bytes, ...]:
+    if isinstance(path, (str, bytes, os.PathLike)):
+        return (path_of(path),)
+    return tuple(map(path_of, path))
+
+
+def choice(name: str, value: Any, choices: Any) -> Any:
+    if value not in choices:
+        raise ValueError(f"{name}: expected one of {', '.join(map(repr, choices))}, found {value!r}")
+    return value
+
+
+def lengths(name: str, value: Any) -> Shape | None:
+    if value is None:
+        return None
+    try:
+        return tuple(value) if not isinstance(value, int) else (value,)
+    except TypeError:
+        raise TypeError(f"{name}: expected a tuple of integers, found {type(value).__name__}") from None
+
+
+class Options(NamedTuple):
+    """Everything that opens the same dataset again, in another process too."""
+
+    paths: tuple[bytes, ...]
+    dataset: str | None
+    format: str | None
+    dtype: Any
+    shape: Shape | None
+    row_shape: Shape | None
+    offset: int
+    row_gap: int
+    order: str
+    byte_order: str
+    expect_files: int
+    expect_rows: int
+
+    def open(self, threads: int | None) -> _core.Dataset:
+        found = context(threads)
+        if threads is not None and waiting():  # saves are queued on the context without a number: let it wait for those of these paths
+            try:
+                self._open(context())
+            except Error:
+                pass
+        return self._open(found)
+
+    def _open(self, of: _core.Context) -> _core.Dataset:
+        dtype = None if self.dtype is None else text_of(self.dtype)
+        return _core.open(
+            of, self.paths, self.format, self.dataset, dtype, self.shape, self.row_shape, self.offset, self.row_gap, self.order,
+            self.byte_order, self.expect_files, self.expect_rows, timeout(),
+        )  # fmt: skip
+
+
+class Reader(NamedTuple):
+    """The same for a user's own format."""
+
+    read: Read
+    name: str
+    dtype: Any
+    shape: Shape
+    chunks: Shape | None
+    paths: tuple[bytes, ...] = ()
+    dataset: str | None = None
+
+    def fill(self) -> Fill:
+        dtype = dtype_of(text_of(self.dtype), None, self.dtype)
+        return Fill(self.read, dtype if dtype.isnative else dtype.newbyteorder("="))
+
+    def open_with(self, fill: Fill, threads: int | None) -> _core.Dataset:
+        return _core.from_reader(context(threads), fill, self.name, text_of(self.dtype), self.shape, self.chunks, 0)
+
+
+class Manifest(NamedTuple):
+    """The same as the manifest of a dataset, whose files need not be looked for again."""
+
+    json: bytes
+    options: Options
+
+    def open(self, threads: int | None) -> _core.Dataset:
+        descriptor = os.memfd_create("tegula-manifest")
+        try:
+            view = memoryview(self.json)
+            while view:
+                view = view[os.write(descriptor, view) :]
+            plain = self.options._replace(
+                paths=(b"/proc/self/fd/%d" % descriptor,), format="manifest", dataset=None, dtype=None, shape=None, row_shape=None,
+                offset=0, row_gap=0, order="", byte_order="", expect_files=-1, expect_rows=-1,
+            )  # fmt: skip
+            return plain.open(threads)
+        finally:
+            os.close(descriptor)
+
+
+class Fill:
+    """The callback of a reader: gives the user's function an array over the memory that it must fill."""
+
+    def __init__(self, read: Read, dtype: np.dtype[Any]) -> None:
+        self.read, self.dtype, self.failures = read, dtype, dict[str, BaseException]()
+
+    def keep(self, message: str, error: BaseException) -> None:
+        if len(self.failures) < 64:
+            self.failures[message] = error
+
+    def __call__(self, memory: memoryview, offset: int, strides: Shape, lo: Shape, hi: Shape) -> None:
+        shape = tuple(high - low for low, high in zip(lo, hi, strict=True))
+        out: NDArray = np.ndarray(shape, self.dtype, buffer=memory, offset=offset, strides=strides)
+        try:
+            self.read(slices(lo, hi), out)
+        except BaseException as error:
+            from traceback import clear_frames
+
+            clear_frames(error.__traceback__)  # they hold `out`, whose memory is not theirs
+            raise
+        lent = weakref.ref(out)
+        del out
+        if lent() is not None:
+            gc.collect()
+        if lent() is not None:
+            raise ValueError("the reader kept the array that it was to fill: its memory is lent for the call only")

@@ -1,0 +1,71 @@
+"""HDF5 in three functions, with the names and arguments of ``legate.io.hdf5``, for numpy arrays.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from .._memory import NDArray
+from .._open import load, open
+from .._save import save
+from .._sources import lengths
+
+__all__ = ["from_file", "from_file_batched", "to_file"]
+
+
+def to_file(array: Any, path: str | os.PathLike[str], dataset_name: str) -> None:
+    """Writes a file that holds this one dataset; what was there is replaced, at once and whole.
+
+    >>> import numpy, tegula.io.hdf5, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> tegula.io.hdf5.to_file(numpy.eye(3), folder.name + "/eye.h5", "/a/eye")
+    >>> tegula.io.hdf5.from_file(folder.name + "/eye.h5", "/a/eye").trace()
+    np.float64(3.0)
+    """
+    save(array, path, dataset_name, format="hdf5", overwrite=True, whole_file=True)
+
+
+def from_file(path: str | os.PathLike[str], dataset_name: str) -> NDArray:
+    """Reads a dataset, in parallel.
+
+    Raises:
+        tegula.Error: NotFoundError for a file or dataset that is not there; CorruptError, UnsupportedError for what is in it.
+    """
+    return load(path, dataset_name, format="hdf5").local
+
+
+def from_file_batched(
+    path: str | os.PathLike[str], dataset_name: str, chunk_size: Sequence[int]
+) -> Iterator[tuple[NDArray, tuple[int, ...]]]:
+    """Walks over a dataset in pieces of `chunk_size` elements along each axis, cut at the end; the next one is read ahead.
+
+    Yields:
+        The piece, an array of its own, and where it begins in the dataset.
+
+    Raises:
+        ValueError: for lengths that are not one per axis, or below 1.
+    """
+    dataset = open(path, dataset_name, format="hdf5")
+    chunk = lengths("chunk_size", chunk_size) or ()
+    if len(chunk) != dataset.ndim:
+        raise ValueError(f"chunk_size: expected {dataset.ndim} lengths, one per axis, found {len(chunk)}")
+    if any(length < 1 for length in chunk):
+        raise ValueError(f"chunk_size: expected lengths from 1 on, found {chunk}")
+    return _pieces(dataset, chunk)
+
+
+def _pieces(dataset: Any, chunk: tuple[int, ...]) -> Iterator[tuple[NDArray, tuple[int, ...]]]:
+    batches = dataset.batches(chunk)
+    try:
+        while (found := batches.next()) is not None:
+            memory, lo, hi = found
+            shape = tuple(high - low for low, high in zip(lo, hi, strict=True))
+            yield np.ndarray(shape, dataset.dtype, buffer=memoryview(memory)), lo
+    finally:
+        batches.close()

@@ -1,0 +1,142 @@
+# The package as a whole: types, documentation, import, the shell command.
+#
+# SPDX-License-Identifier: Apache-2.0
+import doctest
+import importlib
+import pathlib
+import pkgutil
+import subprocess
+import sys
+
+import pytest
+import tegula
+from conftest import PACKAGE
+
+ROOT = pathlib.Path(__file__).parents[2]
+HERE = pathlib.Path(__file__).parent
+
+
+def tool(*arguments):
+    done = subprocess.run([sys.executable, "-m", *map(str, arguments)], cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_types(tmp_path):
+    pytest.importorskip("mypy")
+    tool("mypy", "--cache-dir", tmp_path, "python/tegula", "tests/python/use.py")
+
+
+def test_style():
+    pytest.importorskip("ruff")
+    tool("ruff", "check", "--no-cache")
+    tool("ruff", "format", "--check", "--no-cache")
+
+
+def test_the_stubs_name_what_is_there():
+    from tegula import _core
+
+    stub = (ROOT / "python/tegula/_core.pyi").read_text()
+    for name in dir(_core):
+        if not name.startswith("__"):
+            assert f"class {name}" in stub or f"def {name}(" in stub, name
+            for method in vars(getattr(_core, name)) if isinstance(getattr(_core, name), type) else ():
+                assert method.startswith("__") or f"def {method}(" in stub, f"{name}.{method}"
+
+
+def test_the_typed_program_runs(run_python, tmp_path):
+    program = f"import sys; sys.path.insert(0, {str(HERE)!r}); import use, pathlib; print(use.main(pathlib.Path(sys.argv[1])))"
+    assert run_python(program, tmp_path) == "True not_found True 1.5\n"
+
+
+def modules():
+    yield tegula
+    for found in pkgutil.walk_packages(tegula.__path__, "tegula."):
+        if found.name not in ("tegula.__main__", "tegula._core"):
+            yield importlib.import_module(found.name)
+
+
+def test_examples_in_the_documentation():
+    tried = 0
+    for module in modules():
+        result = doctest.testmod(module)
+        assert result.failed == 0, module
+        tried += result.attempted
+    assert tried > 10
+    result = doctest.testfile(str(ROOT / "docs/python.md"), module_relative=False)
+    assert result.failed == 0
+    assert result.attempted > 20
+
+
+def test_everything_public_is_explained():
+    for name in tegula.__all__:
+        thing = getattr(tegula, name)
+        if isinstance(thing, type) and issubclass(thing, tegula.Error):
+            continue
+        assert thing.__doc__, name
+        for method in vars(thing) if isinstance(thing, type) else ():
+            if not method.startswith("_") and name in ("Dataset", "Array") and method not in ("ndim",):
+                assert getattr(thing, method).__doc__, f"{name}.{method}"
+
+
+def test_import_does_nothing(run_python):
+    program = """
+import numpy, os, sys, threading
+before = set(sys.modules)
+count = lambda: [len(os.listdir("/proc/self/" + kind)) for kind in ("task", "fd")]
+started = count()
+import tegula
+new = {name.partition(".")[0] for name in set(sys.modules) - before}
+print(sorted(new - {"tegula", "__future__", "gc", "ast"}), count() == started)
+"""
+    assert run_python(program) == "[] True\n"
+
+
+def test_h5py_is_not_imported(run_python, tmp_path):
+    program = """
+import sys, tegula, numpy
+tegula.save(numpy.arange(5), sys.argv[1])
+print(tegula.open(sys.argv[1])[:].sum(), "h5py" in sys.modules)
+"""
+    assert run_python(program, tmp_path / "x.h5") == "10 False\n"
+
+
+@pytest.mark.parametrize("order", ["import h5py, tegula", "import tegula, h5py"])
+def test_h5py_beside_us(run_python, tmp_path, order):
+    program = f"""
+import sys, numpy
+{order}
+tegula.save(numpy.arange(5), sys.argv[1], codec="deflate")
+with h5py.File(sys.argv[1], "a") as file: file["y"] = file["data"][...] * 2
+print(tegula.open(sys.argv[1], "y")[:].sum())
+"""
+    assert run_python(program, tmp_path / "x.h5") == "20\n"
+
+
+def test_the_shell_command(tmp_path):
+    def run(*arguments):
+        return subprocess.run(
+            [sys.executable, "-m", "tegula", *arguments], env={"PYTHONPATH": str(PACKAGE)}, capture_output=True, text=True, timeout=60
+        )
+
+    assert run("--version").stdout == f"tegula {tegula.__version__}\n"
+    assert run("nonsense").returncode == 2
+    import numpy
+
+    tegula.save(numpy.arange(6), tmp_path / "x.h5")
+    assert '"hdf5"' in run("info", str(tmp_path / "x.h5"), "--json").stdout
+
+
+def test_installed(tmp_path, run_python):
+    """What `cmake --install` puts into a wheel works from any folder."""
+    build = PACKAGE.parent
+    if not (build / "CMakeCache.txt").exists():
+        pytest.skip("the package was not built here")
+    subprocess.run(["cmake", "--install", build, "--component", "python", "--prefix", tmp_path / "a"], check=True, capture_output=True)
+    (tmp_path / "a").rename(tmp_path / "b")
+    program = """
+import sys, numpy, tegula
+assert tegula.__file__.startswith(sys.argv[1])
+tegula.save(numpy.arange(5), sys.argv[1] + "/x.h5", codec="deflate")
+print(tegula.open(sys.argv[1] + "/x.h5")[:].sum())
+"""
+    assert run_python(program, tmp_path / "b", PYTHONPATH=str(tmp_path / "b")) == "10\n"

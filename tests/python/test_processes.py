@@ -1,0 +1,290 @@
+# Threads, interruptions, forks and pickles.
+#
+# SPDX-License-Identifier: Apache-2.0
+import concurrent.futures
+import multiprocessing
+import os
+import pathlib
+import pickle
+import signal
+import threading
+import time
+
+import numpy
+import pytest
+import tegula
+
+
+@pytest.fixture
+def chunked(tmp_path):
+    """An HDF5 file with compressed chunks, and what it holds."""
+    import h5py
+
+    array = numpy.random.default_rng(0).integers(0, 100, (400, 50)).astype("i4")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.create_dataset("x", data=array, chunks=(20, 20), compression="gzip", shuffle=True)
+    return tmp_path / "x.h5", array
+
+
+# ---- threads ----
+
+
+def test_sixteen_threads_on_one_dataset(chunked):
+    path, array = chunked
+    ds = tegula.open(path)
+
+    def work(seed):
+        rng = numpy.random.default_rng(seed)
+        for _ in range(40):
+            lo, hi = sorted(rng.integers(0, 401, 2))
+            numpy.testing.assert_array_equal(ds[lo:hi, seed::3], array[lo:hi, seed::3])
+        assert tegula.load(ds, tiles=seed + 1).hash() == ds.hash()
+        return True
+
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        assert all(pool.map(work, range(16)))
+
+
+def test_other_threads_run_while_one_reads():
+    """The GIL is free during a call: a reader that waits for another Python thread is served."""
+    asked, answered = threading.Event(), threading.Event()
+
+    def helper():
+        assert asked.wait(20)
+        answered.set()
+
+    thread = threading.Thread(target=helper)
+    thread.start()
+
+    def read(box, out):
+        asked.set()
+        assert answered.wait(20)
+        out[...] = 1
+
+    assert (tegula.from_reader(read, (4,), "f4")[:] == 1).all()
+    thread.join()
+
+
+def test_readers_run_in_parallel():
+    barrier = threading.Barrier(4)
+
+    def read(box, out):
+        barrier.wait(20)  # only passed when four calls are inside at once
+        out[...] = box[0].start
+
+    ds = tegula.from_reader(read, (4,), "f4", chunks=(1,), threads=4)
+    assert ds[:].tolist() == [0, 1, 2, 3]
+
+
+# ---- Ctrl-C ----
+
+
+def interrupt_after(seconds):
+    timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    return timer
+
+
+def slow(box, out):
+    time.sleep(0.02)
+    out[...] = 0
+
+
+@pytest.mark.parametrize("call", [lambda ds: tegula.load(ds), lambda ds: ds[...], lambda ds: ds.hash()], ids=["load", "read", "hash"])
+def test_interrupt(call):
+    ds = tegula.from_reader(slow, (4000, 1000), "f8", chunks=(2, 1000), threads=2)  # 20 seconds
+    timer = interrupt_after(0.3)
+    begin = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        call(ds)
+    timer.join()
+    assert time.monotonic() - begin < 8
+    assert ds[7, 7] == 0  # all is as before
+
+
+def test_interrupted_saves_leave_nothing(tmp_path, monkeypatch):
+    monkeypatch.setenv("TEGULA_THREADS", "1")
+    array = numpy.random.default_rng(0).integers(0, 1 << 14, 3 << 23).astype("i4")
+    timer = interrupt_after(0.3)
+    begin = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):  # 96 MiB by one thread take seconds
+        tegula.save(array, tmp_path / "x.h5", codec="deflate:9", chunks=(1 << 14,))
+    timer.join()
+    assert time.monotonic() - begin < 8
+    assert os.listdir(tmp_path) == []
+
+
+def test_time_limit(monkeypatch):
+    monkeypatch.setenv("TEGULA_TIMEOUT", "0.2")
+    ds = tegula.from_reader(slow, (4000, 1000), "f8", chunks=(2, 1000), threads=2)
+    with pytest.raises(TimeoutError, match=r"0\.2 seconds") as caught:
+        tegula.load(ds)
+    assert caught.value.status == "timeout"
+    monkeypatch.setenv("TEGULA_TIMEOUT", "60")
+    assert tegula.load(tegula.from_reader(lambda box, out: out.fill(1), (4,), "f8")).local.sum() == 4
+
+
+# ---- forks ----
+
+
+def in_child(call, timeout=20):
+    """What `call` returns in a forked child, as text; a child that hangs is killed."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            os.write(write, str(call()).encode())
+            status = 0
+        except BaseException as error:
+            os.write(write, f"{type(error).__name__}: {error}".encode())
+        finally:
+            os._exit(status)
+    os.close(write)
+    deadline = time.monotonic() + timeout
+    while os.waitpid(child, os.WNOHANG) == (0, 0):
+        if time.monotonic() > deadline:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            pytest.fail("the child hangs")
+        time.sleep(0.01)
+    with os.fdopen(read) as file:
+        return file.read()
+
+
+pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+
+
+def test_a_child_has_everything(shards, chunked, tmp_path):
+    folder, array = shards
+    ds, a, h5 = tegula.open(folder), tegula.load(folder, tiles=3), tegula.open(chunked[0])
+    ds[...], h5[...]
+    reader = tegula.from_reader(lambda box, out: out.fill(box[0].start), (3,), "i4", chunks=(1,))
+    reader[:]
+
+    def use():
+        assert (ds[::3] == array[::3]).all()
+        assert (h5[...] == chunked[1]).all()
+        assert (tegula.load(folder).local == array).all()
+        assert (a.local == array).all() and a.hash() == ds.hash()
+        assert reader[:].tolist() == [0, 1, 2]
+        tegula.save(a, tmp_path / "child.npy", block=False, overwrite=True)
+        tegula.fence()
+        assert h5.attrs == {} and len(ds.files) == 5
+        return len(pickle.loads(pickle.dumps(ds))[:])
+
+    assert in_child(use) == "1000"
+    assert in_child(lambda: in_child(use)) == "1000"
+    assert (ds[...] == array).all()
+    numpy.testing.assert_array_equal(numpy.load(tmp_path / "child.npy"), array)
+
+
+def test_a_child_sees_that_files_changed(tmp_path):
+    numpy.save(tmp_path / "x.npy", numpy.zeros(5))
+    ds = tegula.open(tmp_path / "x.npy")
+    numpy.save(tmp_path / "x.npy", numpy.zeros(6))
+    assert in_child(lambda: ds[:]).startswith("ChangedError")
+
+
+def test_a_fork_in_the_middle_of_a_call_is_said(shards):
+    inside, go = threading.Event(), threading.Event()
+
+    def read(box, out):
+        inside.set()
+        go.wait(20)
+
+    busy = tegula.from_reader(read, (4,), "f4", threads=1)
+    thread = threading.Thread(target=lambda: busy[:])
+    thread.start()
+    assert inside.wait(20)
+    said = in_child(lambda: tegula.open(shards[0]))
+    go.set()
+    thread.join()
+    assert said.startswith("UnsupportedError: cannot work in this process: it was forked while")
+    assert in_child(lambda: tegula.open(shards[0]).shape) == "(1000, 7)"
+
+
+def test_a_fork_during_a_save_is_said(shards, tmp_path):
+    tegula.save(numpy.zeros(10), tmp_path / "x.npy", block=False)
+    assert "forked" in in_child(lambda: tegula.open(shards[0]))
+    tegula.fence()
+    assert in_child(lambda: tegula.open(shards[0]).shape) == "(1000, 7)"
+
+
+def read_part(task):
+    ds, lo, hi = task
+    return ds[lo:hi].sum(dtype="f8")
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_pools(shards, method, monkeypatch):
+    folder, array = shards
+    ds = tegula.open(folder)
+    from conftest import PACKAGE
+
+    monkeypatch.setenv("PYTHONPATH", f"{PACKAGE}:{pathlib.Path(__file__).parent}")
+    with multiprocessing.get_context(method).Pool(2) as pool:
+        sums = pool.map(read_part, [(ds, lo, lo + 100) for lo in range(0, 1000, 100)])
+    numpy.testing.assert_allclose(sums, array.reshape(10, -1).sum(axis=1, dtype="f8"))
+
+
+# ---- pickles ----
+
+
+def attributes(ds):
+    return ds.shape, ds.dtype, ds.format, ds.name, ds.chunks, ds.codecs, ds.files, ds.nbytes, repr(ds)
+
+
+def test_pickled_datasets(shards, chunked, tmp_path):
+    import h5py
+
+    (tmp_path / "x.bin").write_bytes(bytes(range(40)))
+    numpy.save(tmp_path / "r.npy", numpy.zeros(4, [("a", ">f4"), ("b", "i8")]))
+    h5py.File(chunked[0], "a")["x"].attrs["n"] = 3
+    for ds in (
+        tegula.open(shards[0]),
+        tegula.open(chunked[0]),
+        tegula.open(tmp_path / "r.npy"),
+        tegula.open(tmp_path / "x.bin", dtype=">u4", offset=4, row_shape=(3,), format="raw"),
+        tegula.open(tmp_path / "x.bin", dtype=[("a", "u1"), ("b", "u1")], row_shape=(), format="raw"),
+        tegula.from_reader(numpy_ones, (3,), "f8", chunks=(2,)),
+    ):
+        data = ds[...]
+        for _ in range(2):
+            again = pickle.loads(pickle.dumps(ds))
+            assert attributes(again) == attributes(ds)
+            assert again.attrs == ds.attrs
+            assert again[...].tobytes() == data.tobytes()
+            ds = again
+
+
+def numpy_ones(box, out):
+    out[...] = 1
+
+
+def test_a_pickle_brings_its_manifest(shards, monkeypatch):
+    """The other process lists no folder; files that changed since are an error."""
+    folder, array = shards
+    text = pickle.dumps(tegula.open(folder))
+    (folder / "foreign.txt").touch()
+    with pytest.raises(tegula.Error):
+        tegula.open(folder)
+    numpy.testing.assert_array_equal(pickle.loads(text)[...], array)
+    numpy.save(folder / "part_2.npy", numpy.zeros((33, 7), "<f4"))
+    with pytest.raises(tegula.ChangedError, match="part_2"):
+        pickle.loads(text)[...]
+
+
+def test_large_manifests_stay_at_home(shards, monkeypatch):
+    from tegula import _dataset
+
+    folder, array = shards
+    monkeypatch.setattr(_dataset, "_JSON_MOST", 10)
+    monkeypatch.chdir(folder.parent)
+    text = pickle.dumps(tegula.open("shards"))
+    monkeypatch.chdir("/")
+    assert b"tegula_manifest" not in text
+    numpy.testing.assert_array_equal(pickle.loads(text)[...], array)
+    numpy.save(folder / "part_4.npy", numpy.zeros((101, 7), "<f4"))
+    with pytest.raises(tegula.ChangedError):
+        pickle.loads(text)
