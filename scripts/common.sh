@@ -14,7 +14,7 @@ say() { printf '%s\n' "== $*"; }
 fail() { printf '%s\n' "$(basename "$0"): $*" >&2; exit 1; }
 
 # True when the thing of that kind is there: command:NAME, library:NAME (pkg-config), header:NAME, python:MODULES,
-# libfuzzer:COMPILER, cross:COMPILER (with a C library)
+# python-headers:, libfuzzer:COMPILER, cross:COMPILER (with a C library)
 have() {
   local name=${1#*:}
   case $1 in
@@ -24,6 +24,7 @@ have() {
     libfuzzer:*) command -v "$name" >/dev/null && echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' |
                    "$name" -fsanitize=fuzzer,address -x c -o /dev/null - >/dev/null 2>&1 ;;
     cross:*) command -v "$name" >/dev/null && echo 'int main(void) { return 0; }' | "$name" -x c -o /dev/null - >/dev/null 2>&1 ;;
+    python-headers:*) python3 -c 'import os, sysconfig as s; os.stat(s.get_path("include") + "/Python.h")' >/dev/null 2>&1 ;;
     python:*) python3 -c "import $name" >/dev/null 2>&1 ;;
   esac
 }
@@ -142,4 +143,18 @@ want_legate() {
     cp "$wanted" "$folder/.installed"
   fi
   legate=(TEGULA_LEGATE="$folder")
+}
+
+# Everything that the Python package is built with; python_options are then cmake's
+python_options=(-DTEGULA_BUILD_PYTHON=ON "-DPython_EXECUTABLE=$root/build/venv/bin/python")
+require_python() {
+  make_venv tools/requirements.txt
+  require python-headers:=python3-dev
+}
+
+# build/venv/bin/python imports the package as it was built
+link_package() {
+  local folder
+  folder=$(build/venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+  printf '%s\n' "$root/build/python" >"$folder/tegula.pth"
 }
