@@ -10,13 +10,22 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from . import _core
 
-_contexts: dict[tuple[int, int], _core.Context] = {}
+_contexts: dict[tuple[int, int, int], _core.Context] = {}
+_MOST_NESTED = 8
+
+
+class _Inside(threading.local):
+    depth = 0  # readers that this thread is in
+
+
+_inside = _Inside()
 _background: list[_core.Operation] = []
 _background_generation = 0
 
@@ -53,12 +62,30 @@ def _threads_of_environment() -> int:
     return int(text)
 
 
+@contextmanager
+def reading() -> Iterator[None]:
+    """A reader's function runs: what it reads through us belongs to another context, because it may not wait for workers and memory of the
+    call that it is part of."""
+    if _inside.depth == _MOST_NESTED:
+        raise RecursionError(f"readers call each other more than {_MOST_NESTED} deep")
+    _inside.depth += 1
+    try:
+        yield
+    finally:
+        _inside.depth -= 1
+
+
+def place() -> tuple[int, int]:
+    """What handles belong to: this process, and how deep in readers."""
+    return _core.generation(), _inside.depth
+
+
 def context(threads: int | None = None) -> _core.Context:
     if threads is None:
         threads = _threads_of_environment()
     elif isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= 4096:
         raise ValueError(f"threads: expected a whole number from 1 to 4096 or None, found {threads!r}")
-    key = _core.generation(), threads
+    key = *place(), threads
     found = _contexts.get(key)
     if found is None:
         library = os.environ.get("TEGULA_HDF5_LIBRARY") or None

@@ -14,7 +14,7 @@ import numpy as np
 from . import _core
 from ._array import Array
 from ._attributes import value_of
-from ._context import context, progress_of, timeout
+from ._context import context, place, progress_of, timeout
 from ._dtypes import dtype_of
 from ._errors import ChangedError, Error, UnsupportedError
 from ._index import Selection, parse, whole
@@ -48,7 +48,8 @@ class Dataset:
     def __init__(self, source: Options | Reader | Manifest, missing: str, threads: int | None) -> None:
         self._source, self._missing, self._threads = source, choice("missing", missing, _MISSING), threads
         self._missing_number = _MISSING[missing]
-        self._generation = _core.generation()
+        self._place = place()
+        self._nested: dict[tuple[int, int], _core.Dataset] = {}
         self._fill = source.fill() if isinstance(source, Reader) else None
         self._core = self._opened()
         (text, descr, self.shape, self.format, self.name, self._files, self.stored_chunks, self.nbytes, self.stored_bytes, self.chunks,
@@ -117,11 +118,16 @@ class Dataset:
         return {name: value_of(*rest) for name, *rest in found}
 
     def _live(self) -> _core.Dataset:
-        """The handle; in a forked child one of its own."""
-        if self._generation != _core.generation():
-            self._core = self._again()
-            self._generation = _core.generation()
-        return self._core
+        """The handle; in a forked child, and inside of readers, one of its own."""
+        here = place()
+        if here == self._place:
+            return self._core
+        if here[1] == self._place[1]:
+            self._nested.clear()
+            self._core, self._place = self._again(), here
+            return self._core
+        found = self._nested.get(here)
+        return found if found is not None else self._nested.setdefault(here, self._again())
 
     def _opened(self) -> _core.Dataset:
         if isinstance(self._source, Reader):

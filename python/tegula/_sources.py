@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import _core
-from ._context import context, timeout, waiting
+from ._context import context, reading, timeout, waiting
 from ._dtypes import dtype_of, text_of
 from ._errors import Error
 from ._index import slices
@@ -142,7 +142,8 @@ class Fill:
         shape = tuple(high - low for low, high in zip(lo, hi, strict=True))
         out: NDArray = np.ndarray(shape, self.dtype, buffer=memory, offset=offset, strides=strides)
         try:
-            self.read(slices(lo, hi), out)
+            with reading():
+                self.read(slices(lo, hi), out)
         except BaseException as error:
             from traceback import clear_frames
 

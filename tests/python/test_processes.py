@@ -13,6 +13,7 @@ import time
 import numpy
 import pytest
 import tegula
+from tegula._context import context
 
 
 @pytest.fixture
@@ -74,6 +75,26 @@ def test_readers_run_in_parallel():
 
     ds = tegula.from_reader(read, (4,), "f4", chunks=(1,), threads=4)
     assert ds[:].tolist() == [0, 1, 2, 3]
+
+
+def test_readers_may_read_through_us(shards, chunked):
+    """In a context of its own: one that waits for the call that it is part of would hang."""
+    folder, array = shards
+    inner, compressed = tegula.open(folder, threads=2), tegula.open(chunked[0])
+    outer = tegula.from_reader(lambda box, out: inner.read(box, out), array.shape, "f4", chunks=(10, 3), threads=2)
+    twice = tegula.from_reader(lambda box, out: numpy.copyto(out, outer[box]), array.shape, "f4", chunks=(50, 7))
+    assert (tegula.load(outer).local == array).all() and (twice[...] == array).all()
+    contexts = []
+    whole = tegula.from_reader(
+        lambda box, out: (contexts.append(context()), numpy.copyto(out, tegula.load(compressed, tiles=3).local[box])),
+        chunked[1].shape, "i4", chunks=(100, 50),
+    )  # fmt: skip
+    assert (tegula.load(whole, out=numpy.zeros(chunked[1].shape, "i4", order="F")).local == chunked[1]).all()
+    assert context() not in contexts and len(set(contexts)) == 1
+    assert (compressed[...] == chunked[1]).all()
+    endless = tegula.from_reader(lambda box, out: endless.read(box, out), (3,), "f4")
+    with pytest.raises(tegula.Error, match="RecursionError"):
+        endless[:]
 
 
 # ---- Ctrl-C ----
