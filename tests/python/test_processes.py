@@ -182,6 +182,8 @@ def test_a_child_has_everything(shards, chunked, tmp_path):
     ds[...], h5[...]
     reader = tegula.from_reader(lambda box, out: out.fill(box[0].start), (3,), "i4", chunks=(1,))
     reader[:]
+    tegula.save(a, tmp_path / "parent.npy", block=False)  # starts threads that a child does not have
+    tegula.fence()
 
     def use():
         assert (ds[::3] == array[::3]).all()
