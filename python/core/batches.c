@@ -25,10 +25,13 @@ static PyObject *batches_new(PyTypeObject *type, PyObject *arguments, PyObject *
   batches *self = dataset != NULL ? (batches *)PyType_GenericAlloc(type, 0) : NULL;
   if (self == NULL) return NULL;
   self->generation = core_generation();
-  if (tegula_batches_open(dataset->handle, chunk, ndim, &options, &self->handle, &error) == TEGULA_OK) {
-    core_enter(); /* the first piece is being read */
-    return (PyObject *)self;
-  }
+  core_enter(); /* the first piece is being read */
+  tegula_status status;
+  Py_BEGIN_ALLOW_THREADS;
+  status = tegula_batches_open(dataset->handle, chunk, ndim, &options, &self->handle, &error);
+  Py_END_ALLOW_THREADS;
+  if (status == TEGULA_OK) return (PyObject *)self;
+  core_leave();
   Py_DECREF(self);
   return core_raise(&error);
 }

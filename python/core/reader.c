@@ -69,7 +69,11 @@ PyObject *core_from_reader(PyObject *module, PyObject *arguments) {
   reader.read = read_box;
   reader.release = release_fill;
   reader.state = Py_NewRef(fill);
-  if (tegula_dataset_from_reader(context, &reader, &dataset, &error) == TEGULA_OK) return core_dataset_new(dataset);
+  tegula_status status;
+  Py_BEGIN_ALLOW_THREADS;
+  status = tegula_dataset_from_reader(context, &reader, &dataset, &error);
+  Py_END_ALLOW_THREADS;
+  if (status == TEGULA_OK) return core_dataset_new(dataset);
   Py_DECREF(fill);
   return core_raise(&error);
 }

@@ -58,6 +58,10 @@ def _integer(part: Any, axis: int, length: int) -> int:
 
 
 def parse(key: Any, shape: Lengths) -> Selection:
+    if type(key) is slice and key.step is None and shape:  # the commonest, in a third of the time
+        start, stop, _ = key.indices(shape[0])
+        stop, rest = max(start, stop), shape[1:]
+        return Selection((start, *(0,) * len(rest)), (stop, *rest), None, (stop - start, *rest), (), ())
     lo, hi, steps, counts = [], [], [], []
     dropped, flipped = [], []
     for axis, (part, length) in enumerate(zip(_expand(key, len(shape)), shape, strict=True)):

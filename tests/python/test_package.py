@@ -140,3 +140,12 @@ tegula.save(numpy.arange(5), sys.argv[1] + "/x.h5", codec="deflate")
 print(tegula.open(sys.argv[1] + "/x.h5")[:].sum())
 """
     assert run_python(program, tmp_path / "b", PYTHONPATH=str(tmp_path / "b")) == "10\n"
+
+
+def test_the_example(run_python, shards):
+    program = (ROOT / "examples/load.py").read_text()
+    folder, array = shards
+    lines = run_python(program, folder).splitlines()
+    assert lines[0] == "shape 1000 7"
+    assert lines[2] == f"rows 250 to 500 sum to {array[250:500].sum(dtype='f8')}"
+    assert len(lines) == 5
