@@ -42,7 +42,10 @@ def _by_dlpack(thing: Any) -> NDArray | None:
         return None
     if device != 1:
         raise TypeError(f"memory of DLPack device type {int(device)} cannot be used: copy the array to the host first")
-    return np.from_dlpack(thing)
+    try:
+        return np.from_dlpack(thing)
+    except (BufferError, RuntimeError):  # numpy knows no bfloat16 there; what it shows by __array__ may be used
+        return None
 
 
 def array_of(thing: Any) -> NDArray:

@@ -23,7 +23,7 @@ def tool(*arguments):
 
 def test_types(tmp_path):
     pytest.importorskip("mypy")
-    tool("mypy", "--cache-dir", tmp_path, "python/tegula", "tests/python/use.py")
+    tool("mypy", "--cache-dir", tmp_path, "python/tegula", "tests/python/use.py", "examples")
 
 
 def test_style():

@@ -67,8 +67,26 @@ def test_bfloat16(tmp_path):
     array = numpy.arange(10).astype(ml_dtypes.bfloat16)
     tegula.save(array, tmp_path / "x.bin", format="raw")
     assert (tmp_path / "x.bin").read_bytes() == array.tobytes()
+    tegula.save(LikeJax(array), tmp_path / "y.bin", format="raw")
+    assert (tmp_path / "y.bin").read_bytes() == array.tobytes()
     with pytest.raises(tegula.UnsupportedError, match="bfloat16"):  # numpy would read it as V2
         tegula.save(array, tmp_path / "x.npy")
+
+
+class LikeJax:
+    """bfloat16 by DLPack, which numpy refuses, and by __array__."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, **arguments):
+        raise BufferError("Unsupported dtype in DLTensor.")
+
+    def __dlpack_device__(self):
+        return (1, 0)
+
+    def __array__(self, dtype=None, copy=None):
+        return self.array
 
 
 class Foreign:

@@ -1,0 +1,44 @@
+"""tegula with other array libraries, a few lines each. docs/python.md says more.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from typing import Any
+
+import numpy as np
+import tegula
+
+
+def dask_array(path: str, rows: int) -> Any:
+    """A dask array in blocks of `rows`; threads read the same dataset, other processes get it with its manifest."""
+    import dask.array
+
+    ds = tegula.open(path)
+    return dask.array.from_array(ds, chunks=(rows, *ds.shape[1:]), name=ds.hash())
+
+
+def xarray_array(path: str, dims: tuple[str, ...], rows: int) -> Any:
+    """A DataArray that reads what is asked of it, with the attributes of the HDF5 dataset."""
+    import xarray
+
+    return xarray.DataArray(dask_array(path, rows), dims=dims, attrs=tegula.open(path).attrs)
+
+
+def jax_array(path: str, sharding: Any) -> Any:
+    """A sharded JAX array; each process reads the shards of its own devices only."""
+    import jax
+
+    ds = tegula.open(path)
+    return jax.make_array_from_callback(ds.shape, sharding, lambda index: ds[index])
+
+
+def torch_tensor(path: str) -> Any:
+    """A tensor that shares the memory that was loaded."""
+    import torch
+
+    return torch.from_dlpack(tegula.load(path))
+
+
+def numpy_in_tiles(path: str, tiles: int) -> list[np.ndarray[Any, Any]]:
+    """One numpy view for each worker."""
+    return [view for _, view in tegula.load(path, tiles=tiles).tiles]
