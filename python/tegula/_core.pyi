@@ -59,6 +59,7 @@ def open(
     byte_order: str,
     expect_files: int,
     expect_rows: int,
+    locked: bool,
     timeout: float,
 ) -> Dataset: ...
 def from_reader(

@@ -70,7 +70,7 @@ class Dataset:
     name: str
     #: The shape of the stored chunks, or None.
     chunks: Shape | None
-    #: What chunks went through, in that order, such as "shuffle,deflate".
+    #: What chunks went through, in that order, such as "shuffle,deflate:4".
     codecs: str
     #: Bytes of the array in memory.
     nbytes: int

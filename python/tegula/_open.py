@@ -32,6 +32,7 @@ def open(
     missing: str = "error",
     expect_files: int | None = None,
     expect_rows: int | None = None,
+    locked: bool = False,
     comm: None = None,
     threads: int | None = None,
 ) -> Dataset:
@@ -51,6 +52,7 @@ def open(
         missing: what happens to pieces that are not there: "error" (absent by the rules of the format: filled; lost: an error), "strict"
             (all are errors), "fill".
         expect_files, expect_rows: another number of files or length of axis 0 is an error.
+        locked: read HDF5 files also while another program has them open for writing; what it did not flush is missing.
         threads: workers; None: as many as granted (TEGULA_THREADS).
         columns, null_value, comm: for formats and programs to come; only None.
 
@@ -67,7 +69,7 @@ def open(
         paths_of(path), dataset, format, dtype, lengths("shape", shape), lengths("row_shape", row_shape), offset, row_gap,
         "" if order is None else choice("order", order, ("C", "F")),
         "" if byte_order is None else choice("byte_order", byte_order, ("<", ">")),
-        -1 if expect_files is None else expect_files, -1 if expect_rows is None else expect_rows,
+        -1 if expect_files is None else expect_files, -1 if expect_rows is None else expect_rows, locked,
     )  # fmt: skip
     return Dataset(options, missing, threads)
 

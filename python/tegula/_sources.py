@@ -70,6 +70,7 @@ class Options(NamedTuple):
     byte_order: str
     expect_files: int
     expect_rows: int
+    locked: bool
 
     def open(self, threads: int | None) -> _core.Dataset:
         found = context(threads)
@@ -84,7 +85,7 @@ class Options(NamedTuple):
         dtype = None if self.dtype is None else text_of(self.dtype)
         return _core.open(
             of, self.paths, self.format, self.dataset, dtype, self.shape, self.row_shape, self.offset, self.row_gap, self.order,
-            self.byte_order, self.expect_files, self.expect_rows, timeout(),
+            self.byte_order, self.expect_files, self.expect_rows, self.locked, timeout(),
         )  # fmt: skip
 
 

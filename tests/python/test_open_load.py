@@ -101,8 +101,12 @@ def test_hdf5(tmp_path):
         file["/g/a"].attrs.update({"units": "m", "n": 3, "v": [1.5, 2.5], "t": ["a", "ä"], "e": h5py.Empty("f4"), "y": numpy.True_})
         file["/g/a"].attrs["r"] = file["/g"].ref
         theirs = dict(file["/g/a"].attrs)
+        file.flush()
+        with pytest.raises(tegula.Error, match="lock"):
+            tegula.open(tmp_path / "x.h5", "/g/a")
+        numpy.testing.assert_array_equal(tegula.open(tmp_path / "x.h5", "/g/a", locked=True)[...], data)
     ours = tegula.open(tmp_path / "x.h5", "/g/a")
-    assert (ours.format, ours.chunks, ours.codecs) == ("hdf5", (16, 10), "shuffle,deflate")
+    assert (ours.format, ours.chunks, ours.codecs) == ("hdf5", (16, 10), "shuffle,deflate:4")
     attrs = ours.attrs
     assert isinstance(attrs.pop("r"), tegula.Omitted)
     assert attrs.pop("e") is None
