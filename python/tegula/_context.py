@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from . import _core
+from ._errors import Error
 
 _contexts: dict[tuple[int, int, int], _core.Context] = {}
 _MOST_NESTED = 8
@@ -27,6 +28,7 @@ class _Inside(threading.local):
 
 _inside = _Inside()
 _background: list[_core.Operation] = []
+_failed: list[Error] = []  # of operations that have ended
 _background_generation = 0
 
 
@@ -116,10 +118,24 @@ def later(operation: _core.Operation) -> None:
         import atexit
 
         _background.clear()
+        _failed.clear()
         if _background_generation == 0:
             atexit.register(_at_exit)
         _background_generation = _core.generation()
+    for earlier in list(_background):
+        _look_at(earlier, 0.0)
     _background.append(operation)
+
+
+def _look_at(operation: _core.Operation, seconds: float) -> None:
+    """Takes it out of the list when it has ended; what it failed with is kept."""
+    try:
+        if not operation.wait(seconds):
+            return
+    except Error as error:
+        _failed.append(error)
+    if operation in _background:
+        _background.remove(operation)
 
 
 def waiting() -> bool:
@@ -135,28 +151,19 @@ def fence() -> None:
         Error: of the first save that failed; call it again for the next one.
     """
     while waiting():
-        operation = _background[0]
-        try:
-            while not operation.wait(0.05):
-                pass
-        except KeyboardInterrupt:
-            raise
-        except BaseException:
-            _forget(operation)
-            raise
-        _forget(operation)
-
-
-def _forget(operation: _core.Operation) -> None:
-    if operation in _background:
-        _background.remove(operation)
+        _look_at(_background[0], 0.05)  # signals are heard in between
+    if _failed and _background_generation == _core.generation():
+        error = _failed.pop(0)
+        if _failed:
+            error.add_note(f"{len(_failed)} more saves failed: call fence() again")
+        raise error
 
 
 def _at_exit() -> None:
-    while waiting():
+    while True:
         try:
-            fence()
-        except Exception as error:
+            return fence()
+        except Error as error:
             print(f"tegula: a save in the background failed: {error}", file=sys.stderr)
 
 

@@ -55,6 +55,7 @@ def modules():
             yield importlib.import_module(found.name)
 
 
+@pytest.mark.filterwarnings("ignore:Implicitly cleaning up:ResourceWarning")
 def test_examples_in_the_documentation():
     tried = 0
     for module in modules():

@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0
 import array as arrays
 import os
+import time
+import weakref
 
 import h5py
 import ml_dtypes
@@ -225,11 +227,30 @@ def test_fence_raises_each_failure_once(tmp_path):
     for name in ("a", "b"):
         tegula.save(ARRAY, tmp_path / "file" / f"{name}.npy", block=False)
     tegula.save(ARRAY, tmp_path / "good.npy", block=False)
-    for _ in range(2):
-        with pytest.raises(tegula.Error, match="file"):
-            tegula.fence()
+    with pytest.raises(tegula.Error, match="file") as caught:
+        tegula.fence()
+    assert "1 more saves failed" in caught.value.__notes__[-1]
+    numpy.testing.assert_array_equal(numpy.load(tmp_path / "good.npy"), ARRAY)  # all have ended
+    with pytest.raises(tegula.Error, match="file"):
+        tegula.fence()
     tegula.fence()
     numpy.testing.assert_array_equal(numpy.load(tmp_path / "good.npy"), ARRAY)
+
+
+def test_saves_that_have_ended_hold_nothing(tmp_path):
+    """Without a fence, too."""
+    from tegula import _context
+
+    for i in range(20):
+        array = numpy.full(1000, i)
+        alive = weakref.ref(array)
+        tegula.save(array, tmp_path / "x.npy", overwrite=True, block=False)
+        del array
+        while numpy.load(tmp_path / "x.npy")[0] != i if (tmp_path / "x.npy").exists() else True:
+            time.sleep(0.001)
+    assert len(_context._background) < 5
+    tegula.fence()
+    assert alive() is None
 
 
 def test_the_end_of_the_program_waits(run_python, tmp_path):
