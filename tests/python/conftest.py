@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 
@@ -12,6 +13,14 @@ import pytest
 PACKAGE = pathlib.Path(os.environ.get("TEGULA_PYTHON", pathlib.Path(__file__).parents[2] / "build/python"))
 if str(PACKAGE) not in sys.path:
     sys.path.insert(0, str(PACKAGE))
+
+
+@pytest.fixture(autouse=True)
+def interruptible():
+    """A shell starts what runs in the background with SIGINT ignored, and Python then leaves it so."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture
