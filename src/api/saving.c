@@ -49,8 +49,10 @@ static tegula_status look_at_target(tegula__saving *s, tegula_error *err) {
     return s->absent ? TEGULA_OK : tegula__fail_errno(err, errno, s->path, -1, "could not examine \"%s\"", s->path);
   }
   if (!S_ISREG(info.st_mode)) return TEGULA_OK; /* publish says what is wrong with it */
+  FORWARD(tegula__io_stamp(s->path, &s->before, err)); /* before anything is read: what comes later is noticed */
   FORWARD(tegula__io_read_head(s->path, head, sizeof head, &got, &s->tally.counts, err));
   bool same = tegula__format_by_content(head, got) == s->format;
+  s->guards = same;
   s->adds = same && s->members[0].layout != TEGULA__VIRTUAL;
   return same && !s->adds ? check_entries(s, err) : TEGULA_OK; /* else publish: EXISTS unless overwrite */
 }
@@ -103,6 +105,7 @@ static tegula_status begin_publish(tegula__saving *s, tegula_error *err) {
   bool overwrite = s->adds || (s->options.overwrite != 0 && !s->absent);
   FORWARD(tegula__publish_begin(s->path, s->options.shards > 0, overwrite, &s->publish, err));
   s->begun = true;
+  if (s->guards) s->publish.expected = &s->before;
   if (s->format->container != NULL) FORWARD(tegula__publish_space(&s->publish, least_bytes(s), err));
   return s->members[0].layout == TEGULA__VIRTUAL ? tegula__publish_companion(&s->publish, "tiles", err) : TEGULA_OK;
 }
@@ -203,7 +206,7 @@ static tegula_status complete(tegula__saving *s, tegula_error *err) {
   if (s->format->container == NULL) return TEGULA_OK;
   for (int64_t i = 0; i < s->target_count; i++)
     if (s->targets[i].fd >= 0) FORWARD(tegula__target_complete(s, &s->targets[i], err));
-  return s->adds ? tegula__io_check(s->publish.target, &s->before, err) : TEGULA_OK;
+  return s->guards ? tegula__io_check(s->publish.target, &s->before, err) : TEGULA_OK; /* again, for good, before the rename */
 }
 
 static void release(tegula__saving *s) {

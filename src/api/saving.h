@@ -57,7 +57,8 @@ typedef struct tegula__saving {
   bool begun;           /* there is something to publish or to abandon */
   bool adds;            /* to a copy of the file that is there */
   bool absent;          /* a container, and nothing was there when it was looked for */
-  tegula__stamp before; /* its stamp then */
+  bool guards;          /* what is there is replaced only if it is still what was looked at: */
+  tegula__stamp before;
   tegula__tally tally;
   /* NULL, or called when all is written and nothing visible yet */
   tegula_status (*check)(void *state, const struct tegula__saving *saving, tegula_error *err);

@@ -103,6 +103,8 @@ tegula_status tegula__io_resize(int fd, const char *path, int64_t size, tegula_e
 tegula_status tegula__io_complete(int fd, const char *path, bool durable, tegula_error *err);
 /* The first bytes of a file: at most `size`. */
 tegula_status tegula__io_read_head(const char *path, void *out, size_t size, size_t *got, tegula__io_counts *counts, tegula_error *err);
+/* The stamp of the file that has the name now. */
+tegula_status tegula__io_stamp(const char *path, tegula__stamp *stamp, tegula_error *err);
 /* Is the file at `path` (still) the one with that stamp? CHANGED. */
 tegula_status tegula__io_check(const char *path, const tegula__stamp *stamp, tegula_error *err);
 

@@ -41,14 +41,20 @@ static bool same(const tegula__stamp *a, const tegula__stamp *b) {
 }
 
 static tegula_status changed(const char *path, tegula_error *err) {
-  return tegula__hint(err, tegula__fail(err, TEGULA_CHANGED, path, -1, "\"%s\" changed while it was added to", path),
+  return tegula__hint(err, tegula__fail(err, TEGULA_CHANGED, path, -1, "\"%s\" changed while it was saved to", path),
                       "another program writes to it: try again when it is done");
 }
 
-tegula_status tegula__io_check(const char *path, const tegula__stamp *stamp, tegula_error *err) {
+tegula_status tegula__io_stamp(const char *path, tegula__stamp *stamp, tegula_error *err) {
   struct stat info;
   if (stat(path, &info) != 0) return tegula__fail_errno(err, errno, path, -1, "could not examine \"%s\"", path);
-  tegula__stamp now = stamp_of(&info);
+  *stamp = stamp_of(&info);
+  return TEGULA_OK;
+}
+
+tegula_status tegula__io_check(const char *path, const tegula__stamp *stamp, tegula_error *err) {
+  tegula__stamp now;
+  FORWARD(tegula__io_stamp(path, &now, err));
   return same(&now, stamp) ? TEGULA_OK : changed(path, err);
 }
 

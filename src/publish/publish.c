@@ -9,9 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "io/io.h"
 #include "publish/publish_priv.h"
 
 char *tegula__publish_parent(const char *path) {
@@ -286,6 +289,33 @@ static tegula_status settle(const tegula__publish *publish, bool durable, tegula
   return tegula__fail_errno(err, failed, publish->target, -1, "could not finish what is to become \"%s\"", publish->target);
 }
 
+/* ---- the turn ---- */
+
+enum { TURN_TRIES = 2000, TURN_PAUSE_NS = 1000000 };
+
+/* Saves that replace a file of this folder take turns between the look at it and the rename: else two that add to the same file could both
+ * find it as it was. The lock is the folder's, held for two calls; whoever has it for longer is somebody else, and file systems
+ * without locks have none: then it goes on without. -1: not locked. */
+static int take_turn(const char *folder) {
+  int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  for (int i = 0; fd >= 0 && i < TURN_TRIES; i++) {
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;
+    if (errno != EWOULDBLOCK && errno != EINTR) break;
+    nanosleep(&(struct timespec){.tv_nsec = TURN_PAUSE_NS}, NULL);
+  }
+  if (fd >= 0) close(fd);
+  return -1;
+}
+
+static tegula_status give_name(const tegula__publish *publish, tegula_error *err) {
+  int turn = publish->overwrite && !publish->folder ? take_turn(publish->parent) : -1;
+  tegula_status status = publish->expected != NULL ? tegula__io_check(publish->target, publish->expected, err) : TEGULA_OK;
+  int failed = status == TEGULA_OK ? rename_into_place(publish) : 0;
+  if (turn >= 0) close(turn);
+  if (failed == 0) return status;
+  return tegula__fail_errno(err, failed, publish->target, -1, "could not give the saved data its name \"%s\"", publish->target);
+}
+
 /* ---- the end ---- */
 
 static void forget(tegula__publish *publish) {
@@ -317,9 +347,7 @@ tegula_status tegula__publish_commit(tegula__publish *publish, bool durable, teg
   tegula_status status;
   FORWARD_WITH(status, settle(publish, durable, err));
   if (publish->companion != NULL) FORWARD_WITH(status, tegula__companion_stand(publish, durable, err));
-  int failed = rename_into_place(publish);
-  if (failed != 0)
-    status = tegula__fail_errno(err, failed, publish->target, -1, "could not give the saved data its name \"%s\"", publish->target);
+  FORWARD_WITH(status, give_name(publish, err));
 done:
   if (status != TEGULA_OK) {
     tegula__publish_explain(publish, publish->target, status, err);

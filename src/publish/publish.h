@@ -28,6 +28,7 @@ typedef struct tegula__publish {
   bool overwrite;  /* what is there may be replaced */
   bool there;      /* something of the same kind is there; its rights are kept: */
   unsigned mode, owner, group;
+  const tegula__stamp *expected; /* what is there must still be that when it is replaced: else CHANGED; NULL: whatever it is. Set by the caller */
   int64_t needed, free; /* bytes, as tegula__publish_space found them; needed is 0 before that */
   char **made;      /* folders above the target that did not exist, outermost first */
   int64_t made_count, made_capacity;

@@ -1,9 +1,11 @@
 # A dataset is added to files of every kind: everything in them stays, the new one is there, and what is in the way is said.
 #
 # SPDX-License-Identifier: Apache-2.0
+import fcntl
 import os
 import subprocess
 import sys
+import threading
 
 import h5py
 import numpy
@@ -440,6 +442,42 @@ def test_a_file_that_changes_meanwhile_is_not_replaced(probe, tmp_path, change):
     with h5py.File(path) as file:
         assert list(file) == ["x"] and file["x"][0, 0] in (77, NEW[0, 0] + 1)
     assert left(tmp_path) == ["x.h5"]
+
+
+@pytest.mark.parametrize("how", [{"dataset": "new"}, {"dataset": "x", "layout": "virtual", "overwrite": True}], ids=["added", "virtual"])
+def test_the_last_look_and_the_rename_are_one_step(probe, tmp_path, how):
+    """Another save has its turn when this one commits, and adds to the file: that is not replaced, and what was added not lost."""
+    path = tmp_path / "x.h5"
+    for name, content in (("x.h5", {"x": NEW}), ("y.h5", {"x": NEW, "other": NEW + 1})):
+        with h5py.File(tmp_path / name, "w") as file:
+            for key, value in content.items():
+                file[key] = value
+    put(probe, tmp_path, NEW)
+    probe.call("save_begin", path=str(path), dtype="<i4", **how)
+    turn = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(turn, fcntl.LOCK_EX)
+    errors = []
+    commit = threading.Thread(target=lambda: errors.append(probe.refused("save_commit")))
+    commit.start()
+    commit.join(0.5)
+    os.rename(tmp_path / "y.h5", path)
+    os.close(turn)
+    commit.join()
+    check_error(errors[0], "changed", [path], path)
+    check_file(path, {"x": NEW, "other": NEW + 1})
+    assert left(tmp_path) == ["x.h5"]
+
+
+def test_somebody_who_keeps_the_folder_locked_does_not_stop_a_save(probe, tmp_path):
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w") as file:
+        file["x"] = NEW
+    put(probe, tmp_path, NEW)
+    turn = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(turn, fcntl.LOCK_EX)
+    probe.call("save", path=str(path), dataset="new")
+    os.close(turn)
+    check_file(path, {"x": NEW, "new": NEW})
 
 
 # ---- other formats, whole files -----------------------------------------------------------------------------------------------
