@@ -41,6 +41,7 @@ tegula_status tegula_save_begin(tegula_context *context, tegula_dtype dtype, con
   enter(s, &turn);
   tegula__wanted wanted = {.dtype = tegula_dtype_native(dtype), .tiling = tiling, .options = &local};
   status = tegula__saving_begin(&s->saving, context, path, &local, &wanted, 1, err);
+  s->saving.pieces = true;
   if (status != TEGULA_OK) tegula__saving_end(&s->saving, status, err);
   tegula__queue_leave(&turn);
   if (status == TEGULA_OK) {

@@ -77,10 +77,10 @@ static void make_file(void *state, int32_t worker, int64_t i) {
   if (status != TEGULA_OK) tegula__first_error_set(m->first, i, status, &error);
 }
 
-static tegula_status make_files(tegula__saving *s, tegula_error *err) {
+static tegula_status for_files(tegula__saving *s, void (*each)(void *, int32_t, int64_t), tegula_error *err) {
   making m = {s, tegula__first_error_create()};
   if (m.first == NULL) return tegula__out_of_memory(err, 64);
-  tegula__pool_run_waiting(s->context->engine.pool, s->target_count, make_file, &m);
+  tegula__pool_run_waiting(s->context->engine.pool, s->target_count, each, &m);
   tegula_status status = tegula__first_error_get(m.first, err);
   tegula__first_error_destroy(m.first);
   return status;
@@ -131,7 +131,7 @@ tegula_status tegula__saving_begin(tegula__saving *s, tegula_context *context, c
   FORWARD(begin_publish(s, err));
   FORWARD(tegula__saving_lay_out(s, err));
   if (s->format->container == NULL) FORWARD(check_space(s, err));
-  if (s->format->container == NULL) FORWARD(make_files(s, err));
+  if (s->format->container == NULL) FORWARD(for_files(s, make_file, err));
   for (int64_t i = 0; i < count; i++) {
     tegula__member *m = &s->members[i];
     FORWARD(tegula__file_set_create(context->handles, m->manifest.files, m->manifest.file_count, true, &m->files, err));
@@ -192,7 +192,7 @@ tegula_status tegula__saving_move(tegula__saving *s, int64_t number, const tegul
                        .tile_count = count,
                        .writing = true,
                        .placer = &placer,
-                       .durable = s->options.durable != 0 && s->format->container == NULL,
+                       .durable = s->options.durable != 0 && s->format->container == NULL && !s->pieces,
                        .progress = s->options.progress,
                        .progress_state = s->options.progress_state,
                        .statistics = &s->tally.statistics,
@@ -202,8 +202,31 @@ tegula_status tegula__saving_move(tegula__saving *s, int64_t number, const tegul
   return status;
 }
 
+static void bring_to_disk(void *state, int32_t worker, int64_t i) {
+  making *m = state;
+  tegula__saving *s = m->saving;
+  tegula__file_set *files = s->members[0].files;
+  tegula_error error;
+  int fd;
+  (void)worker;
+  if (!tegula__first_error_wanted(m->first, i)) return;
+  tegula_status status = tegula__file_set_acquire(files, i, &s->tally.counts, &fd, &error);
+  if (status == TEGULA_OK) {
+    status = tegula__file_set_finish(files, i, fd, true, &s->tally.counts, &error);
+    tegula__file_set_release(files, i);
+  }
+  if (status != TEGULA_OK) tegula__first_error_set(m->first, i, status, &error);
+}
+
+/* Each of these files once, whoever has written to it. */
+static tegula_status complete_pieces(tegula__saving *s, tegula_error *err) {
+  tegula_status status = for_files(s, bring_to_disk, err);
+  name_target(s, status, err);
+  return status;
+}
+
 static tegula_status complete(tegula__saving *s, tegula_error *err) {
-  if (s->format->container == NULL) return TEGULA_OK;
+  if (s->format->container == NULL) return s->pieces && s->options.durable != 0 ? complete_pieces(s, err) : TEGULA_OK;
   for (int64_t i = 0; i < s->target_count; i++)
     if (s->targets[i].fd >= 0) FORWARD(tegula__target_complete(s, &s->targets[i], err));
   return s->guards ? tegula__io_check(s->publish.target, &s->before, err) : TEGULA_OK; /* again, for good, before the rename */

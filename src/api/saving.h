@@ -57,6 +57,7 @@ typedef struct tegula__saving {
   bool begun;           /* there is something to publish or to abandon */
   bool adds;            /* to a copy of the file that is there */
   bool absent;          /* a container, and nothing was there when it was looked for */
+  bool pieces;          /* tiles come one by one, from other processes too: what is durable is so when all are there */
   bool guards;          /* what is there is replaced only if it is still what was looked at: */
   tegula__stamp before;
   tegula__tally tally;

@@ -18,6 +18,7 @@ import pytest
 
 import faulty
 from faulty import BIN, CONTEXT, PROBE, VALUES, Run, each, places, preload
+from probe import Probe
 
 FAMILIES = ["open", "write", "stat", "size", "sync", "rename", "mkdir", "list", "remove", "close", "lock", "rights"]
 OLD = numpy.full((3, 2), 7.5, "f8")
@@ -229,6 +230,31 @@ def test_durable_order(shards, old, tmp_path):
     assert after[0] == str(folder)
     if not old:
         assert {str(tmp_path / "a"), str(tmp_path)} <= set(after)
+
+
+@pytest.mark.parametrize("shards", [0, 3])
+def test_durable_tiles_of_another_process(shards, tmp_path):
+    """The process that began brings to the disk what others have written, before the rename."""
+    target, log = tmp_path / "out", tmp_path / "log"
+    (tmp_path / "values").write_bytes(numpy.arange(17 * 6, dtype="<f4").tobytes())
+    tile = {"dtype": "<f4", "tiles": [{"box": [[0, 17], [0, 6]], "values": str(tmp_path / "values")}]}
+    beginner, writer = Probe(environment={"LD_PRELOAD": preload(), "TEGULA_FAULT_LOG": str(log)}), Probe()
+    try:
+        beginner.batch([CONTEXT, MAKE[0]])
+        beginner.call("save_begin", dtype="<f4", path=str(target), format="npy", shards=shards, durable=True)
+        writer.batch([CONTEXT, {"do": "save_tiles", "token": beginner.call("save_token")["token"], **tile}])
+        begun = len(log.read_text().splitlines())
+        beginner.call("save_commit")
+    finally:
+        beginner.close()
+        writer.close()
+    events = [line.split(" ")[:3] for line in log.read_text().splitlines()][begun:]
+    at = [event[0] for event in events].index("rename")
+    data = events[at][1]
+    files = [f"{data}/shard_{number:04d}.npy" for number in range(shards)] or [data]
+    assert set(files) <= {event[1] for event in events[:at] if event[0] == "sync"}, events
+    found = read(target) if shards else numpy.load(target)
+    assert found.ravel().tolist() == list(range(17 * 6))
 
 
 # ---- full disks and limits --------------------------------------------------------------------------------------------------
