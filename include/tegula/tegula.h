@@ -405,8 +405,8 @@ typedef struct tegula_attribute {
 typedef int (*tegula_attribute_fn)(void *state, const tegula_attribute *attribute);
 
 /* Calls `each` for every attribute of the file's root and of its datasets, or, with `dataset` in the options, of that one only.
- * Values of more than 1 MiB, more than 4,096 texts of any length, and types that have no form here are omitted. CORRUPT names an attribute
- * that cannot be read. UNSUPPORTED: a format without attributes. CANCELLED when `each` had enough. [C] */
+ * Values of more than 1 MiB, more than 4,096 texts of any length, texts with zero bytes within, and types that have no
+ * form here are omitted. CORRUPT names an attribute that cannot be read. UNSUPPORTED: a format without attributes. CANCELLED when `each` had enough. [C] */
 TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_attributes(tegula_context *context, const char *path, const tegula_open_options *options,
                                                              tegula_attribute_fn each, void *state, tegula_error *err);
 

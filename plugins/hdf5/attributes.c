@@ -12,7 +12,7 @@
 #define MOST_TEXTS 4096 /* of variable length: each may be as long as the file */
 #define MOST_NAMES (1 << 20)
 
-enum { PADDED_WITH_SPACES = 2 };
+enum { ENDED_BY_ZERO = 0, PADDED_WITH_SPACES = 2 };
 
 typedef struct walk {
   hdf5_call *call;
@@ -130,6 +130,17 @@ static tegula_status failed(const attribute *a, const hdf5_file *file, const cha
   return hdf5_failed(a->library, err, TEGULA_CORRUPT, file->path, "read attribute \"%s\" of \"%s\" in \"%s\"", name, object, file->path);
 }
 
+/* Bytes behind a zero that are part of the text: C has no form for it. Behind the zero that ends a text there may be anything. */
+static bool has_zeros_within(const attribute *a) {
+  if (a->library->call.H5Tget_strpad(a->type) == ENDED_BY_ZERO) return false;
+  for (int64_t i = 0; i < a->told.count; i++) {
+    const char *text = a->data + (size_t)i * a->item;
+    for (size_t at = strnlen(text, a->item); at < a->item; at++)
+      if (text[at] != 0) return true;
+  }
+  return false;
+}
+
 /* Texts of fixed length: one block for all, each with a zero behind it. */
 static bool cut_texts(attribute *a) {
   size_t count = (size_t)a->told.count, stride = a->item + 1;
@@ -169,6 +180,10 @@ static tegula_status read_values(attribute *a, const hdf5_file *file, const char
   if (!a->data) return hdf5_out_of_memory(a->library, err);
   if (a->library->call.H5Aread(a->id, a->memory, a->data) < 0) return failed(a, file, object, name, err);
   if (a->form.swapped) hdf5_type_swap_all(a->form.dtype, a->data, a->told.count);
+  if (a->fixed && has_zeros_within(a)) {
+    a->told.omitted = "there are zero bytes within its texts";
+    return TEGULA_OK;
+  }
   if ((a->fixed && !cut_texts(a)) || (a->variable && !name_texts(a))) return hdf5_out_of_memory(a->library, err);
   if (a->texts)
     a->told.texts = (const char *const *)a->texts;

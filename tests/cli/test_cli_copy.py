@@ -400,6 +400,23 @@ def test_interrupted_and_late(large, tmp_path):
     assert run.returncode == 130 and list(tmp_path.iterdir()) == []
 
 
+def test_texts_with_zero_bytes_within_are_dropped_not_cut(tmp_path):
+    """numpy's fixed strings may hold them; what only ends in zeros, or is ended by one, goes along."""
+    texts = {"within": numpy.array([b"a\0b", b"c"]), "first": numpy.bytes_(b"\0\1"), "behind": numpy.array([b"a", b"", b"abc"])}
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["x"] = data
+        file["x"].attrs.update(texts)
+        ended = h5py.h5t.C_S1.copy()
+        ended.set_size(4)
+        h5py.h5a.create(file["x"].id, b"ended", ended, h5py.h5s.create(h5py.h5s.SCALAR)).write(numpy.array(b"ab\0d"), ended)
+    dropped = copy(tmp_path / "a.h5", tmp_path / "b.h5")["dropped"]
+    assert [(one["what"], one["name"]) for one in dropped] == [("attribute", "first"), ("attribute", "within")]
+    assert all("zero bytes" in one["reason"] for one in dropped)
+    with h5py.File(tmp_path / "b.h5") as file:
+        found = file["x"].attrs
+        assert sorted(found) == ["behind", "ended"] and found["behind"].tolist() == [b"a", b"", b"abc"] and found["ended"] == b"ab"
+
+
 # ---- --verify ----
 
 FLIP = """
