@@ -136,8 +136,10 @@ static tegula_status lay_out_dataset(tegula__member *m, int64_t i, const held *h
   if (!tegula__shape_bytes(h->shape, m->tiling->ndim, m->stored.item_size, &bytes)) return too_large(m, err);
   FORWARD(tegula__target_open(s, target, err));
   FORWARD(s->format->container->add(target->saving, &request, &m->numbers[i], &offset, err));
-  if (bytes == 0) return TEGULA_OK;
-  return m->layout == TEGULA__CHUNKED ? add_chunked(m, i, h, err) : add_dense(m, i, h, offset, bytes, err);
+  if (bytes > 0) FORWARD(m->layout == TEGULA__CHUNKED ? add_chunked(m, i, h, err) : add_dense(m, i, h, offset, bytes, err));
+  if (m->layout == TEGULA__CHUNKED || m->file_count == 1) return TEGULA_OK;
+  s->early = true; /* of many files, none stays open for its metadata: the engine opens as many at a time as it may */
+  return tegula__target_complete(s, target, false, err);
 }
 
 /* The main file of a virtual dataset: where each tile is, by a name from the folder of the main file. */

@@ -40,13 +40,13 @@ tegula_status tegula__target_open(tegula__saving *s, tegula__target *target, teg
   return s->format->container->open(s->context->plugins, &target->sink, &target->saving, err);
 }
 
-tegula_status tegula__target_complete(tegula__saving *s, tegula__target *target, tegula_error *err) {
+tegula_status tegula__target_complete(const tegula__saving *s, tegula__target *target, bool durable, tegula_error *err) {
   void *saving = target->saving;
   target->saving = NULL;
   if (saving != NULL) FORWARD(s->format->container->close(saving, err));
   int fd = target->fd;
   target->fd = -1;
-  return tegula__io_complete(fd, target->path, s->options.durable != 0, err);
+  return tegula__io_complete(fd, target->path, durable, err);
 }
 
 void tegula__target_free(tegula__saving *s, tegula__target *target) {

@@ -80,7 +80,7 @@ static void make_file(void *state, int32_t worker, int64_t i) {
 static tegula_status for_files(tegula__saving *s, void (*each)(void *, int32_t, int64_t), tegula_error *err) {
   making m = {s, tegula__first_error_create()};
   if (m.first == NULL) return tegula__out_of_memory(err, 64);
-  tegula__pool_run_waiting(s->context->engine.pool, s->target_count, each, &m);
+  tegula__pool_run_waiting(s->context->engine.pool, s->members[0].manifest.file_count, each, &m);
   tegula_status status = tegula__first_error_get(m.first, err);
   tegula__first_error_destroy(m.first);
   return status;
@@ -219,16 +219,18 @@ static void bring_to_disk(void *state, int32_t worker, int64_t i) {
 }
 
 /* Each of these files once, whoever has written to it. */
-static tegula_status complete_pieces(tegula__saving *s, tegula_error *err) {
+static tegula_status bring_all_to_disk(tegula__saving *s, tegula_error *err) {
   tegula_status status = for_files(s, bring_to_disk, err);
   name_target(s, status, err);
   return status;
 }
 
 static tegula_status complete(tegula__saving *s, tegula_error *err) {
-  if (s->format->container == NULL) return s->pieces && s->options.durable != 0 ? complete_pieces(s, err) : TEGULA_OK;
+  bool durable = s->options.durable != 0;
+  if (durable && (s->early || (s->pieces && s->format->container == NULL))) FORWARD(bring_all_to_disk(s, err));
+  if (s->format->container == NULL) return TEGULA_OK;
   for (int64_t i = 0; i < s->target_count; i++)
-    if (s->targets[i].fd >= 0) FORWARD(tegula__target_complete(s, &s->targets[i], err));
+    if (s->targets[i].fd >= 0) FORWARD(tegula__target_complete(s, &s->targets[i], durable, err));
   return s->guards ? tegula__io_check(s->publish.target, &s->before, err) : TEGULA_OK; /* again, for good, before the rename */
 }
 

@@ -58,6 +58,7 @@ typedef struct tegula__saving {
   bool adds;            /* to a copy of the file that is there */
   bool absent;          /* a container, and nothing was there when it was looked for */
   bool pieces;          /* tiles come one by one, from other processes too: what is durable is so when all are there */
+  bool early;           /* the files of a container were complete before the elements were written */
   bool guards;          /* what is there is replaced only if it is still what was looked at: */
   tegula__stamp before;
   tegula__tally tally;
@@ -93,8 +94,8 @@ tegula_status tegula__saving_lay_out(tegula__saving *saving, tegula_error *err);
 
 /* save_target.c: opens the container. */
 tegula_status tegula__target_open(tegula__saving *saving, tegula__target *target, tegula_error *err);
-/* Everything is in it. */
-tegula_status tegula__target_complete(tegula__saving *saving, tegula__target *target, tegula_error *err);
+/* All its metadata is in it; the bytes of the container's contiguous datasets may come later. */
+tegula_status tegula__target_complete(const tegula__saving *saving, tegula__target *target, bool durable, tegula_error *err);
 /* After a failure, and always at the end. */
 void tegula__target_free(tegula__saving *saving, tegula__target *target);
 

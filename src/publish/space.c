@@ -47,4 +47,6 @@ void tegula__publish_explain(const tegula__publish *publish, const char *path, t
     tegula__fail_errno(err, err->os_errno, path, err->offset, "could not save \"%s\"", path);
   else if (temporary)
     tegula__fail(err, status, path, err->offset, "could not save \"%s\": %s", path, tegula_status_text(status));
+  if (err->os_errno == EMFILE)
+    tegula__hint(err, err->status, "save to fewer files, or raise the limit of open files (ulimit -n)");
 }

@@ -4,6 +4,7 @@
 import itertools
 import os
 import pathlib
+import resource
 import signal
 import subprocess
 import time
@@ -415,6 +416,30 @@ def test_texts_with_zero_bytes_within_are_dropped_not_cut(tmp_path):
     with h5py.File(tmp_path / "b.h5") as file:
         found = file["x"].attrs
         assert sorted(found) == ["behind", "ended"] and found["behind"].tolist() == [b"a", b"", b"abc"] and found["ended"] == b"ab"
+
+
+# ---- many files ----
+
+@pytest.mark.parametrize("durable", [[], ["--durable"]], ids=["plain", "durable"])
+@pytest.mark.parametrize("layout", ["contiguous", "virtual", "chunked"])
+def test_more_files_than_may_be_open(tmp_path, layout, durable):
+    """Only chunked shards, which get their places one by one, must all be open: that is said, with what can be done."""
+    rows = numpy.arange(200 * 3, dtype="<i2").reshape(200, 3)
+    numpy.save(tmp_path / "a.npy", rows)
+    target = tmp_path / "out" / "b.h5"
+    how = ["--layout", "virtual", "--tiles", "150"] if layout == "virtual" else ["--layout", layout, "--shards", "150", "--format", "hdf5"]
+    few = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))}
+    if layout == "chunked":
+        error = no_copy(tmp_path / "a.npy", target, *how, *durable, status="limit_exceeded", says=[str(target), "open files"], **few)
+        assert "ulimit -n" in error["hint"] and not target.parent.exists()
+        return
+    copy(tmp_path / "a.npy", target, *how, *durable, **few)
+    parts = [target] if layout == "virtual" else sorted(target.iterdir())
+    found = []
+    for part in parts:
+        with h5py.File(part) as file:
+            found.append(file["data"][()])
+    assert len(parts) in (1, 150) and numpy.concatenate(found).tobytes() == rows.tobytes() and leftovers(tmp_path) == []
 
 
 # ---- --verify ----
