@@ -66,7 +66,7 @@ def save(
         dataset: HDF5: the name in the file, "/data" by default; a file that is there keeps its other datasets.
         format: "npy", "raw" or "hdf5".
         layout: HDF5: "contiguous" (the default), "chunked" or "virtual" (each tile of a :class:`tegula.Array` in a file of its own).
-        chunks: HDF5: the shape of chunks.
+        chunks: HDF5: the shape of chunks.  None: with `codec` or layout="chunked" one is chosen, whole rows of up to 4 MiB.
         codec: HDF5: what chunks go through, in that order: "shuffle,deflate:4" (docs/formats.md).
         fill: HDF5: what elements that were never written are to be.
         attrs: HDF5: names and values (text, numbers, arrays or lists of them, None); with a mapping of arrays: {dataset: attrs}.

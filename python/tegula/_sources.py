@@ -49,6 +49,8 @@ def choice(name: str, value: Any, choices: Any) -> Any:
 def lengths(name: str, value: Any) -> Shape | None:
     if value is None:
         return None
+    if isinstance(value, bool):  # which is an int: h5py's chunks=True would be chunks of one element
+        raise TypeError(f"{name}: expected a tuple of integers, found bool")
     try:
         return tuple(value) if not isinstance(value, int) else (value,)
     except TypeError:

@@ -141,6 +141,13 @@ ATTRS = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("chunks", [True, False])
+def test_chunks_are_no_bool(tmp_path, chunks):
+    with pytest.raises(TypeError, match=r"chunks: .*bool"):
+        tegula.save(ARRAY[:, 0], tmp_path / "x.h5", chunks=chunks)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_hdf5(tmp_path):
     tegula.save(ARRAY, tmp_path / "x.h5", "/g/a", chunks=(7, 3), codec="shuffle,deflate:4", attrs=ATTRS, fill=1.5)
     tegula.save(-ARRAY, tmp_path / "x.h5", "b")
