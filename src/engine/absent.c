@@ -33,7 +33,7 @@ static tegula_status fill_chunks(tegula__worker *worker, const tegula__doing *do
   int64_t lo[TEGULA_MAX_DIMS], hi[TEGULA_MAX_DIMS];
   tegula__part piece;
   for (int64_t i = 0; i < doing->step->count; i++) {
-    tegula__plan_chunk(doing->plan, doing->part, doing->step->first + i, lo, hi, &piece);
+    tegula__plan_chunk(doing->plan, doing->step->first + i, lo, hi, &piece);
     if (doing->move->missing == TEGULA_MISSING_STRICT) return absent(doing, lo, err);
     FORWARD(tegula__find_pieces(worker, doing, lo, hi, err));
     fill_pieces(worker, doing, doing->part->grid->fill);

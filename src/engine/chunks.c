@@ -2,6 +2,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
+ * What several parts want of one stored chunk is scattered for one after the other, from one decoded chunk.
+ *
  * A chunk that one tile wants as a whole, in the order in which it is stored, is decoded into its final place; every other one into lent
  * memory, from where it is scattered: with its shuffle still to be undone, where that comes last, so that one decoded chunk is all that a
  * worker holds. What a step takes is counted against the staging budget, and given back after it. */
@@ -61,16 +63,30 @@ static tegula_status decode(tegula__worker *worker, const tegula__doing *doing, 
   return status == TEGULA_OK ? TEGULA_OK : could_not_decode(doing, c, &why, err);
 }
 
-static tegula_status move_chunk(tegula__worker *worker, const tegula__doing *doing, int64_t index, const memory *m, tegula_error *err) {
+/* Chunk `index` of the plan, its part and its pieces. */
+static tegula_status look_at(tegula__worker *worker, tegula__doing *doing, int64_t index, chunk *c, tegula_error *err) {
+  c->planned = &doing->plan->chunks[index];
+  doing->part = &doing->move->manifest->parts[c->planned->part];
+  tegula__plan_chunk(doing->plan, index, c->lo, c->hi, &c->piece);
+  return tegula__find_pieces(worker, doing, c->lo, c->hi, err);
+}
+
+static void scatter(const tegula__worker *worker, const tegula__doing *doing, const chunk *c, const char *data) {
+  for (int64_t i = 0; i < worker->piece_count; i++) /* read only: nothing is written back in a load */
+    tegula__copy_piece(doing, c->lo, c->piece.strides, (char *)(uintptr_t)data + c->piece.offset, &worker->pieces[i]);
+}
+
+/* A stored chunk, for `count` chunks of the plan from `index` on. */
+static tegula_status move_chunk(tegula__worker *worker, tegula__doing *doing, int64_t index, int64_t count, const memory *m,
+                                tegula_error *err) {
   const tegula__chunk *entry = doing->plan->chunks[index].entry;
-  chunk c = {.planned = &doing->plan->chunks[index]};
-  tegula__plan_chunk(doing->plan, doing->part, index, c.lo, c.hi, &c.piece);
-  FORWARD(tegula__find_pieces(worker, doing, c.lo, c.hi, err));
+  chunk c;
+  FORWARD(look_at(worker, doing, index, &c, err));
   tegula__passage passage = {.in = m->encoded + (entry->offset - doing->plan->chunks[doing->step->first].entry->offset),
                              .in_size = entry->length,
                              .scratch = m->decoded,
                              .scratch_size = m->room,
-                             .out = final_place(worker, doing, &c),
+                             .out = count == 1 ? final_place(worker, doing, &c) : NULL,
                              .size = (size_t)doing->part->grid->chunk_bytes,
                              .item = m->item};
   tegula__decoded decoded;
@@ -80,8 +96,11 @@ static tegula_status move_chunk(tegula__worker *worker, const tegula__doing *doi
     tegula__scatter_planes(worker, doing, &c.piece, decoded.data, passage.size / m->item, m->strip);
     return TEGULA_OK;
   }
-  for (int64_t i = 0; i < worker->piece_count; i++) /* read only: nothing is written back in a load */
-    tegula__copy_piece(doing, c.lo, c.piece.strides, (char *)(uintptr_t)decoded.data + c.piece.offset, &worker->pieces[i]);
+  scatter(worker, doing, &c, decoded.data);
+  for (int64_t i = 1; i < count; i++) {
+    FORWARD(look_at(worker, doing, index + i, &c, err));
+    scatter(worker, doing, &c, decoded.data);
+  }
   return TEGULA_OK;
 }
 
@@ -90,7 +109,12 @@ static tegula_status move_chunks(tegula__worker *worker, const tegula__doing *do
   worker->requests[0] =
       (tegula__request){.offset = (int64_t)doing->plan->chunks[doing->step->first].entry->offset, .vectors = &vector, .count = 1};
   FORWARD(tegula__lane_move(worker->lane, &doing->file, worker->requests, 1, err));
-  for (int64_t i = 0; i < doing->step->count; i++) FORWARD(move_chunk(worker, doing, doing->step->first + i, m, err));
+  tegula__doing own = *doing; /* its part is that of the chunk */
+  int64_t end = doing->step->first + doing->step->count;
+  for (int64_t i = doing->step->first, sharers; i < end; i += sharers) {
+    sharers = tegula__plan_sharers(doing->plan, i, end);
+    FORWARD(move_chunk(worker, &own, i, sharers, m, err));
+  }
   worker->staged_bytes += doing->step->bytes;
   return TEGULA_OK;
 }

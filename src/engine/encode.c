@@ -160,7 +160,7 @@ static tegula_status encode(tegula__worker *worker, const tegula__doing *doing, 
 static tegula_status encode_chunk(tegula__worker *worker, const tegula__doing *doing, char *out, encoded *to, tegula_error *err) {
   const tegula__grid *grid = doing->part->grid;
   chunk c;
-  tegula__plan_chunk(doing->plan, doing->part, to->chunk, c.lo, c.hi, &c.piece);
+  tegula__plan_chunk(doing->plan, to->chunk, c.lo, c.hi, &c.piece);
   FORWARD(tegula__find_pieces(worker, doing, c.lo, c.hi, err));
   FORWARD(check_whole(worker, doing, &c, err));
   to->data = out;

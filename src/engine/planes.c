@@ -13,11 +13,23 @@ typedef struct strips {
   int64_t step; /* indices of a strip along it */
 } strips;
 
+static bool lies_in_items(const tegula__part *part, int32_t ndim, int64_t item) {
+  bool fits = part->offset % item == 0;
+  for (int32_t k = 0; fits && k < ndim; k++) fits = part->strides[k] % item == 0;
+  return fits;
+}
+
+/* Chunks that several parts want are not left shuffled: each part would unshuffle what lies between its own items too. */
 size_t tegula__planes_item(const tegula__doing *doing) {
-  const tegula__part *part = doing->part;
+  const tegula__manifest *manifest = doing->move->manifest;
+  const tegula__grid *grid = doing->part->grid;
+  const tegula__planned_chunk *chunks = doing->plan->chunks + doing->step->first;
   int64_t item = doing->item_size;
-  bool fits = part->grid->filter_count > 0 && item > 1 && item <= TEGULA__STRIP && part->grid->chunk_bytes % item == 0 && part->offset % item == 0;
-  for (int32_t k = 0; fits && k < doing->move->manifest->ndim; k++) fits = part->strides[k] % item == 0;
+  bool fits = grid->filter_count > 0 && item > 1 && item <= TEGULA__STRIP && grid->chunk_bytes % item == 0;
+  for (int64_t i = 0; fits && i < doing->step->count; i++) {
+    if (i > 0 && chunks[i].entry == chunks[i - 1].entry) return 0;
+    if (i == 0 || chunks[i].part != chunks[i - 1].part) fits = lies_in_items(&manifest->parts[chunks[i].part], manifest->ndim, item);
+  }
   return fits ? (size_t)item : 0;
 }
 

@@ -269,6 +269,7 @@ static tegula_status cut_other(const tegula__cutting *cutting, int64_t number, t
 
 static tegula_status cut_part(const tegula__cutting *cutting, int64_t number, tegula_error *err) {
   const tegula__part *part = &cutting->plan->manifest->parts[number];
+  if (cutting->next != NULL && cutting->next[number - cutting->first_part] == TEGULA__CUT_PART) return TEGULA_OK;
   switch (part->kind) {
     case TEGULA__PART_DENSE: return tegula__cut_dense(cutting, part, number, -1, 0, err);
     case TEGULA__PART_CHUNKED: return tegula__cut_chunked(cutting, number, err);
@@ -282,19 +283,19 @@ static tegula_status cut_part(const tegula__cutting *cutting, int64_t number, te
 tegula_status tegula__plan_create(const tegula__manifest *manifest, const tegula__targets *targets, const tegula__plan_limits *limits,
                                   tegula__plan *out, tegula_error *err) {
   *out = (tegula__plan){.manifest = manifest, .targets = targets};
-  tegula__cutting cutting = {out, limits, even_share(targets, manifest->dtype.item_size, limits->threads)};
+  tegula__cutting cutting = {.plan = out, .limits = limits, .share = even_share(targets, manifest->dtype.item_size, limits->threads)};
   int64_t first = 0, last = manifest->part_count;
   if (manifest->ndim > 0 && targets->count > 0)
     tegula__manifest_find(manifest, targets->tiles[targets->sorted[0]].lo[0], targets->reach[targets->count - 1], &first, &last);
-  for (int64_t i = first; i < last; i++) {
-    tegula_status status = cut_part(&cutting, i, err);
-    if (status != TEGULA_OK) {
-      tegula__plan_free(out);
-      return status;
-    }
-  }
-  point_at_vectors(out);
-  return TEGULA_OK;
+  cutting.first_part = first;
+  tegula_status status = tegula__link_parts(&cutting, last, err);
+  for (int64_t i = first; i < last && status == TEGULA_OK; i++) status = cut_part(&cutting, i, err);
+  free(cutting.next);
+  if (status == TEGULA_OK)
+    point_at_vectors(out);
+  else
+    tegula__plan_free(out);
+  return status;
 }
 
 void tegula__plan_free(tegula__plan *plan) {

@@ -112,8 +112,9 @@ typedef enum tegula__step_kind {
   TEGULA__STEP_ENCODE  /* writing: chunks are gathered and encoded, and go where the format finds a place for them */
 } tegula__step_kind;
 
-/* A chunk that is wanted. */
+/* A chunk that is wanted, by one part: where several parts share a grid, each has its own for the same entry, one behind the other. */
 typedef struct tegula__planned_chunk {
+  int64_t part;
   int64_t number;             /* in C order among all chunks that the part meets */
   int64_t bytes;              /* wanted of it */
   const tegula__chunk *entry; /* NULL: absent */
@@ -121,7 +122,7 @@ typedef struct tegula__planned_chunk {
 
 typedef struct tegula__step {
   tegula__step_kind kind;
-  int64_t part;
+  int64_t part;   /* of several chunks the first one's: they are of one grid, and only CHUNKS may be of several parts */
   int64_t group;  /* steps of one file that follow each other have the same number; numbers count up from 0 */
   int64_t bytes;  /* wanted */
   int64_t gap;    /* gaps in the file up to this size are read and thrown away rather than skipped with a new request; 0 for writing */
@@ -158,8 +159,10 @@ tegula_status tegula__plan_create(const tegula__manifest *manifest, const tegula
                                   tegula__plan *out, tegula_error *err);
 void tegula__plan_free(tegula__plan *plan);
 
-/* What chunk `index` of the plan, one of the part's, holds of it: see tegula__part_chunk. */
-void tegula__plan_chunk(const tegula__plan *plan, const tegula__part *part, int64_t index, int64_t *lo, int64_t *hi, tegula__part *out);
+/* What chunk `index` of the plan holds of its part: see tegula__part_chunk. */
+void tegula__plan_chunk(const tegula__plan *plan, int64_t index, int64_t *lo, int64_t *hi, tegula__part *out);
+/* How many chunks of the plan from `index` on, below `end`, are of one entry: read and decoded once. Absent ones count by themselves. */
+int64_t tegula__plan_sharers(const tegula__plan *plan, int64_t index, int64_t end);
 /* The dense bytes that a direct or staged step moves: the part, or a plain chunk of it as a part of its own, described in `out`. */
 typedef struct tegula__stored {
   tegula__part part;

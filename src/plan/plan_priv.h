@@ -11,7 +11,18 @@ typedef struct tegula__cutting {
   tegula__plan *plan;
   const tegula__plan_limits *limits;
   int64_t share; /* bytes of a step that make all workers end together */
+  int64_t first_part; /* parts from here on may be wanted */
+  int64_t *next;      /* for each of those: the next part of the same grid, or one of the two below; NULL: none has chunks */
 } tegula__cutting;
+
+/* Plain chunks (or a row of them) from this size on are moved like a file of their own. */
+#define DENSE_CHUNK ((int64_t)64 << 10)
+
+#define TEGULA__NO_PART ((int64_t)-1)  /* the last one of its grid */
+#define TEGULA__CUT_PART ((int64_t)-2) /* cut already, with an earlier one of its grid */
+
+/* Finds the parts up to `last` that share grids, as `next`. */
+tegula_status tegula__link_parts(tegula__cutting *cutting, int64_t last, tegula_error *err);
 
 /* The bounding box of what the tiles want of the box, and how many bytes that is; false when they want nothing. */
 bool tegula__plan_wants(const tegula__plan *plan, const int64_t *box_lo, const int64_t *box_hi, int64_t *lo, int64_t *hi, int64_t *bytes);
@@ -21,7 +32,11 @@ tegula_status tegula__plan_add(tegula__plan *plan, const tegula__step *step, teg
  * (-1: none). */
 tegula_status tegula__cut_dense(const tegula__cutting *cutting, const tegula__part *stored, int64_t number, int64_t chunk, int64_t count,
                                 tegula_error *err);
-/* Steps for a chunked part. */
+/* `count` chunks of the plan from `index` on are of one large plain chunk: does each of them move it like a file of its own? */
+bool tegula__plan_apart(const tegula__plan *plan, int64_t index, int64_t count);
+/* Puts them in the order in which they begin in the chunk. */
+tegula_status tegula__plan_sort_apart(tegula__plan *plan, int64_t index, int64_t count, tegula_error *err);
+/* Steps for a chunked part and those behind it that share its grid. */
 tegula_status tegula__cut_chunked(const tegula__cutting *cutting, int64_t number, tegula_error *err);
 
 #endif

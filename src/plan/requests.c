@@ -109,12 +109,12 @@ static void count_reader(counter *c, const tegula__part *part) {
 }
 
 /* Chunks that lie next to each other are one request. */
-static tegula_status count_chunks(counter *c, const tegula__step *step, const tegula__part *part, tegula_error *err) {
+static tegula_status count_chunks(counter *c, const tegula__step *step, tegula_error *err) {
   int64_t lo[TEGULA_MAX_DIMS], hi[TEGULA_MAX_DIMS];
   tegula__part piece;
   c->total++;
   for (int64_t i = step->first; i < step->first + step->count; i++) {
-    tegula__plan_chunk(c->plan, part, i, lo, hi, &piece);
+    tegula__plan_chunk(c->plan, i, lo, hi, &piece);
     FORWARD(find_pieces(c, lo, hi, err));
     for (int64_t p = 0; p < c->piece_count; p++) {
       int64_t tile = tile_number(c, p);
@@ -129,7 +129,7 @@ static tegula_status count_step(counter *c, const tegula__step *step, tegula_err
   const tegula__part *part = &c->plan->manifest->parts[step->part];
   tegula__stored stored;
   switch (step->kind) {
-    case TEGULA__STEP_CHUNKS: return count_chunks(c, step, part, err);
+    case TEGULA__STEP_CHUNKS: return count_chunks(c, step, err);
     case TEGULA__STEP_FILL:
     case TEGULA__STEP_LOST: return TEGULA_OK;
     default: break;

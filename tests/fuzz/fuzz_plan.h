@@ -28,7 +28,8 @@ static inline int64_t check_chunks(const tegula__plan *plan, const tegula__step 
   MUST(step->first >= 0 && step->count > 0 && step->first + step->count <= plan->chunk_count);
   for (int64_t i = step->first; i < step->first + step->count; i++) {
     const tegula__chunk *entry = plan->chunks[i].entry;
-    tegula__plan_chunk(plan, part, i, lo, hi, &piece);
+    MUST(m->parts[plan->chunks[i].part].grid == part->grid && (entry != NULL || plan->chunks[i].part == step->part));
+    tegula__plan_chunk(plan, i, lo, hi, &piece);
     check_inside(m, &piece, lo, hi, part->grid->chunk_bytes);
     bytes += plan->chunks[i].bytes;
     MUST((entry == NULL) == (step->kind == TEGULA__STEP_FILL));

@@ -5,12 +5,12 @@
  * An array is cut into boxes, also side by side. Each box is stored in its own way: in chunks of a random shape (in random order and with
  * gaps in a random file, some absent), densely, not at all, or given by a function. The array's values are drawn first and then stored, by
  * loops that go element by element and know nothing of steps; what is loaded is compared with them. Chunks are stored as they are: filters
- * are there, but skipped. */
+ * are there, but skipped. Boxes in chunks are often several parts that share a grid: slabs of the box, that end anywhere in chunks. */
 #include "test_engine_support.h"
 
 #include <stdatomic.h>
 
-enum { MOST_BOXES = 12, MOST_FILES = 3 };
+enum { MOST_BOXES = 12, MOST_SHARERS = 5, MOST_FILES = 3 };
 
 typedef struct world {
   move_case c;
@@ -21,6 +21,7 @@ typedef struct world {
   _Atomic int64_t calls; /* of the reader */
   _Atomic int64_t crossed; /* its calls that want more than one of its chunks */
   tegula_error lost;
+  int64_t shared; /* see check_shared */
 } world;
 
 static size_t place_of(const tegula__manifest *m, const int64_t *index) {
@@ -148,6 +149,28 @@ static void make_sparse(tegula__grid *grid) {
   }
 }
 
+/* The part as slabs of it. */
+static void add_slabs(uint64_t *seed, tegula__manifest *m, const tegula__part *whole) {
+  int32_t axis = m->ndim > 0 ? (int32_t)random_between(seed, 0, m->ndim - 1) : 0;
+  int64_t lo[MOST_AXES] = {0}, hi[MOST_AXES] = {0}, start[MOST_AXES] = {0}, count = m->ndim > 0 ? random_between(seed, 1, MOST_SHARERS) : 1;
+  for (int32_t k = 0; k < m->ndim; k++) {
+    lo[k] = whole->lo[k];
+    hi[k] = whole->hi[k];
+    start[k] = whole->start[k];
+  }
+  for (int64_t i = 1; i <= count; i++) {
+    if (m->ndim > 0) hi[axis] = i == count ? whole->hi[axis] : random_between(seed, lo[axis], whole->hi[axis]);
+    if (m->ndim > 0 && hi[axis] == lo[axis]) continue;
+    tegula__part part = *whole;
+    part.lo = lo;
+    part.hi = hi;
+    part.start = start;
+    assert_int_equal(tegula__manifest_add_part(m, &part, NULL), TEGULA_OK);
+    start[axis] += hi[axis] - lo[axis];
+    lo[axis] = hi[axis];
+  }
+}
+
 static void add_chunked(uint64_t *seed, world *w, const int64_t *lo, const int64_t *hi) {
   tegula__manifest *m = &w->c.manifest;
   tegula__grid *grid = calloc(1, sizeof *grid);
@@ -177,7 +200,7 @@ static void add_chunked(uint64_t *seed, world *w, const int64_t *lo, const int64
   tegula__part part = {.kind = TEGULA__PART_CHUNKED, .order = grid->order, .file = TEGULA__NO_FILE, .offset = l.offset, .lo = lo, .hi = hi,
                        .strides = l.strides, .start = l.start, .chunk = l.chunk, .slot_strides = l.slot_strides,
                        .slot_base = l.slot_base, .grid = grid};
-  assert_int_equal(tegula__manifest_add_part(m, &part, NULL), TEGULA_OK);
+  add_slabs(seed, m, &part);
 }
 
 static void add_dense(uint64_t *seed, world *w, const int64_t *lo, const int64_t *hi) {
@@ -361,7 +384,7 @@ static wanted count_wanted(const world *w) {
   const tegula__manifest *m = &w->c.manifest;
   int64_t index[MOST_AXES] = {0}, zero[MOST_AXES] = {0}, number, item = m->dtype.item_size;
   wanted sum = {0};
-  bool *there[MOST_BOXES], *seen[MOST_BOXES];
+  bool *there[MOST_BOXES * MOST_SHARERS], *seen[MOST_BOXES * MOST_SHARERS];
   for (int64_t i = 0; i < m->part_count; i++) {
     there[i] = mark_stored(&m->parts[i]);
     seen[i] = mark_stored(&m->parts[i]);
@@ -441,8 +464,24 @@ static void world_run(bench *b, world *w, tegula_missing missing, outcome *out) 
   tegula__file_set_destroy(set);
 }
 
+/* What is read whole is read by one step. Returns how many chunks of the plan come with another one's. */
+static int64_t check_shared(const tegula__plan *plan) {
+  int64_t shared = 0;
+  for (int64_t i = 0; i < plan->step_count; i++) {
+    const tegula__step *step = &plan->steps[i];
+    if (step->kind != TEGULA__STEP_CHUNKS) continue;
+    for (int64_t k = step->first; k < step->first + step->count; k++) {
+      bool again = k > step->first && plan->chunks[k].entry == plan->chunks[k - 1].entry;
+      shared += again;
+      for (int64_t other = 0; !again && other < plan->chunk_count; other++)
+        if (plan->chunks[other].entry == plan->chunks[k].entry) assert_true(other >= k && other < step->first + step->count);
+    }
+  }
+  return shared;
+}
+
 /* Requests and calls of the reader, as the plan counts them. */
-static int64_t planned_requests(const bench *b, const world *w) {
+static int64_t planned_requests(const bench *b, world *w) {
   tegula_error error;
   tegula__targets targets;
   tegula__plan plan;
@@ -451,12 +490,13 @@ static int64_t planned_requests(const bench *b, const world *w) {
   assert_ok(tegula__targets_create(w->c.manifest.ndim, w->c.tiles, w->c.tile_count, &targets, &error));
   assert_ok(tegula__plan_create(&w->c.manifest, &targets, &limits, &plan, &error));
   assert_ok(tegula__plan_requests(&plan, TEGULA__IO_VECTORS, reads, &total, &error));
+  w->shared += check_shared(&plan);
   tegula__plan_free(&plan);
   tegula__targets_free(&targets);
   return total;
 }
 
-static void check_run(const bench *b, const world *w, const outcome *o, const wanted *want) {
+static void check_run(const bench *b, world *w, const outcome *o, const wanted *want) {
   assert_int_equal(o->statistics.reader_bytes, want->read_bytes);
   assert_int_equal(o->statistics.direct_bytes + o->statistics.staged_bytes, want->bytes - want->read_bytes - want->absent_bytes);
   assert_int_equal(o->statistics.missing, want->absent);
@@ -490,7 +530,7 @@ static void any_parts_and_tiles_are_moved_right(void **state) {
   static const tegula_missing modes[] = {TEGULA_MISSING_FILL, TEGULA_MISSING_ERROR, TEGULA_MISSING_STRICT};
   bench b = bench_make(3, (int64_t)96 << 10, 4);
   uint64_t seed = 21;
-  int64_t absent = 0, lost = 0, read = 0;
+  int64_t absent = 0, lost = 0, read = 0, shared = 0;
   for (int round = 0; round < 400; round++) {
     world *w = world_make(&seed, dtypes[round % 8], &b.folder, round % 4 == 0);
     wanted want = count_wanted(w);
@@ -498,9 +538,10 @@ static void any_parts_and_tiles_are_moved_right(void **state) {
     absent += want.absent;
     lost += want.lost;
     read += want.read_bytes;
+    shared += w->shared;
     world_free(w);
   }
-  assert_true(absent > 100 && lost > 10 && read > 1000);
+  assert_true(absent > 100 && lost > 10 && read > 1000 && shared > 1000);
   bench_free(&b);
 }
 
