@@ -19,6 +19,10 @@ typedef struct held {
 } held;
 
 /* Shards are as even as they can be, all have some rows. */
+int64_t tegula__saving_first_row(const tegula__member *m, int64_t i) {
+  return m->tiling->ndim == 0 ? 0 : (int64_t)((__int128)m->tiling->shape[0] * i / m->file_count);
+}
+
 static void held_by(const tegula__member *m, int64_t i, held *out) {
   const tegula_tiling *tiling = m->tiling;
   *out = (held){.lo = {0}};
@@ -27,8 +31,8 @@ static void held_by(const tegula__member *m, int64_t i, held *out) {
   } else {
     memcpy(out->hi, tiling->shape, sizeof out->hi);
     if (tiling->ndim > 0) {
-      out->lo[0] = (int64_t)((__int128)tiling->shape[0] * i / m->file_count);
-      out->hi[0] = (int64_t)((__int128)tiling->shape[0] * (i + 1) / m->file_count);
+      out->lo[0] = tegula__saving_first_row(m, i);
+      out->hi[0] = tegula__saving_first_row(m, i + 1);
     }
   }
   for (int32_t k = 0; k < tiling->ndim; k++) {

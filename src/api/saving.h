@@ -92,6 +92,11 @@ tegula_status tegula__saving_choose(tegula__saving *saving, const tegula__wanted
 /* save_layout.c: the files, and the places in them. */
 tegula_status tegula__saving_lay_out(tegula__saving *saving, tegula_error *err);
 
+/* The rows of the array that shard i holds: from first_row(i) up to first_row(i + 1). */
+int64_t tegula__saving_first_row(const tegula__member *member, int64_t i);
+/* save_side.c: what is to lie beside the shards, if anything. */
+tegula_status tegula__saving_side_file(tegula__saving *saving, tegula_error *err);
+
 /* save_target.c: opens the container. */
 tegula_status tegula__target_open(tegula__saving *saving, tegula__target *target, tegula_error *err);
 /* All its metadata is in it; the bytes of the container's contiguous datasets may come later. */

@@ -143,6 +143,9 @@ typedef struct tegula__format {
                               tegula_error *err);
   /* NULL: cannot be saved. Appends the header to `header` and gives the byte strides of the array, whose first element follows the header. */
   tegula_status (*lay_out)(const tegula__layout_request *request, tegula__buffer *header, int64_t *strides, tegula_error *err);
+  /* NULL: files say all themselves. What is to lie beside the shards of a folder, as a text: `rows` and `names` are
+   * those of the `count` files. False: the buffer could not grow. */
+  bool (*side_file)(const tegula__layout_request *request, const char *const *names, const int64_t *rows, int64_t count, tegula__buffer *out);
   const tegula__container *container; /* instead: saved as a file of several datasets; NULL */
 } tegula__format;
 

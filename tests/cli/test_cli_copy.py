@@ -96,7 +96,7 @@ def read_one(path):
 
 def read_target(path, target):
     if path.is_dir():
-        return numpy.concatenate([read_one(part) for part in sorted(path.iterdir())])
+        return numpy.concatenate([read_one(part) for part in sorted(path.iterdir()) if part.name != "shard_meta.json"])
     if target.startswith("hdf5"):
         with h5py.File(path) as file:
             name, = file
@@ -157,6 +157,15 @@ def test_no_chunk_is_decoded_twice(tmp_path):
     assert small["bytes_read"] == large["bytes_read"] < stored + (1 << 20)
     with h5py.File(tmp_path / "a.h5") as file:
         assert numpy.array_equal(numpy.load(tmp_path / "2M.npy"), file["x"][...])
+
+
+def test_raw_shards_load_without_options(tmp_path):
+    """What lies beside them says all."""
+    data = numpy.arange(5 * 4 * 3, dtype=">i2").reshape(5, 4, 3)
+    numpy.save(tmp_path / "a.npy", data)
+    copy(tmp_path / "a.npy", tmp_path / "raw", "--format", "raw", "--shards", 3)
+    assert report("load", tmp_path / "raw", "--hash")["hash"] == content_hash(data)
+    assert report("info", tmp_path / "raw")["datasets"][0]["shape"] == [5, 4, 3]
 
 
 # ---- shapes and dtypes ----

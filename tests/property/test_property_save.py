@@ -2,6 +2,7 @@
 #
 # SPDX-License-Identifier: Apache-2.0
 import io
+import json
 import os
 import shutil
 
@@ -49,8 +50,22 @@ def target_files(command):
         return [path]
     names = sorted(os.listdir(path))
     suffix = ".raw" if command.get("format") == "raw" else ".npy"
+    if suffix == ".raw":
+        names.remove("shard_meta.json")
     assert names == ["shard_%04d%s" % (i, suffix) for i in range(len(names))]
     return [os.path.join(path, name) for name in names]
+
+
+def check_side_file(array, command, paths):
+    """What lies beside raw shards says what they hold."""
+    with open(os.path.join(command["path"], "shard_meta.json"), encoding="utf-8") as file:
+        said = json.load(file)
+    item = array.dtype.itemsize * int(numpy.prod(array.shape[1:], dtype="i8"))
+    rows = {os.path.basename(path): os.path.getsize(path) // item if item else None for path in paths}
+    assert numpy.dtype(said["dtype"]) == (stored_dtype(array, command) if array.dtype.names is None else "V%d" % array.dtype.itemsize)
+    assert said["row_shape"] == list(array.shape[1:]) and said["order"] == command.get("order", "C")
+    assert list(said["rows"]) == list(rows) and sum(said["rows"].values()) == len(array)
+    assert not item or said["rows"] == rows
 
 
 def check_npy(array, command, paths):
@@ -154,6 +169,8 @@ def run_case(probe, rng, folder):
     paths = target_files(command)
     assert len(paths) <= max(1, len(array) if array.ndim else 1, 1) and len(paths) <= max(1, command.get("shards", 1))
     (check_raw if raw else check_npy)(array, command, paths)
+    if raw and command.get("shards"):
+        check_side_file(array, command, paths)
     check_clean(folder, command, existing)
     if not raw:
         opened, hashed = probe.batch([{"do": "open", "path": command["path"]}, {"do": "hash", "of": "dataset"}])

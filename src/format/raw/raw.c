@@ -186,6 +186,21 @@ static tegula_status raw_lay_out(const tegula__layout_request *request, tegula__
   return TEGULA_OK;
 }
 
+/* docs/formats.md, shard_meta.json: what the files do not say themselves. */
+static bool raw_side_file(const tegula__layout_request *request, const char *const *names, const int64_t *rows, int64_t count, tegula__buffer *out) {
+  char dtype[TEGULA_DTYPE_TEXT];
+  tegula_dtype_format(request->dtype, dtype);
+  bool good = tegula__buffer_printf(out, "{\"dtype\": ") && tegula__buffer_json_text(out, dtype) &&
+              tegula__buffer_printf(out, ", \"order\": \"%c\", \"row_shape\": [", request->order);
+  for (int32_t k = 1; good && k < request->ndim; k++)
+    good = tegula__buffer_printf(out, "%s%lld", k > 1 ? ", " : "", (long long)request->shape[k]);
+  good = good && tegula__buffer_printf(out, "], \"rows\": {");
+  for (int64_t i = 0; good && i < count; i++)
+    good = tegula__buffer_printf(out, "%s\n  ", i > 0 ? "," : "") && tegula__buffer_json_text(out, names[i]) &&
+           tegula__buffer_printf(out, ": %lld", (long long)rows[i]);
+  return good && tegula__buffer_printf(out, "}}\n");
+}
+
 const tegula__format tegula__format_raw = {
     .name = "raw",
     .suffixes = (const char *const[]){".raw", NULL},
@@ -193,4 +208,5 @@ const tegula__format tegula__format_raw = {
     .magic_size = 0,
     .describe = raw_describe,
     .lay_out = raw_lay_out,
+    .side_file = raw_side_file,
 };
