@@ -85,6 +85,7 @@ typedef int (*hdf5_chunk_fn)(const hsize_t *offset, unsigned mask, haddr_t addre
   X(int, H5Zfilter_avail, (int))                                                                                                           \
   X(hid_t, H5FDregister, (const void *))                                                                                                   \
   X(hid_t, H5Fopen, (const char *, unsigned, hid_t))                                                                                       \
+  X(herr_t, H5Fflush, (hid_t, int))                                                                                                        \
   X(herr_t, H5Fclose, (hid_t))                                                                                                             \
   X(int, H5Iget_type, (hid_t))                                                                                                             \
   X(hid_t, H5Oopen, (hid_t, const char *, hid_t))                                                                                          \

@@ -58,6 +58,7 @@ typedef struct hdf5_library {
   size_t opening_width;        /* of its lengths */
   tegula_plugin_sink *saving;  /* the file that the driver's `open` takes to be written */
   int64_t saving_most;         /* the largest address that it can tell */
+  bool discarding;             /* a save is given up: its file is closed without being written */
   uint64_t stubs;              /* filters that are only registered so that datasets can be made with them: a bit for each in save_filters.c */
   hdf5_probe probe;
   uint64_t claimed; /* slots that the header of the extensible array that was read last says to have */

@@ -333,24 +333,32 @@ tegula_status hdf5_save_place(void *state, int64_t number, const int64_t *chunk,
 
 /* ---- the end ---- */
 
-static tegula_status close_all(saving *s, tegula_error *err) {
-  const hdf5_functions *call = &s->library->call;
+/* libhdf5 cannot close a file that it cannot write: it would keep all of it. So everything is written before it is closed; and when that
+ * fails, or the save is given up, the driver lets what is still to be written go. */
+static tegula_status close_all(saving *s, bool keep, tegula_error *err) {
+  hdf5_library *library = s->library;
+  const hdf5_functions *call = &library->call;
   bool good = true;
+  library->discarding = !keep;
   for (int64_t i = 0; i < s->count; i++) good = call->H5Oclose(s->datasets[i].id) >= 0 && good;
-  good = call->H5Fclose(s->file) >= 0 && good;
-  return good ? TEGULA_OK : hdf5_failed(s->library, err, TEGULA_IO, s->path, "complete \"%s\"", s->path);
+  good = good && (!keep || call->H5Fflush(s->file, 0 /* this file */) >= 0);
+  tegula_status status = good ? TEGULA_OK : hdf5_failed(library, err, TEGULA_IO, s->path, "complete \"%s\"", s->path);
+  library->discarding = !keep || !good;
+  good = call->H5Fclose(s->file) >= 0;
+  library->discarding = false;
+  return status != TEGULA_OK || good ? status : hdf5_failed(library, err, TEGULA_IO, s->path, "complete \"%s\"", s->path);
 }
 
-static tegula_status end(saving *s, tegula_error *err) {
+static tegula_status end(saving *s, bool keep, tegula_error *err) {
   hdf5_library *library = s->library;
   hdf5_lock(library);
-  tegula_status status = close_all(s, err);
+  tegula_status status = close_all(s, keep, err);
   hdf5_unlock(library);
   free(s->datasets);
   free(s);
   return status;
 }
 
-tegula_status hdf5_save_close(void *state, tegula_error *err) { return end(state, err); }
+tegula_status hdf5_save_close(void *state, tegula_error *err) { return end(state, true, err); }
 
-void hdf5_save_abandon(void *state) { (void)end(state, NULL); }
+void hdf5_save_abandon(void *state) { (void)end(state, false, NULL); }
