@@ -246,6 +246,7 @@ tegula_status tegula__cut_chunked(const tegula__cutting *cutting, int64_t number
     cutting->next[part - cutting->first_part] = TEGULA__CUT_PART;
     FORWARD(collect_part(cutting, part, err));
   }
+  if (plan->chunk_count == first) return TEGULA_OK;
   if (cutting->limits->writing) return step_encoded(cutting, number, first, err);
   sort_chunks(plan->chunks + first, plan->chunk_count - first);
   return step_chunks(cutting, plan->manifest->parts[number].grid, first, err);
