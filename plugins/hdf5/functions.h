@@ -63,7 +63,6 @@ typedef int (*hdf5_chunk_fn)(const hsize_t *offset, unsigned mask, haddr_t addre
   X(hid_t, H5Pcreate, (hid_t))                                                                                                             \
   X(herr_t, H5Pclose, (hid_t))                                                                                                             \
   X(herr_t, H5Pset_driver, (hid_t, hid_t, const void *))                                                                                   \
-  X(const void *, H5Pget_driver_info, (hid_t))                                                                                             \
   X(herr_t, H5Pset_page_buffer_size, (hid_t, size_t, unsigned, unsigned))                                                                  \
   X(herr_t, H5Pset_metadata_read_attempts, (hid_t, unsigned))                                                                              \
   X(herr_t, H5Pset_cache, (hid_t, int, size_t, size_t, double))                                                                            \
@@ -81,7 +80,6 @@ typedef int (*hdf5_chunk_fn)(const hsize_t *offset, unsigned mask, haddr_t addre
   X(hid_t, H5Pget_virtual_srcspace, (hid_t, size_t))                                                                                       \
   X(ptrdiff_t, H5Pget_virtual_filename, (hid_t, size_t, char *, size_t))                                                                   \
   X(ptrdiff_t, H5Pget_virtual_dsetname, (hid_t, size_t, char *, size_t))                                                                   \
-  X(herr_t, H5Pset_virtual_view, (hid_t, int))                                                                                             \
   X(int, H5Zfilter_avail, (int))                                                                                                           \
   X(hid_t, H5FDregister, (const void *))                                                                                                   \
   X(hid_t, H5Fopen, (const char *, unsigned, hid_t))                                                                                       \
@@ -120,8 +118,6 @@ typedef int (*hdf5_chunk_fn)(const hsize_t *offset, unsigned mask, haddr_t addre
   X(herr_t, H5Sget_regular_hyperslab, (hid_t, hsize_t *, hsize_t *, hsize_t *, hsize_t *))                                                 \
   X(int64_t, H5Sget_select_hyper_nblocks, (hid_t))                                                                                         \
   X(herr_t, H5Sget_select_hyper_blocklist, (hid_t, hsize_t, hsize_t, hsize_t *))                                                           \
-  X(int64_t, H5Sget_select_elem_npoints, (hid_t))                                                                                          \
-  X(herr_t, H5Sget_select_elem_pointlist, (hid_t, hsize_t, hsize_t, hsize_t *))                                                            \
   X(int, H5Tget_class, (hid_t))                                                                                                            \
   X(size_t, H5Tget_size, (hid_t))                                                                                                          \
   X(int, H5Tget_order, (hid_t))                                                                                                            \

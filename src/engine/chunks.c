@@ -40,18 +40,6 @@ static tegula_status could_not_decode(const tegula__doing *doing, const chunk *c
                       why->message);
 }
 
-/* Where the whole chunk is wanted as it is stored: its final place; else NULL. */
-static char *final_place(const tegula__worker *worker, const tegula__doing *doing, const chunk *c) {
-  const tegula__piece *piece = worker->pieces;
-  int32_t ndim = doing->move->manifest->ndim, axes;
-  RETURN_IF(worker->piece_count != 1 || c->piece.offset != 0, NULL);
-  RETURN_IF(doing->swap_size > 1 && piece->tile->order != doing->part->order, NULL);
-  tegula__file_order order;
-  tegula__file_order_of(&c->piece, ndim, piece->lo, piece->hi, &order);
-  int64_t run = tegula__common_run(&order, c->piece.strides, piece->tile->strides, piece->lo, piece->hi, doing->item_size, &axes);
-  return run == doing->part->grid->chunk_bytes ? tegula__tile_address(piece->tile, ndim, piece->lo) : NULL;
-}
-
 static tegula_status decode(tegula__worker *worker, const tegula__doing *doing, const chunk *c, const tegula__passage *passage,
                             tegula__decoded *decoded, tegula_error *err) {
   const tegula__grid *grid = doing->part->grid;
@@ -86,7 +74,7 @@ static tegula_status move_chunk(tegula__worker *worker, tegula__doing *doing, in
                              .in_size = entry->length,
                              .scratch = m->decoded,
                              .scratch_size = m->room,
-                             .out = count == 1 ? final_place(worker, doing, &c) : NULL,
+                             .out = count == 1 ? tegula__as_stored(worker, doing, &c.piece) : NULL,
                              .size = (size_t)doing->part->grid->chunk_bytes,
                              .item = m->item};
   tegula__decoded decoded;

@@ -121,18 +121,6 @@ static tegula_status check_whole(const tegula__worker *worker, const tegula__doi
                       (long long)there, (long long)wanted);
 }
 
-/* Where the chunk lies as it is to be stored, in one tile; NULL: nowhere. */
-static const char *as_it_is(const tegula__worker *worker, const tegula__doing *doing, const chunk *c) {
-  const tegula__piece *piece = worker->pieces;
-  int32_t ndim = doing->move->manifest->ndim, axes;
-  RETURN_IF(worker->piece_count != 1 || c->piece.offset != 0, NULL);
-  RETURN_IF(doing->swap_size > 1 && piece->tile->order != doing->part->order, NULL);
-  tegula__file_order order;
-  tegula__file_order_of(&c->piece, ndim, piece->lo, piece->hi, &order);
-  int64_t run = tegula__common_run(&order, c->piece.strides, piece->tile->strides, piece->lo, piece->hi, doing->item_size, &axes);
-  return run == doing->part->grid->chunk_bytes ? tegula__tile_address(piece->tile, ndim, piece->lo) : NULL;
-}
-
 /* The whole chunk in `out`; zeros where it goes beyond the array. */
 static void gather(const tegula__worker *worker, const tegula__doing *doing, const chunk *c, char *out) {
   int64_t bytes = doing->part->grid->chunk_bytes;
@@ -170,7 +158,7 @@ static tegula_status encode_chunk(tegula__worker *worker, const tegula__doing *d
     to->mask = 0;
     return TEGULA_OK;
   }
-  const char *from = as_it_is(worker, doing, &c);
+  const char *from = tegula__as_stored(worker, doing, &c.piece);
   if (from == NULL) {
     if ((int64_t)worker->gathered.mapped < grid->chunk_bytes) {
       tegula__block_free(&worker->gathered);

@@ -75,6 +75,9 @@ tegula_status tegula__encode_step(tegula__worker *worker, const tegula__doing *d
 tegula_status tegula__absent_step(tegula__worker *worker, const tegula__doing *doing, tegula_error *err);
 /* Fills the pieces from the part's reader. */
 tegula_status tegula__reader_step(tegula__worker *worker, const tegula__doing *doing, tegula_error *err);
+/* Where a whole chunk lies in memory as it is stored, when one tile holds it so: what it is decoded into, or encoded from; else NULL. `chunk` is
+ * the stored chunk as dense bytes; the worker has its pieces. */
+char *tegula__as_stored(const tegula__worker *worker, const tegula__doing *doing, const tegula__part *chunk);
 /* Between a slot that holds the box from `lo` on with these strides, and the piece's memory: swaps and transposes on the way. */
 void tegula__copy_piece(const tegula__doing *doing, const int64_t *lo, const int64_t *slot_strides, char *slot, const tegula__piece *piece);
 

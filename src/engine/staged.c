@@ -92,6 +92,17 @@ void tegula__copy_piece(const tegula__doing *doing, const int64_t *lo, const int
     tegula__copy_strided(doing->engine->kernels, memory, piece->tile->strides, slot, slot_strides, extents, ndim, doing->item_size, swap);
 }
 
+char *tegula__as_stored(const tegula__worker *worker, const tegula__doing *doing, const tegula__part *chunk) {
+  const tegula__piece *piece = worker->pieces;
+  int32_t ndim = doing->move->manifest->ndim, axes;
+  RETURN_IF(worker->piece_count != 1 || chunk->offset != 0, NULL);
+  RETURN_IF(doing->swap_size > 1 && piece->tile->order != doing->part->order, NULL);
+  tegula__file_order order;
+  tegula__file_order_of(chunk, ndim, piece->lo, piece->hi, &order);
+  int64_t run = tegula__common_run(&order, chunk->strides, piece->tile->strides, piece->lo, piece->hi, doing->item_size, &axes);
+  return run == doing->part->grid->chunk_bytes ? tegula__tile_address(piece->tile, ndim, piece->lo) : NULL;
+}
+
 static tegula_status read_box(tegula__worker *worker, const tegula__doing *doing, char *slot, tegula_error *err) {
   staging_layout layout;
   lay_out(doing, doing->step->lo, doing->step->hi, &layout);
