@@ -7,6 +7,9 @@
  * and reads nothing. That works in every release and costs well under a microsecond for each chunk of the grid; a grid that is much
  * larger than what is stored is listed by H5Dget_chunk_info first where nothing better is there.
  *
+ * Releases without H5Dchunk_iter are asked for the number of chunks: then they walk over all of a version 1 B-tree, and the driver notes
+ * what its leaves say. It counts if it is as many, in order, and some of it is compared with the second way.
+ *
  * Both H5Dchunk_iter and H5Dget_chunk_info (to 2.0 at least) name wrong places when the index is an extensible array and the axis without
  * end is not the first: they forget that the index puts that axis in front. Only the second way is taken then.
  *
@@ -16,7 +19,7 @@
 
 #include "hdf5_priv.h"
 
-enum { INDEX_FIXED = 3, INDEX_EXTENSIBLE = 4, SAMPLES = 16 };
+enum { INDEX_BTREE_1 = 0, INDEX_FIXED = 3, INDEX_EXTENSIBLE = 4, SAMPLES = 16 };
 #define MOST_ARRAY_SLOTS (INT64_C(1) << 27) /* libhdf5 visits all slots of such an index: about 50 ns each */
 /* The same for what an extensible array claims in its header; what libhdf5 writes at most. */
 #define MOST_WALKED ((uint64_t)1 << 28)
@@ -189,11 +192,9 @@ static tegula_status list_by_number(listing *list, int64_t count, tegula_error *
   return status;
 }
 
-static tegula_status list_by_probes(listing *list, tegula_error *err) {
+static tegula_status list_by_probes(listing *list, int64_t count, tegula_error *err) {
   hdf5_dataset *dataset = list->dataset;
   const tegula_plugin_host *host = dataset->call->library->host;
-  int64_t count = 0;
-  FORWARD(count_stored(list, &count, err));
   /* about 0.5 us for each slot, 20 ns for each step of a list by number */
   double all = (double)list->slots * 0.5, numbered = (double)count * (double)count * 0.01;
   if (list->turned) numbered = 1e300;
@@ -238,12 +239,9 @@ static bool confirmed(listing *list, int64_t index, int64_t *shift) {
   return item->length == other.length && item->mask == other.mask && (*shift == 0 || *shift == list->dataset->file->base);
 }
 
-/* True when the list is complete and to be trusted. */
-static bool list_by_iteration(listing *list) {
-  hdf5_dataset *dataset = list->dataset;
+/* Are some of the answers right, and so all? */
+static bool trusted(listing *list) {
   int64_t shift = 0, first_shift = 0;
-  bool good = dataset->call->library->call.chunk_iter(dataset->id, HDF5_DEFAULT, take_chunk, list) >= 0;
-  if (!good || list->odd || list->no_memory) return false;
   for (int64_t k = 0; k < SAMPLES && list->count > 0; k++) {
     int64_t index = k * (list->count - 1) / (SAMPLES - 1); /* the first and the last among them */
     if (!confirmed(list, index, &shift) || (k > 0 && shift != first_shift)) return false;
@@ -251,6 +249,26 @@ static bool list_by_iteration(listing *list) {
   }
   for (int64_t k = 0; k < list->count && shift; k++) list->items[k].offset += (uint64_t)shift;
   return true;
+}
+
+/* True when the list is complete and to be trusted. */
+static bool list_by_iteration(listing *list) {
+  hdf5_dataset *dataset = list->dataset;
+  bool good = dataset->call->library->call.chunk_iter(dataset->id, HDF5_DEFAULT, take_chunk, list) >= 0;
+  return good && !list->odd && !list->no_memory && trusted(list);
+}
+
+/* Counts the chunks; true when the list is also complete and to be trusted. */
+static tegula_status list_by_leaves(listing *list, int64_t *count, bool *complete, tegula_error *err) {
+  hdf5_library *library = list->dataset->call->library;
+  library->leaves = (hdf5_leaves){take_chunk, list, list->dataset->ndim, list->dataset->file->address_width};
+  tegula_status status = count_stored(list, count, err);
+  library->leaves.each = NULL;
+  if (status != TEGULA_OK) return status;
+  *complete = !list->odd && !list->no_memory && list->count == *count;
+  for (int64_t k = 1; k < list->count && *complete; k++) *complete = list->items[k - 1].slot < list->items[k].slot;
+  *complete = *complete && trusted(list);
+  return TEGULA_OK;
 }
 
 /* ---- checks, and the table for the host ---- */
@@ -401,14 +419,16 @@ static tegula_status list_chunks(listing *list, tegula_error *err) {
                                                    "cannot list the chunks of \"%s\" in \"%s\": its index is an array of %lld slots, the limit is %lld",
                                                    dataset->name, dataset->file->path, (long long)list->slots, (long long)MOST_ARRAY_SLOTS),
                                "larger chunks, or an index that is a B-tree (libver earliest), can be listed");
-  FORWARD(check_claimed(list, err));
-  if (library->call.chunk_iter && !list->turned) {
-    if (list_by_iteration(list)) return TEGULA_OK;
-    if (list->no_memory) return hdf5_out_of_memory(library, err);
-    list->count = 0;
-    list->odd = false;
-  }
-  return list_by_probes(list, err);
+  if (index == INDEX_EXTENSIBLE) FORWARD(check_claimed(list, err));
+  bool iterate = library->call.chunk_iter && !list->turned, complete = iterate && list_by_iteration(list);
+  int64_t count = 0;
+  if (!iterate && index == INDEX_BTREE_1) FORWARD(list_by_leaves(list, &count, &complete, err));
+  else if (!complete) FORWARD(count_stored(list, &count, err));
+  if (list->no_memory) return hdf5_out_of_memory(library, err);
+  if (complete) return TEGULA_OK;
+  list->count = 0;
+  list->odd = false;
+  return list_by_probes(list, count, err);
 }
 
 bool hdf5_chunks_countable(const hdf5_dataset *dataset) {

@@ -272,6 +272,7 @@ static herr_t driver_read(driver_file *file, int type, hid_t transfer, haddr_t a
   if ((direct ? host_read(file, (int64_t)address, out, size) : read_blocks(file, address, size, out)) < 0) return -1;
   if (raw) return data ? 0 : check_heap(file, address, size, out);
   note_array(file->library, out, size);
+  if (file->library->leaves.each) hdf5_leaves_note(&file->library->leaves, out, size);
   return 0;
 }
 

@@ -56,7 +56,8 @@ static tegula_status find_superblock(hdf5_call *call, tegula_plugin_file *host_f
     if (at <= there - NEEDED) memcpy(bytes, first + at, sizeof bytes);
     else FORWARD(host->file_read(host_file, at, bytes, sizeof bytes, err));
     if (!hdf5_is_superblock(bytes)) continue;
-    *out = (hdf5_superblock){.base = at, .flags = hdf5_superblock_flags(bytes), .width = bytes[bytes[8] >= 2 ? 10 : 14]};
+    *out = (hdf5_superblock){.base = at, .flags = hdf5_superblock_flags(bytes), .width = bytes[bytes[8] >= 2 ? 10 : 14],
+                             .address_width = bytes[bytes[8] >= 2 ? 9 : 13]};
     return TEGULA_OK;
   }
   return host->fail(err, TEGULA_CORRUPT, path, -1, "\"%s\" is not an HDF5 file: no HDF5 signature at 0, 512, 1024, ... in its %lld bytes", path,
@@ -96,6 +97,7 @@ static tegula_status open_id(hdf5_call *call, tegula_plugin_file *host_file, hdf
     return status;
   }
   file->base = super.base;
+  file->address_width = super.address_width;
   file->id = hdf5_driver_open(library, host_file, first, &super, swmr); /* takes both */
   return file->id >= 0 ? TEGULA_OK : hdf5_failed(library, err, TEGULA_CORRUPT, file->path, "open \"%s\"", file->path);
 }

@@ -180,8 +180,7 @@ typedef struct hdf5_functions {
   herr_t (*read_chunk)(hid_t, hid_t, const hsize_t *, uint32_t *, void *); /* H5Dread_chunk, H5Dread_chunk1 */
   herr_t (*link_info)(hid_t, const char *, void *, hid_t);                 /* H5Lget_info2, H5Lget_info */
   herr_t (*iterate)(hid_t, int, int, hsize_t *, hdf5_link_fn, void *);     /* H5Literate2, H5Literate */
-  herr_t (*object_info3)(hid_t, void *, unsigned);                         /* one of the two */
-  herr_t (*object_info1)(hid_t, void *);
+  herr_t (*object_info)(hid_t, void *, unsigned);                          /* H5Oget_info3, H5Oget_info2: the beginning is the same */
   /* not in every release */
   herr_t (*chunk_iter)(hid_t, hid_t, hdf5_chunk_fn, void *); /* only where it is to be trusted */
   herr_t (*set_file_locking)(hid_t, bool, bool);

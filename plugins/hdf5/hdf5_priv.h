@@ -39,6 +39,14 @@ typedef struct hdf5_probe {
   size_t size;
 } hdf5_probe;
 
+/* Leaves of a version 1 B-tree of chunks are told of when libhdf5 reads them (leaves.c). */
+typedef struct hdf5_leaves {
+  hdf5_chunk_fn each; /* NULL: nobody listens */
+  void *state;
+  int ndim;
+  size_t width; /* of addresses in the file */
+} hdf5_leaves;
+
 typedef struct hdf5_library {
   struct hdf5_library *next;
   const tegula_plugin_host *host;
@@ -61,6 +69,7 @@ typedef struct hdf5_library {
   bool discarding;             /* a save is given up: its file is closed without being written */
   uint64_t stubs;              /* filters that are only registered so that datasets can be made with them: a bit for each in save_filters.c */
   hdf5_probe probe;
+  hdf5_leaves leaves;
   uint64_t claimed; /* slots that the header of the extensible array that was read last says to have */
   tegula_error failure; /* what the host said when a read of the driver failed; status OK: none did */
   char damage[256];     /* why the driver did not give libhdf5 what it read; "": it did */
@@ -94,6 +103,7 @@ typedef struct hdf5_superblock {
   int64_t base;   /* where it is: at 0, 512, 1024, 2048, ... */
   unsigned flags; /* consistency flags; 0 for versions that have none */
   size_t width;   /* of lengths, bytes */
+  size_t address_width;
 } hdf5_superblock;
 
 /* Registers the virtual file driver; false on failure. */
@@ -108,6 +118,8 @@ typedef bool (*hdf5_heap_read)(void *state, int64_t offset, void *out, size_t si
 /* Is the collection of a global heap at `address` sound, as far as its lengths go? NULL, or what is wrong. `width`: of lengths in the file.
  * `size` is set to the bytes of the collection. */
 const char *hdf5_heap_check(hdf5_heap_read get, void *state, int64_t address, int64_t file_size, size_t width, int64_t *size);
+/* Calls `leaves->each` for the chunks of a leaf, until it returns other than 0. Metadata that is none is passed over. */
+void hdf5_leaves_note(const hdf5_leaves *leaves, const unsigned char *bytes, size_t size);
 /* Opens a file to write to it; one without bytes is made. The sink is borrowed until the id is closed. */
 hid_t hdf5_driver_save(hdf5_library *library, tegula_plugin_sink *sink);
 
@@ -122,6 +134,7 @@ typedef struct hdf5_file {
   tegula_plugin_file *host;
   int64_t size;
   int64_t base; /* where its superblock is */
+  size_t address_width;
   hid_t id;
   int64_t number; /* in the host's table; -1: not yet there */
   struct hdf5_file *next;

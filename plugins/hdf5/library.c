@@ -33,7 +33,7 @@ static const char *load_functions(void *handle, hdf5_functions *call) {
   if (!LOAD(call->read_chunk, "H5Dread_chunk1") && !LOAD(call->read_chunk, "H5Dread_chunk")) return "H5Dread_chunk";
   if (!LOAD(call->link_info, "H5Lget_info2") && !LOAD(call->link_info, "H5Lget_info")) return "H5Lget_info";
   if (!LOAD(call->iterate, "H5Literate2") && !LOAD(call->iterate, "H5Literate")) return "H5Literate";
-  if (!LOAD(call->object_info3, "H5Oget_info3") && !LOAD(call->object_info1, "H5Oget_info1")) return "H5Oget_info1";
+  if (!LOAD(call->object_info, "H5Oget_info3") && !LOAD(call->object_info, "H5Oget_info2")) return "H5Oget_info2";
   LOAD(call->set_file_locking, "H5Pset_file_locking");
   return NULL;
 }

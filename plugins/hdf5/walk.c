@@ -86,10 +86,7 @@ static bool seen_add(seen *set, uint64_t key, bool *failed) {
 /* A number for the object, made of its address and the name of its file. */
 static uint64_t object_key(hdf5_library *library, const hdf5_file *file, hid_t id) {
   uint64_t info[64] = {0}; /* H5O_info1_t: file, address (64 bits); H5O_info2_t: file, token (address first) */
-  if (library->call.object_info3)
-    library->call.object_info3(id, info, 1 /* basic */);
-  else
-    library->call.object_info1(id, info);
+  library->call.object_info(id, info, 1 /* basic: all there is would be a walk over the chunk index */);
   uint64_t key = UINT64_C(14695981039346656037); /* FNV-1a */
   for (const char *c = file->canonical; *c; c++) key = (key ^ (unsigned char)*c) * UINT64_C(1099511628211);
   key ^= info[1] * UINT64_C(0x9E3779B97F4A7C15);
