@@ -8,6 +8,7 @@ comparison is repeated, at most three times in all, and every attempt is kept an
 numbers depend on the machine; 1 when a row could not be measured. A row that this machine does not allow is skipped and counted.
 """
 import argparse
+import importlib.util
 import json
 import os
 import pathlib
@@ -262,7 +263,24 @@ def slow_storage(data):
     return row
 
 
-# ---- HDF5: whole processes, each with its libraries loaded before its clock runs ----
+# ---- HDF5: whole processes, each with its libraries loaded before its clock runs; with h5py's libhdf5 unless TEGULA_HDF5_LIBRARY or a
+# row names another ----
+
+SYSTEM_LIBRARIES = "/usr/lib/*/libhdf5_serial.so.103"  # 1.10: the oldest that is supported, without H5Dchunk_iter
+
+
+def h5py_library():
+    found = importlib.util.find_spec("h5py")
+    folder = pathlib.Path(found.origin).parent.parent / "h5py.libs" if found else pathlib.Path("nowhere")
+    return next((str(path) for path in folder.glob("libhdf5-*.so*")), None)
+
+
+def system_library():
+    found = sorted(pathlib.Path("/").glob(SYSTEM_LIBRARIES[1:]))
+    if not found:
+        raise Unavailable(f"there is no {SYSTEM_LIBRARIES}")
+    return str(found[0])
+
 
 def hdf5_file(bench, data):
     if make_hdf5 is None:
@@ -270,8 +288,9 @@ def hdf5_file(bench, data):
     return bench.data(data) + "/x.h5"
 
 
-def hdf5_load(bench, file, key="seconds"):
-    return lambda: json.loads(bench.output(bench.program, "once", file, "--warm", "1"))[key]
+def hdf5_load(bench, file, key="seconds", library=None):
+    prefix = ("env", f"TEGULA_HDF5_LIBRARY={library}") if library else ()
+    return lambda: json.loads(bench.output(*prefix, bench.program, "once", file, "--warm", "1"))[key]
 
 
 def hdf5_limit(bench, file):
@@ -291,11 +310,12 @@ def hdf5_hidefix(bench, file):
     return lambda: float(bench.output(python, str(HERE / "hidefix_peer.py"), file))
 
 
-def hdf5_row(data, peer, key="seconds", *options):
-    """Load (or describe) against a peer."""
+def hdf5_row(data, peer, key="seconds", *options, library=None):
+    """Load (or describe) against a peer; `library`: a function that finds the libhdf5."""
     def row(bench):
-        file = hdf5_file(bench, data)
-        return repeated(lambda: interleave(hdf5_load(bench, file, key), peer(bench, file, *options))), []
+        file, found = hdf5_file(bench, data), library() if library else None
+        notes = [found or os.environ.get("TEGULA_HDF5_LIBRARY", "the libhdf5 that is found")] if "many" in data else []
+        return repeated(lambda: interleave(hdf5_load(bench, file, key, found), peer(bench, file, *options))), notes
     return row
 
 
@@ -411,6 +431,11 @@ ROWS = {
                           hdf5_row("hdf5_many_latest", hdf5_h5py, "describe", "--index")),
     "hdf5_many_h5py": ("100,000 chunks of 256 bytes / h5py", 0.30, hdf5_row("hdf5_many_v1", hdf5_h5py)),
     "hdf5_many_hidefix": ("100,000 chunks of 256 bytes / hidefix", 0.80, hdf5_row("hdf5_many_v1", hdf5_hidefix)),
+    "hdf5_latest_hidefix": ("100,000 chunks, fixed array / hidefix", 0.80, hdf5_row("hdf5_many_latest", hdf5_hidefix)),
+    "hdf5_many_1.10": ("100,000 chunks of 256 bytes, HDF5 1.10 / hidefix", 0.80,
+                       hdf5_row("hdf5_many_v1", hdf5_hidefix, library=system_library)),
+    "hdf5_index_1.10": ("B-tree 1, HDF5 1.10: describe / chunk_iter", 1.00,
+                        hdf5_row("hdf5_many_v1", hdf5_h5py, "describe", "--index", library=system_library)),
     "hdf5_virtual": ("virtual dataset over 1,000 files / h5py", 0.50, hdf5_row("hdf5_virtual", hdf5_h5py)),
     "save_npy": ("save npy, shared memory / plain pwrite", 1.15, save_limit(False)),
     "save_npy_disk": ("save npy, disk / plain pwrite", 1.15, save_limit(True)),
@@ -465,6 +490,8 @@ def main():
         for name, (text, target, _) in ROWS.items():
             print(f"{name:15} {text:48} <= {target}")
         return 0
+    if h5py_library():
+        os.environ.setdefault("TEGULA_HDF5_LIBRARY", h5py_library())
     bench, count = Bench(arguments.build), {"measured": 0, "not measured": 0, "skipped": 0}
     machine = describe_machine()
     print(f"machine: {machine['processors']} processors ({machine['model']}), {machine['memory']}, Linux {machine['kernel']}")
