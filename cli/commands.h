@@ -94,20 +94,6 @@ tegula_status load_report(cli_job *job, const load_summary *summary);
 /* The object of --json. `tile_list` may be NULL. NULL on lack of memory. */
 json_t *load_report_object(const load_summary *summary, json_t *tile_list);
 
-/* copy_attributes.c: the attributes of the dataset that is copied, and a list of what cannot go along. */
-typedef struct copied_attributes {
-  tegula_attribute *items;
-  int64_t count, room;
-  json_t *dropped; /* [{what, name, reason}, ...]; owned by the command */
-  int no_memory;
-} copied_attributes;
-
-/* `name`: of the dataset. */
-tegula_status copy_attributes_read(cli_job *job, const char *name, copied_attributes *out);
-void copy_attributes_free(copied_attributes *attributes);
-/* Adds to the list; `name` may be NULL. 0 on lack of memory. */
-int copy_drop(json_t *dropped, const char *what, const char *name, const char *reason);
-
 /* write.c: demonstration shards in `dir`, all of them or none. */
 tegula_status write_shards(cli_job *job, const char *dir);
 

@@ -15,8 +15,8 @@
 typedef struct copy_work {
   load_run run; /* what was read, as a load has it */
   load_seconds seconds;
-  copied_attributes attributes;
-  json_t *dropped;
+  json_t *dropped; /* [{what, name, reason}, ...] */
+  int no_memory;   /* for all of them */
   tegula_copy_report report;
 } copy_work;
 
@@ -86,29 +86,11 @@ static tegula_status open_source(cli_job *job, copy_work *work) {
   return tegula_tiling_even(run->info.shape, run->info.ndim, 0, tiles, 1, &run->tiling, &job->error);
 }
 
-static tegula_status gather_attributes(cli_job *job, copy_work *work) {
-  work->dropped = json_array();
-  if (work->dropped == NULL) {
-    return report_no_memory(&job->error);
-  }
-  work->attributes.dropped = work->dropped;
-  if (strcmp(work->run.info.format, "hdf5") != 0) {
-    return TEGULA_OK;
-  }
-  return copy_attributes_read(job, work->run.info.name, &work->attributes);
-}
-
-/* With --strict: what cannot go along is said before anything is written. */
-static tegula_status check_strict(cli_job *job, const copy_work *work) {
-  const json_t *first = json_array_get(work->dropped, 0);
-  if (!job->settings.strict || first == NULL) {
-    return TEGULA_OK;
-  }
-  char *name = report_dump(json_object_get(first, "name"), JSON_ENCODE_ANY);
-  report_fail(&job->error, TEGULA_MISMATCH, NULL, "the %s %s cannot go along: %s", json_string_value(json_object_get(first, "what")),
-              name != NULL ? name : "", json_string_value(json_object_get(first, "reason")));
-  free(name);
-  return TEGULA_MISMATCH;
+/* What the library leaves out; a tegula_dropped_fn. */
+static void take_dropped(void *state, const char *what, const char *name, const char *reason) {
+  copy_work *work = state;
+  json_t *one = json_pack("{s:s, s:o, s:s}", "what", what, "name", report_text(name), "reason", reason);
+  work->no_memory = one == NULL || json_array_append_new(work->dropped, one) != 0 || work->no_memory;
 }
 
 static void fill_save_options(cli_job *job, copy_work *work, tegula_save_options *options) {
@@ -126,8 +108,6 @@ static void fill_save_options(cli_job *job, copy_work *work, tegula_save_options
   options->chunk = values->chunk_shape.ndim >= 0 ? values->chunk_shape.length : NULL;
   options->chunk_ndim = values->chunk_shape.ndim >= 0 ? values->chunk_shape.ndim : 0;
   options->codec = values->codec != NULL && strcmp(values->codec, "none") == 0 ? "" : values->codec;
-  options->attributes = work->attributes.items;
-  options->attribute_count = work->attributes.count;
 }
 
 static tegula_status copy_dataset(cli_job *job, copy_work *work) {
@@ -139,28 +119,14 @@ static tegula_status copy_dataset(cli_job *job, copy_work *work) {
   copy_options.memory = values->memory;
   copy_options.tiles = values->tiles;
   copy_options.missing = open_missing(values);
-  copy_options.flags = (values->verify ? TEGULA_COPY_VERIFY : 0) | (values->strict ? TEGULA_COPY_STRICT : 0);
+  copy_options.flags = TEGULA_COPY_ALONG | (values->verify ? TEGULA_COPY_VERIFY : 0) | (values->strict ? TEGULA_COPY_STRICT : 0);
+  copy_options.dropped = take_dropped;
+  copy_options.dropped_state = work;
   tegula_copy_report_init(&work->report);
   job_phase(job, 0);
   tegula_status status = tegula_copy(work->run.dataset, values->paths[1], &options, &copy_options, &work->report, &job->error);
   job_phase_end(job);
   return status;
-}
-
-/* What the library left out. */
-static tegula_status list_dropped(cli_job *job, copy_work *work) {
-  uint32_t dropped = work->report.dropped;
-  int good = 1;
-  for (int64_t i = 0; good && (dropped & TEGULA_DROPPED_ATTRIBUTES) != 0 && i < work->attributes.count; i++) {
-    good = copy_drop(work->dropped, "attribute", work->attributes.items[i].name, "the format has no attributes");
-  }
-  if (good && (dropped & TEGULA_DROPPED_FILL) != 0) {
-    good = copy_drop(work->dropped, "fill value", NULL, "the format has no fill value");
-  }
-  if (good && (dropped & TEGULA_DROPPED_DESCR) != 0) {
-    good = copy_drop(work->dropped, "fields", NULL, "the format has no records: they are items of bytes");
-  }
-  return good ? TEGULA_OK : report_no_memory(&job->error);
 }
 
 /* ---- report ---- */
@@ -215,7 +181,7 @@ static void print_copy(const cli_job *job, const copy_work *work) {
 /* What is listed stands beside the error, too. */
 static tegula_status fail_check(cli_job *job, copy_work *work) {
   tegula_error why = job->error;
-  if (job->settings.json && list_dropped(job, work) == TEGULA_OK) {
+  if (job->settings.json && !work->no_memory) {
     job->report = json_pack("{s:O}", "dropped", work->dropped);
   }
   job->error = why;
@@ -223,7 +189,7 @@ static tegula_status fail_check(cli_job *job, copy_work *work) {
 }
 
 static tegula_status conclude(cli_job *job, copy_work *work) {
-  tegula_status status = list_dropped(job, work);
+  tegula_status status = work->no_memory ? report_no_memory(&job->error) : TEGULA_OK;
   if (status == TEGULA_OK && job->settings.json) {
     job->report = copy_object(job, work);
     status = job->report != NULL ? TEGULA_OK : report_no_memory(&job->error);
@@ -237,13 +203,8 @@ static tegula_status conclude(cli_job *job, copy_work *work) {
 
 static tegula_status copy_steps(cli_job *job, copy_work *work) {
   double began = job_now();
-  tegula_status status = open_source(job, work);
-  if (status == TEGULA_OK) {
-    status = gather_attributes(job, work);
-  }
-  if (status == TEGULA_OK) {
-    status = check_strict(job, work);
-  }
+  work->dropped = json_array();
+  tegula_status status = work->dropped != NULL ? open_source(job, work) : report_no_memory(&job->error);
   double described = job_now();
   if (status == TEGULA_OK) {
     status = copy_dataset(job, work);
@@ -265,7 +226,6 @@ static tegula_status run_copy(cli_job *job) {
   if (status == TEGULA_OK) {
     status = conclude(job, &work);
   }
-  copy_attributes_free(&work.attributes);
   json_decref(work.dropped);
   load_release(&work.run);
   return status;
@@ -310,8 +270,10 @@ const cli_command copy_command = {
   .description = "Copies the array of SRC (a file, a folder of shards, a quoted pattern, a manifest) to DST, in parts that fit in\n"
                  "--memory: one is read while the one before is written, on all granted threads. DST appears whole or not at all.\n"
                  "A DST that exists is refused without --overwrite; into an HDF5 file the array is added beside what is there.\n\n"
-                 "Of HDF5, the attributes of the dataset and its fill value go along. What DST cannot hold is listed as dropped:\n"
-                 "references, compounds, the dimension scales of the axes (other datasets), everything of it in npy and raw.\n"
+                 "Of HDF5, the attributes of the dataset, its fill value and the dimension scales of its axes go along, as they are\n"
+                 "stored: a scale becomes a dataset of DST, unless the same one is there already. What DST cannot hold is listed\n"
+                 "as dropped: references to other objects, scales of an axis that is cut (--shards) or whose name another dataset\n"
+                 "of DST has, everything of it in npy and raw.\n"
                  "Like h5repack, a copy from a chunked HDF5 dataset to HDF5 keeps the shape of chunks and the codec unless\n"
                  "--chunks, --codec or another --layout is given (--codec none: no codec); all else becomes contiguous unless one\n"
                  "of them is given. Byte order becomes that of this machine.\n\n"

@@ -638,7 +638,12 @@ TEGULA_API void tegula_save_abandon(tegula_saving *saving);
 #define TEGULA_HASH_TEXT 48 /* see tegula_dataset_hash */
 
 #define TEGULA_COPY_VERIFY 1u /* before the target gets its name it is read back, and its content hash compared with the dataset's: MISMATCH */
-#define TEGULA_COPY_STRICT 2u /* MISMATCH, before anything is written, when the target cannot hold something (TEGULA_DROPPED_*) */
+#define TEGULA_COPY_STRICT 2u /* MISMATCH, before any element is written, when the target cannot hold something (TEGULA_DROPPED_*) */
+#define TEGULA_COPY_ALONG 4u  /* what a dataset of a container has beside its elements goes along as it is stored: attributes, and in the same
+                                 container format the dimension scales of its axes, which become datasets of the target, too */
+
+/* Something that the target cannot hold: "attribute", "dimension scale", "fill value" or "fields"; its name, or NULL; and why. */
+typedef void (*tegula_dropped_fn)(void *state, const char *what, const char *name, const char *reason);
 
 typedef struct tegula_copy_options {
   size_t struct_size;
@@ -648,13 +653,16 @@ typedef struct tegula_copy_options {
   int64_t tiles;    /* virtual targets: tile files, cut along axis 0; 0: the context's threads */
   uint32_t missing; /* tegula_missing */
   uint32_t flags;   /* TEGULA_COPY_* */
+  tegula_dropped_fn dropped; /* called for each thing that is left out, before any element is written; it must not call the library; NULL */
+  void *dropped_state;
 } tegula_copy_options;
 
 TEGULA_API void tegula_copy_options_init(tegula_copy_options *options);
 
-#define TEGULA_DROPPED_ATTRIBUTES 1u /* those of the save options */
+#define TEGULA_DROPPED_ATTRIBUTES 1u /* those of the save options, or some of the dataset */
 #define TEGULA_DROPPED_FILL 2u       /* a fill value that is not zero */
 #define TEGULA_DROPPED_DESCR 4u      /* the fields of records: they are opaque items */
+#define TEGULA_DROPPED_SCALES 8u     /* dimension scales */
 
 typedef struct tegula_copy_report {
   size_t struct_size;
@@ -673,8 +681,9 @@ TEGULA_API void tegula_copy_report_init(tegula_copy_report *report);
  * part is read while one is written. A target appears whole or not at all, as with tegula_save.
  * - What the save options leave open is taken from the dataset: its name and fill value, the description of records; of a chunked one the
  *   chunk shape and the codec (an empty text: no codec), unless they ask for another layout. Values are stored in the processor's byte
- *   order unless the options say another. Attributes go along when the options hold them.
- * - What the target cannot hold of all this is left out and said in the report.
+ *   order unless the options say another. Attributes go along when the options hold them, and with TEGULA_COPY_ALONG those of the dataset
+ *   (of a folder of shards: of the first) whose names the options do not use.
+ * - What the target cannot hold of all this is left out and said: in the report, and to `dropped` by name.
  * - Parts end where chunks of the target do, and where memory allows also where those of the dataset do: then none is decoded twice. Chunks
  *   stand in the target in the order of the parts, in each in the order of the array; that order is the same on every run.
  * - INVALID_ARGUMENT: the target is one of the dataset's own files, unless it is a container that is added to; or a folder that holds them.

@@ -153,6 +153,19 @@ typedef struct tegula_plugin_mapping {
   const int64_t *lo, *hi;
 } tegula_plugin_mapping;
 
+/* Something that was to go along with a dataset and cannot: "attribute" or "dimension scale", its name, and why. */
+typedef void (*tegula_plugin_dropped_fn)(void *state, const char *what, const char *name, const char *reason);
+
+/* The dataset of which one that is saved is a copy: its attributes and the scales of its axes go along, as they are stored. */
+typedef struct tegula_plugin_origin {
+  size_t struct_size;
+  tegula_plugin_builder *builder; /* opens its files */
+  const char *path;
+  const char *dataset; /* NULL: the only one */
+  tegula_plugin_dropped_fn dropped;
+  void *state;
+} tegula_plugin_origin;
+
 /* One dataset that is saved. */
 typedef struct tegula_plugin_layout {
   size_t struct_size;
@@ -168,8 +181,9 @@ typedef struct tegula_plugin_layout {
   const tegula_plugin_mapping *mappings; /* NULL: not virtual */
   int64_t mapping_count;
   const void *fill; /* one item in native byte order; NULL: none is defined */
-  const tegula_attribute *attributes;
+  const tegula_attribute *attributes; /* those of the origin of the same name do not go along */
   int64_t attribute_count;
+  const tegula_plugin_origin *origin; /* NULL: it is no copy */
 } tegula_plugin_layout;
 
 typedef struct tegula_plugin {

@@ -20,13 +20,6 @@ typedef struct walk {
   void *state;
 } walk;
 
-/* Names of the attributes of one object. */
-typedef struct names {
-  char **items;
-  size_t count, capacity;
-  bool failed;
-} names;
-
 /* One attribute while it is read. */
 typedef struct attribute {
   hdf5_library *library;
@@ -44,7 +37,7 @@ typedef struct attribute {
 
 static herr_t collect(hid_t object, const char *name, const void *info, void *state) {
   (void)object, (void)info;
-  names *list = state;
+  hdf5_names *list = state;
   if (list->count == list->capacity) {
     size_t capacity = list->capacity ? 2 * list->capacity : 16;
     char **items = list->count < MOST_NAMES ? realloc(list->items, capacity * sizeof *items) : NULL;
@@ -227,22 +220,31 @@ static tegula_status tell(const walk *w, const hdf5_file *file, hid_t id, const 
   return status;
 }
 
+tegula_status hdf5_attribute_names(hdf5_library *library, const char *path, hid_t id, const char *object, hdf5_names *out, tegula_error *err) {
+  hsize_t from = 0;
+  *out = (hdf5_names){0};
+  if (library->call.H5Aiterate2(id, 0 /* by name */, 0 /* increasing */, &from, collect, out) >= 0) return TEGULA_OK;
+  bool failed = out->failed;
+  hdf5_names_free(out);
+  return failed ? hdf5_out_of_memory(library, err)
+                : hdf5_failed(library, err, TEGULA_CORRUPT, path, "list the attributes of \"%s\" in \"%s\"", object, path);
+}
+
+void hdf5_names_free(hdf5_names *names) {
+  for (size_t k = 0; k < names->count; k++) free(names->items[k]);
+  free(names->items);
+  *names = (hdf5_names){0};
+}
+
 /* An hdf5_each_fn. */
 static tegula_status visit(void *state, hdf5_file *file, hid_t id, const char *object, const tegula_error *why, tegula_error *err) {
   const walk *w = state;
   (void)why;
-  hdf5_library *library = w->call->library;
-  names list = {0};
-  hsize_t from = 0;
+  hdf5_names list;
   if (id < 0) return TEGULA_OK; /* the list of datasets says what is wrong with it */
-  tegula_status status = TEGULA_OK;
-  if (library->call.H5Aiterate2(id, 0 /* by name */, 0 /* increasing */, &from, collect, &list) < 0)
-    status = list.failed ? hdf5_out_of_memory(library, err)
-                         : hdf5_failed(library, err, TEGULA_CORRUPT, file->path, "list the attributes of \"%s\" in \"%s\"", object,
-                                       file->path);
+  tegula_status status = hdf5_attribute_names(w->call->library, file->path, id, object, &list, err);
   for (size_t k = 0; status == TEGULA_OK && k < list.count; k++) status = tell(w, file, id, object, list.items[k], err);
-  for (size_t k = 0; k < list.count; k++) free(list.items[k]);
-  free(list.items);
+  hdf5_names_free(&list);
   return status;
 }
 

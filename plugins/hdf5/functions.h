@@ -94,6 +94,17 @@ typedef int (*hdf5_chunk_fn)(const hsize_t *offset, unsigned mask, haddr_t addre
   X(hid_t, H5Aget_space, (hid_t))                                                                                                          \
   X(hid_t, H5Aget_type, (hid_t))                                                                                                           \
   X(herr_t, H5Aread, (hid_t, hid_t, void *))                                                                                               \
+  X(int, H5Aexists, (hid_t, const char *))                                                                                                 \
+  X(herr_t, H5Adelete, (hid_t, const char *))                                                                                              \
+  X(hid_t, H5Aget_create_plist, (hid_t))                                                                                                   \
+  X(ptrdiff_t, H5Iget_name, (hid_t, char *, size_t))                                                                                       \
+  X(herr_t, H5Ocopy, (hid_t, const char *, hid_t, const char *, hid_t, hid_t))                                                             \
+  X(herr_t, H5Rcreate, (void *, hid_t, const char *, int, hid_t))                                                                          \
+  X(hid_t, H5Rdereference2, (hid_t, hid_t, int, const void *))                                                                             \
+  X(herr_t, H5Dvlen_reclaim, (hid_t, hid_t, hid_t, void *))                                                                                \
+  X(int64_t, H5Sget_simple_extent_npoints, (hid_t))                                                                                        \
+  X(int, H5Tdetect_class, (hid_t, int))                                                                                                    \
+  X(hid_t, H5Tvlen_create, (hid_t))                                                                                                        \
   X(int, H5Tget_strpad, (hid_t))                                                                                                           \
   X(int, H5Lexists, (hid_t, const char *, hid_t))                                                                                          \
   X(herr_t, H5Lget_val, (hid_t, const char *, void *, size_t, hid_t))                                                                      \

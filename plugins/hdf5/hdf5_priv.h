@@ -213,6 +213,15 @@ hid_t hdf5_type_make(hdf5_library *library, tegula_dtype dtype, char *why, size_
 tegula_status hdf5_attributes(hdf5_call *call, hdf5_file *file, const char *name, tegula_plugin_attribute_fn each, void *state,
                               tegula_error *err);
 
+/* The names of an object's attributes, in order. */
+typedef struct hdf5_names {
+  char **items;
+  size_t count, capacity;
+  bool failed;
+} hdf5_names;
+tegula_status hdf5_attribute_names(hdf5_library *library, const char *path, hid_t id, const char *object, hdf5_names *out, tegula_error *err);
+void hdf5_names_free(hdf5_names *names);
+
 /* ---- datasets and where they are ---- */
 
 typedef struct hdf5_filter {
@@ -313,6 +322,18 @@ bool hdf5_filter_works(const hdf5_library *library, int number);
 tegula_status hdf5_save_filters(hdf5_library *library, const tegula_plugin_layout *layout, hid_t plist, const char *path, tegula_error *err);
 /* Writes the attributes of a dataset that was made. */
 tegula_status hdf5_save_attributes(hdf5_library *library, hid_t dataset, const tegula_plugin_layout *layout, const char *path, tegula_error *err);
+/* along.c: what goes along from the dataset that this one is a copy of. */
+tegula_status hdf5_save_along(hdf5_library *library, hid_t file, hid_t dataset, const tegula_plugin_layout *layout, const char *path,
+                              tegula_error *err);
+/* scale_lists.c: what other datasets have to do with one that is replaced. `note` before its name is taken away: its scales have it no longer;
+ * `mend` when the new one has its attributes: if that is a scale too it takes the old one's place, else axes have no scale there. */
+typedef struct hdf5_replaced {
+  uint64_t reference;
+  struct hdf5_user *users; /* datasets whose scale it was; free them */
+  size_t count;
+} hdf5_replaced;
+void hdf5_replaced_note(hdf5_library *library, hid_t old, hdf5_replaced *out);
+bool hdf5_replaced_mend(hdf5_library *library, hid_t new, hdf5_replaced *replaced);
 tegula_status hdf5_save_open(void *plugin, tegula_plugin_sink *sink, void **saving, tegula_error *err);
 tegula_status hdf5_save_dataset(void *saving, const tegula_plugin_layout *layout, int64_t *number, int64_t *offset, tegula_error *err);
 tegula_status hdf5_save_place(void *saving, int64_t number, const int64_t *chunk, uint32_t length, uint32_t mask, uint64_t *offset,

@@ -178,8 +178,16 @@ static tegula_status create_typed(saving *s, const tegula_plugin_layout *layout,
   return status;
 }
 
+static bool is_hard_link(const saving *s, const char *name) {
+  union {
+    uint64_t words[16]; /* H5L_info1_t, H5L_info2_t: the type is first */
+    int type;
+  } info = {{0}};
+  return s->library->call.link_info(s->file, name, &info, HDF5_DEFAULT) >= 0 && info.type == HDF5_LINK_HARD;
+}
+
 /* Is anything in the way? A name that leads through a dataset, or to one. */
-static tegula_status make_way(saving *s, const tegula_plugin_layout *layout, tegula_error *err) {
+static tegula_status make_way(saving *s, const tegula_plugin_layout *layout, hdf5_replaced *replaced, tegula_error *err) {
   const hdf5_functions *call = &s->library->call;
   const tegula_plugin_host *host = s->library->host;
   char *name = strdup(layout->dataset);
@@ -207,6 +215,7 @@ static tegula_status make_way(saving *s, const tegula_plugin_layout *layout, teg
                       "choose another name, or ask to overwrite it");
   hid_t id = call->H5Oopen(s->file, layout->dataset, HDF5_DEFAULT);
   bool group = id >= 0 && call->H5Iget_type(id) == HDF5_ID_GROUP;
+  if (id >= 0 && call->H5Iget_type(id) == HDF5_ID_DATASET && is_hard_link(s, layout->dataset)) hdf5_replaced_note(s->library, id, replaced);
   if (id >= 0) call->H5Oclose(id);
   if (group)
     return host->fail(err, TEGULA_EXISTS, s->path, -1, "\"%s\" in \"%s\" is a group and is not replaced by a dataset", layout->dataset, s->path);
@@ -246,9 +255,13 @@ static tegula_status make(saving *s, const tegula_plugin_layout *layout, hid_t *
   hid_t type = hdf5_type_make(s->library, layout->dtype, why, sizeof why);
   if (type < 0 && why[0]) return s->library->host->fail(err, TEGULA_UNSUPPORTED, s->path, -1, "cannot save \"%s\" as HDF5: %s", layout->dataset, why);
   RETURN_IF(type < 0, could_not_make(s, layout, err));
-  tegula_status status = make_way(s, layout, err);
+  hdf5_replaced replaced = {0};
+  tegula_status status = make_way(s, layout, &replaced, err);
   if (status == TEGULA_OK) status = create_typed(s, layout, type, id, err);
   if (status == TEGULA_OK) status = hdf5_save_attributes(s->library, *id, layout, s->path, err);
+  if (status == TEGULA_OK && layout->origin) status = hdf5_save_along(s->library, s->file, *id, layout, s->path, err);
+  if (status == TEGULA_OK && !hdf5_replaced_mend(s->library, *id, &replaced)) status = could_not_make(s, layout, err);
+  free(replaced.users);
   s->library->call.H5Tclose(type);
   return status;
 }

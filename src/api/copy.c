@@ -53,9 +53,13 @@ static tegula_status inherit(tegula__copying *c, const char *path, wanted_copy *
   FORWARD(tegula__saving_format(path, o, &format, err));
   bool fill = manifest->fill != NULL && !is_zero(manifest->fill, manifest->dtype.item_size);
   if (manifest->descr != NULL && o->descr == NULL && format == &tegula__format_npy) o->descr = manifest->descr;
-  if (manifest->descr != NULL && o->descr == NULL) c->report.dropped |= TEGULA_DROPPED_DESCR;
+  if (manifest->descr != NULL && o->descr == NULL)
+    tegula__copying_drop(c, TEGULA_DROPPED_DESCR, "fields", NULL, "the format has no records: they are items of bytes");
   if (format->container == NULL) {
-    c->report.dropped |= (fill || o->fill != NULL ? TEGULA_DROPPED_FILL : 0) | (o->attribute_count > 0 ? TEGULA_DROPPED_ATTRIBUTES : 0);
+    FORWARD(tegula__copying_list_attributes(c, err));
+    for (int64_t i = 0; i < o->attribute_count; i++)
+      tegula__copying_drop(c, TEGULA_DROPPED_ATTRIBUTES, "attribute", o->attributes[i].name, "the format has no attributes");
+    if (fill || o->fill != NULL) tegula__copying_drop(c, TEGULA_DROPPED_FILL, "fill value", NULL, "the format has no fill value");
     o->fill = NULL;
     o->attribute_count = 0;
     return TEGULA_OK;
@@ -65,13 +69,9 @@ static tegula_status inherit(tegula__copying *c, const char *path, wanted_copy *
   return keep_chunks(manifest, w, err);
 }
 
-static tegula_status check_dropped(const tegula__copying *c, const char *path, tegula_error *err) {
-  uint32_t dropped = c->report.dropped;
-  if ((c->options.flags & TEGULA_COPY_STRICT) == 0 || dropped == 0) return TEGULA_OK;
-  return tegula__fail(err, TEGULA_MISMATCH, path, -1, "\"%s\" cannot hold %s of the dataset", path,
-                      (dropped & TEGULA_DROPPED_ATTRIBUTES) != 0 ? "the attributes"
-                      : (dropped & TEGULA_DROPPED_FILL) != 0     ? "the fill value"
-                                                                 : "the fields of the records");
+static tegula_status check_dropped(const tegula__copying *c, tegula_error *err) {
+  if ((c->options.flags & TEGULA_COPY_STRICT) == 0 || c->report.dropped == 0) return TEGULA_OK;
+  return tegula__fail(err, TEGULA_MISMATCH, c->path, -1, "\"%s\" cannot hold %s", c->path, c->first_dropped);
 }
 
 /* ---- source and target ---- */
@@ -250,11 +250,13 @@ static tegula_status explain_codec(const wanted_copy *w, tegula_status status, t
   return kept && about_it ? tegula__hint(err, status, "the dataset's codec would be kept: say another one, or none") : status;
 }
 
-static tegula_status save_copy(tegula__copying *c, const char *path, const wanted_copy *w, tegula_error *err) {
-  tegula__wanted wanted = {.dtype = c->dataset->manifest.dtype, .tiling = w->tiling, .options = &w->save};
+static tegula_status save_copy(tegula__copying *c, const wanted_copy *w, tegula_error *err) {
+  c->wanted = (tegula__wanted){.dtype = c->dataset->manifest.dtype, .tiling = w->tiling};
   tegula__saving *s = &c->saving;
-  tegula_status status = explain_codec(w, tegula__saving_begin(s, c->dataset->context, path, &w->save, &wanted, 1, err), err);
-  if (status == TEGULA_OK) status = check_target(&c->dataset->manifest, path, s->adds, err);
+  tegula_status status = explain_codec(w, tegula__copying_begin(c, &w->save, err), err);
+  if (!c->begun) return status;
+  if (status == TEGULA_OK) status = check_dropped(c, err);
+  if (status == TEGULA_OK) status = check_target(&c->dataset->manifest, c->path, s->adds, err);
   if (status == TEGULA_OK) status = copy_elements(c, err);
   if (status == TEGULA_OK) note_target(c);
   if ((c->options.flags & TEGULA_COPY_VERIFY) != 0) {
@@ -277,9 +279,9 @@ static tegula_status copy(tegula__copying *c, const char *path, wanted_copy *w, 
   tegula__buffer_init(&w->codec, 4096);
   tegula_status status = tegula__dataset_confirm(c->dataset, &c->reading.counts, err);
   if (status == TEGULA_OK) status = inherit(c, path, w, err);
-  if (status == TEGULA_OK) status = check_dropped(c, path, err);
+  if (status == TEGULA_OK) status = check_dropped(c, err);
   if (status == TEGULA_OK) status = make_tiling(c, &w->tiling, err);
-  if (status == TEGULA_OK) status = save_copy(c, path, w, err);
+  if (status == TEGULA_OK) status = save_copy(c, w, err);
   c->reading.start = tegula__now(); /* the time is that of the save */
   tegula__tally_end(&c->reading, statistics, offsetof(tegula_statistics, seconds_move));
   tegula_tiling_destroy(w->tiling);
@@ -305,14 +307,14 @@ static tegula_status queue_copy(tegula__copying *c, const char *path, wanted_cop
 static tegula_status check_options(const tegula_copy_options *o, tegula_error *err) {
   CHECK_ARGUMENT(o->memory >= 0 && o->tiles >= 0, "memory and tiles must not be negative");
   CHECK_ARGUMENT(o->missing <= TEGULA_MISSING_FILL, "missing is none of TEGULA_MISSING_*");
-  CHECK_ARGUMENT((o->flags & ~(TEGULA_COPY_VERIFY | TEGULA_COPY_STRICT)) == 0, "a flag is not known");
+  CHECK_ARGUMENT((o->flags & ~(TEGULA_COPY_VERIFY | TEGULA_COPY_STRICT | TEGULA_COPY_ALONG)) == 0, "a flag is not known");
   return TEGULA_OK;
 }
 
 tegula_status tegula_copy(tegula_dataset *dataset, const char *path, const tegula_save_options *options, const tegula_copy_options *copy_options,
                           tegula_copy_report *report, tegula_error *err) {
   CHECK_ARGUMENT(dataset != NULL && path != NULL && path[0] != '\0', "the dataset is NULL or the path is empty");
-  tegula__copying c = {.dataset = dataset};
+  tegula__copying c = {.dataset = dataset, .path = path};
   wanted_copy w = {0};
   tegula_save_options_init(&w.save);
   tegula_copy_options_init(&c.options);

@@ -90,6 +90,16 @@ static tegula_status name_codecs(tegula_dataset *dataset, tegula_error *err) {
   return TEGULA_OK;
 }
 
+/* How it is found again in its file. */
+static tegula_status note_request(tegula_dataset *dataset, const tegula__paths *paths, const tegula__describe_options *options, tegula_error *err) {
+  const char *first = paths->count > 0 ? paths->items[0] : "";
+  dataset->locked = options->locked;
+  dataset->opened = strdup(first);
+  dataset->asked = tegula__strdup(options->dataset);
+  bool good = dataset->opened != NULL && (options->dataset == NULL || dataset->asked != NULL);
+  return good ? TEGULA_OK : tegula__out_of_memory(err, (int64_t)strlen(first));
+}
+
 /* Ends `paths` in any case; the places belong to the dataset on success, unless it has others. */
 static tegula_status open_paths(tegula_context *context, tegula__paths *paths, const tegula__places *places,
                                 const tegula__discover_options *options, tegula__tally *tally, tegula_dataset **out, tegula_error *err) {
@@ -97,9 +107,11 @@ static tegula_status open_paths(tegula_context *context, tegula__paths *paths, c
   tegula_status status = dataset == NULL ? tegula__out_of_memory(err, sizeof *dataset) : TEGULA_OK;
   if (status == TEGULA_OK) {
     tegula__manifest_init(&dataset->manifest);
+    status = note_request(dataset, paths, &options->describe, err);
+  }
+  if (status == TEGULA_OK)
     status = tegula__discover(context->engine.pool, context->handles, paths, options, &dataset->manifest, &dataset->files, &tally->counts,
                               err);
-  }
   tegula__paths_free(paths);
   if (status == TEGULA_OK) status = tegula__unread_create(&dataset->manifest, &dataset->unread, err);
   if (status == TEGULA_OK) status = name_codecs(dataset, err);
@@ -110,6 +122,8 @@ static tegula_status open_paths(tegula_context *context, tegula__paths *paths, c
     if (dataset != NULL) tegula__unread_destroy(dataset->unread);
     if (dataset != NULL) tegula__manifest_free(&dataset->manifest);
     if (dataset != NULL) free(dataset->codecs);
+    if (dataset != NULL) free(dataset->opened);
+    if (dataset != NULL) free(dataset->asked);
     free(dataset);
     return status;
   }
@@ -228,6 +242,8 @@ void tegula_dataset_close(tegula_dataset *dataset) {
   tegula__manifest_free(&dataset->manifest);
   tegula__context_release(dataset->context);
   free(dataset->codecs);
+  free(dataset->opened);
+  free(dataset->asked);
   free(dataset);
 }
 

@@ -138,6 +138,9 @@ static tegula_status lay_out_dataset(tegula__member *m, int64_t i, const held *h
   tegula__saving *s = m->saving;
   tegula__target *target = &s->targets[m->first_target + i];
   if (!tegula__shape_bytes(h->shape, m->tiling->ndim, m->stored.item_size, &bytes)) return too_large(m, err);
+  tegula__origin origin = m->origin != NULL && m->layout != TEGULA__VIRTUAL ? *m->origin : (tegula__origin){0};
+  if (i > 0) origin.dropped = NULL; /* said once */
+  request.origin = origin.source != NULL ? &origin : NULL;
   FORWARD(tegula__target_open(s, target, err));
   FORWARD(s->format->container->add(target->saving, &request, &m->numbers[i], &offset, err));
   if (bytes > 0) FORWARD(m->layout == TEGULA__CHUNKED ? add_chunked(m, i, h, err) : add_dense(m, i, h, offset, bytes, err));
@@ -164,6 +167,7 @@ static tegula_status lay_out_mapping(tegula__member *m, tegula__target *main, te
   tegula__layout_request request = request_for(m, m->tiling->shape, NULL);
   request.mappings = mappings;
   request.mapping_count = used;
+  request.origin = m->origin; /* tile files are no datasets for others */
   if (status == TEGULA_OK) status = tegula__target_open(s, main, err);
   if (status == TEGULA_OK) status = s->format->container->add(main->saving, &request, &number, &offset, err);
   free(mappings);

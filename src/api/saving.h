@@ -31,6 +31,7 @@ typedef struct tegula__member {
   const void *fill;            /* borrowed while the save begins, or NULL */
   const tegula_attribute *attributes; /* the same */
   int64_t attribute_count;
+  const tegula__origin *origin; /* the same */
   char *dataset;               /* containers: its name; owned */
   tegula__layout layout;
   int64_t chunk[TEGULA_MAX_DIMS]; /* when chunked */
@@ -72,6 +73,7 @@ typedef struct tegula__wanted {
   tegula_dtype dtype;
   const tegula_tiling *tiling;
   const tegula_save_options *options; /* dataset, layout, chunk, codec, byte order */
+  const tegula__origin *origin; /* containers: what it is a copy of; NULL */
 } tegula__wanted;
 
 /* Checks everything and makes the files. `saving` is ended by tegula__saving_end in any case. options is complete. */

@@ -370,6 +370,7 @@ static tegula_status list_open(const describe_job *job, int fd, const tegula__in
   const tegula__format *format;
   FORWARD(look_at(job, 0, &state, head, &source, &format, err));
   const tegula__describe_options *options = &job->options->describe;
+  if (wanted->within != NULL) return wanted->within(wanted->state, &source, options, err);
   if (wanted->attribute != NULL && format->attributes != NULL)
     return format->attributes(&source, options, wanted->attribute, wanted->state, err);
   if (wanted->attribute != NULL)

@@ -102,10 +102,14 @@ typedef struct tegula__discover_options {
 tegula_status tegula__discover(tegula__pool *pool, tegula__handles *handles, tegula__paths *paths, const tegula__discover_options *options,
                                tegula__manifest *out, tegula__file_set **files, tegula__io_counts *counts, tegula_error *err);
 
-/* What is wanted of a container: its datasets, or attributes. The other one is NULL. */
+/* Called with the open file. */
+typedef tegula_status (*tegula__within_fn)(void *state, const tegula__source *source, const tegula__describe_options *options, tegula_error *err);
+
+/* What is wanted of a container: its datasets, or attributes, or just the open file. The others are NULL. */
 typedef struct tegula__inside {
   tegula__list_fn entry;
   tegula__attribute_fn attribute;
+  tegula__within_fn within;
   void *state;
 } tegula__inside;
 

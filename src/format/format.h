@@ -73,6 +73,14 @@ typedef struct tegula__mapping {
   const int64_t *lo, *hi;
 } tegula__mapping;
 
+/* Where a dataset that is saved comes from: what it has beside its elements goes along, where container and format are the same. */
+typedef struct tegula__origin {
+  const tegula__source *source;
+  const tegula__describe_options *options; /* the dataset in it */
+  tegula_plugin_dropped_fn dropped;        /* told what cannot; NULL */
+  void *state;
+} tegula__origin;
+
 /* What is to be written. */
 typedef struct tegula__layout_request {
   tegula_dtype dtype; /* order: as it is to be stored */
@@ -91,6 +99,7 @@ typedef struct tegula__layout_request {
   const void *fill; /* one item in native byte order; NULL: none is defined */
   const tegula_attribute *attributes;
   int64_t attribute_count;
+  const tegula__origin *origin; /* or NULL */
 } tegula__layout_request;
 
 /* A file that is being saved, for a driver that writes more of it than a header in front. */

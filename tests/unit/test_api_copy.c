@@ -121,7 +121,7 @@ static void senseless_copies(void **state) {
   assert_refused(tegula_copy(NULL, path, NULL, NULL, NULL, &error), TEGULA_INVALID_ARGUMENT);
   assert_refused(tegula_copy(dataset, NULL, NULL, NULL, NULL, &error), TEGULA_INVALID_ARGUMENT);
   assert_refused(tegula_copy(dataset, "", NULL, NULL, NULL, &error), TEGULA_INVALID_ARGUMENT);
-  static const tegula_copy_options cases[] = {{.memory = -1}, {.tiles = -1}, {.missing = 3}, {.flags = 4}};
+  static const tegula_copy_options cases[] = {{.memory = -1}, {.tiles = -1}, {.missing = 3}, {.flags = 8}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     tegula_copy_options options = cases[i];
     options.struct_size = sizeof options;

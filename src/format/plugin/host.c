@@ -104,7 +104,7 @@ static bool file_locked(const tegula_plugin_file *file) {
 
 /* The description is done: what the plugin keeps open (for its readers) gets handles of its own. The file that was described must be the
  * same when it is opened again; if it is not, reads fail. */
-static void detach_files(tegula_plugin_builder *builder) {
+void tegula__plugin_detach(tegula_plugin_builder *builder) {
   for (tegula_plugin_file *file = builder->open, *next; file != NULL; file = next) {
     tegula__stamp stamp = file->stamp;
     next = file->next;
@@ -378,7 +378,7 @@ tegula_status tegula__plugin_describe(const char *name, const tegula__source *so
   if (source->stamp == NULL) return tegula__fail(err, TEGULA_UNSUPPORTED, source->path, -1, "\"%s\" is not opened as a file", source->path);
   FORWARD(append_file(&builder, source->path, source->stamp, err));
   tegula_status status = plugin->describe(state, &builder, source->path, options->dataset, err);
-  detach_files(&builder);
+  tegula__plugin_detach(&builder);
   if (status != TEGULA_OK) return status;
   if (out->file_count > 1) return TEGULA_OK;
   free(out->files[0].path); /* only the file that is described: its caller has it in a table */
@@ -405,7 +405,7 @@ static tegula_status start_visit(const char *name, const tegula__source *source,
 }
 
 static tegula_status end_visit(visit *v, tegula_status status) {
-  detach_files(&v->builder);
+  tegula__plugin_detach(&v->builder);
   tegula__manifest_free(&v->none);
   return status;
 }

@@ -46,6 +46,9 @@ tegula_status tegula__plugin_sink_read(tegula_plugin_sink *sink, int64_t offset,
 tegula_status tegula__plugin_sink_write(tegula_plugin_sink *sink, int64_t offset, const void *data, size_t size, tegula_error *err);
 tegula_status tegula__plugin_sink_resize(tegula_plugin_sink *sink, int64_t size, tegula_error *err);
 
+/* What the plugin keeps open gets handles of its own: the builder ends. */
+void tegula__plugin_detach(tegula_plugin_builder *builder);
+
 /* What host.c builds with. */
 struct tegula_plugin_builder {
   const tegula__source *source;

@@ -46,6 +46,23 @@ tegula_status tegula__plugin_save_open(const char *name, tegula__plugins *plugin
   return TEGULA_OK;
 }
 
+static tegula_status add_copy(saving *s, tegula_plugin_layout *layout, const tegula__origin *from, int64_t *number, int64_t *offset, tegula_error *err) {
+  tegula__manifest none;
+  tegula__manifest_init(&none);
+  tegula_plugin_builder builder = {.source = from->source, .out = &none, .locked = from->options->locked};
+  tegula_plugin_origin origin = {.struct_size = sizeof origin,
+                                 .builder = &builder,
+                                 .path = from->source->path,
+                                 .dataset = from->options->dataset,
+                                 .dropped = from->dropped,
+                                 .state = from->state};
+  layout->origin = &origin;
+  tegula_status status = s->plugin->save_dataset(s->file, layout, number, offset, err);
+  tegula__plugin_detach(&builder);
+  tegula__manifest_free(&none);
+  return status;
+}
+
 tegula_status tegula__plugin_save_add(void *state, const tegula__layout_request *request, int64_t *number, int64_t *offset, tegula_error *err) {
   saving *s = state;
   tegula_plugin_filter filters[TEGULA__CHAIN_MAX];
@@ -68,7 +85,8 @@ tegula_status tegula__plugin_save_add(void *state, const tegula__layout_request 
                                  .attributes = request->attributes,
                                  .attribute_count = request->attribute_count};
   _Static_assert(sizeof(tegula_plugin_mapping) == sizeof(tegula__mapping), "mappings are handed over as they are");
-  return s->plugin->save_dataset(s->file, &layout, number, offset, err);
+  return request->origin != NULL ? add_copy(s, &layout, request->origin, number, offset, err)
+                                 : s->plugin->save_dataset(s->file, &layout, number, offset, err);
 }
 
 tegula_status tegula__plugin_save_place(void *state, int64_t number, const int64_t *chunk, uint32_t length, uint32_t mask, uint64_t *offset,

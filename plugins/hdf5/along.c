@@ -1,0 +1,156 @@
+/* What goes along with a dataset that is copied: its attributes, as they are stored.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * libhdf5 reads each attribute in its own type and writes it in that type: sets of characters, padding, names of enumerations, compounds
+ * stay what they are. What cannot go along is told by name. */
+#include "along.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_BYTES = 64000 }; /* of one attribute: see save_attributes.c */
+enum { APART_BYTES = 16 };   /* in the file, of text or a sequence that lies elsewhere */
+
+void hdf5_drop(const hdf5_along *along, const char *what, const char *name, const char *format, ...) {
+  char reason[512];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(reason, sizeof reason, format, arguments);
+  va_end(arguments);
+  const tegula_plugin_origin *origin = along->layout->origin;
+  if (origin->dropped) origin->dropped(origin->state, what, name, reason);
+}
+
+bool hdf5_refers(hdf5_library *library, hid_t type) {
+  return library->call.H5Tget_class(type) == HDF5_REFERENCE || library->call.H5Tdetect_class(type, HDF5_REFERENCE) > 0;
+}
+
+/* Fixed text is taken for text of any length here: what is freed of it is nothing. */
+static bool is_apart(hdf5_library *library, hid_t type) {
+  const hdf5_functions *call = &library->call;
+  if (call->H5Tget_class(type) == HDF5_STRING) return call->H5Tis_variable_str(type) > 0;
+  return call->H5Tdetect_class(type, HDF5_VLEN) > 0 || call->H5Tdetect_class(type, HDF5_STRING) > 0;
+}
+
+bool hdf5_value_read(hdf5_library *library, hid_t object, const char *name, hdf5_value *out) {
+  const hdf5_functions *call = &library->call;
+  *out = (hdf5_value){.type = -1, .space = -1};
+  hid_t id = call->H5Aopen(object, name, HDF5_DEFAULT), stored = id >= 0 ? call->H5Aget_type(id) : -1;
+  if (stored >= 0) out->type = call->H5Tcopy(stored); /* one of no file */
+  if (stored >= 0) out->space = call->H5Aget_space(id);
+  bool good = out->type >= 0 && out->space >= 0;
+  if (good) {
+    out->item = call->H5Tget_size(out->type);
+    out->count = call->H5Sget_simple_extent_npoints(out->space);
+    out->apart = is_apart(library, out->type);
+    good = out->item > 0 && out->count >= 0;
+  }
+  if (good && out->count > 0 && !hdf5_value_refused(library, name, out)) {
+    out->data = calloc((size_t)out->count, out->item);
+    good = out->data && call->H5Aread(id, out->type, out->data) >= 0;
+  }
+  if (stored >= 0) call->H5Tclose(stored);
+  if (id >= 0) call->H5Aclose(id);
+  return good;
+}
+
+void hdf5_value_free(hdf5_library *library, hdf5_value *value) {
+  const hdf5_functions *call = &library->call;
+  if (value->data && value->apart) call->H5Dvlen_reclaim(value->type, value->space, HDF5_DEFAULT, value->data);
+  free(value->data);
+  if (value->space >= 0) call->H5Sclose(value->space);
+  if (value->type >= 0) call->H5Tclose(value->type);
+}
+
+const char *hdf5_value_refused(hdf5_library *library, const char *name, const hdf5_value *value) {
+  if (hdf5_refers(library, value->type) && strcmp(name, DIMENSION_LIST) != 0)
+    return "it refers to other objects of its file, which are not copied";
+  size_t item = value->apart && value->item < APART_BYTES ? APART_BYTES : value->item, name_size = strlen(name);
+  if (name_size >= MOST_BYTES || (uint64_t)value->count > (MOST_BYTES - name_size) / item) return "it has more than 64,000 bytes";
+  return NULL;
+}
+
+static bool write_value(const hdf5_along *along, hid_t creation, const char *name, const hdf5_value *value) {
+  const hdf5_functions *call = &along->library->call;
+  hid_t id = call->H5Acreate2(along->to, name, value->type, value->space, creation, HDF5_DEFAULT);
+  bool good = id >= 0 && (!value->data || call->H5Awrite(id, value->type, value->data) >= 0);
+  if (id >= 0) call->H5Aclose(id);
+  return good;
+}
+
+/* With its creation list: the set of characters of the name. */
+static tegula_status put_value(const hdf5_along *along, const char *name, const hdf5_value *value, tegula_error *err) {
+  hdf5_library *library = along->library;
+  hid_t id = library->call.H5Aopen(along->from, name, HDF5_DEFAULT), creation = id >= 0 ? library->call.H5Aget_create_plist(id) : -1;
+  bool good = creation >= 0 && write_value(along, creation, name, value);
+  tegula_status status =
+      good ? TEGULA_OK : hdf5_failed(library, err, TEGULA_IO, along->path, "save the attribute \"%.200s\" in \"%s\"", name, along->path);
+  if (creation >= 0) library->call.H5Pclose(creation);
+  if (id >= 0) library->call.H5Aclose(id);
+  return status;
+}
+
+static tegula_status copy_attribute(const hdf5_along *along, const char *name, tegula_error *err) {
+  hdf5_library *library = along->library;
+  hdf5_value value;
+  tegula_status status = TEGULA_OK;
+  if (!hdf5_value_read(library, along->from, name, &value))
+    status = hdf5_failed(library, err, TEGULA_CORRUPT, along->from_file->path, "read attribute \"%s\" of \"%s\" in \"%s\"", name,
+                         along->from_name, along->from_file->path);
+  const char *refused = status == TEGULA_OK ? hdf5_value_refused(library, name, &value) : NULL;
+  if (refused)
+    hdf5_drop(along, "attribute", name, "%s", refused);
+  else if (status == TEGULA_OK)
+    status = put_value(along, name, &value, err);
+  hdf5_value_free(library, &value);
+  return status;
+}
+
+/* Does the copy replace the dataset that it is a copy of? */
+static bool takes_place(const hdf5_along *along) {
+  char *target = realpath(along->path, NULL);
+  bool same = target && strcmp(target, along->from_file->canonical) == 0 && strcmp(along->from_name, along->layout->dataset) == 0;
+  free(target);
+  return same;
+}
+
+static tegula_status copy_attributes(const hdf5_along *along, tegula_error *err) {
+  hdf5_library *library = along->library;
+  hdf5_names names;
+  FORWARD(hdf5_attribute_names(library, along->from_file->path, along->from, along->from_name, &names, err));
+  tegula_status status = TEGULA_OK;
+  for (size_t k = 0; k < names.count && status == TEGULA_OK; k++) {
+    const char *name = names.items[k];
+    if (strcmp(name, DIMENSION_LIST) == 0 || library->call.H5Aexists(along->to, name) > 0) continue;
+    if (strcmp(name, REFERENCE_LIST) == 0 && takes_place(along)) continue; /* whoever uses it will use the new one */
+    if (strcmp(name, REFERENCE_LIST) == 0)
+      hdf5_drop(along, "attribute", name, "the datasets whose axes this is a scale of are not copied");
+    else
+      status = copy_attribute(along, name, err);
+  }
+  hdf5_names_free(&names);
+  return status;
+}
+
+tegula_status hdf5_save_along(hdf5_library *library, hid_t file, hid_t dataset, const tegula_plugin_layout *layout, const char *path,
+                              tegula_error *err) {
+  const tegula_plugin_origin *origin = layout->origin;
+  hdf5_call call = {.library = library, .builder = origin->builder};
+  hdf5_file *source = NULL;
+  hdf5_found found = {.id = -1};
+  hdf5_along along = {.library = library, .layout = layout, .path = path, .file = file, .to = dataset};
+  tegula_status status;
+  FORWARD_WITH(status, hdf5_file_open(&call, origin->path, &source, err));
+  FORWARD_WITH(status, hdf5_find(&call, source, origin->dataset, &found, err));
+  along.from_file = found.file;
+  along.from = found.id;
+  along.from_name = found.name;
+  FORWARD_WITH(status, copy_attributes(&along, err));
+  FORWARD_WITH(status, hdf5_scales_along(&along, err));
+done:
+  hdf5_found_free(&call, &found);
+  hdf5_file_release(&call, source);
+  return status;
+}

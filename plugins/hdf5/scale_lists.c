@@ -1,0 +1,186 @@
+/* The two attributes that tie scales to axes (HDF5 Dimension Scale Specification), and what becomes of them when a dataset is replaced.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * DIMENSION_LIST of a dataset holds, for each axis, references to its scales; REFERENCE_LIST of a scale the datasets and axes whose scale it
+ * is. libhdf5_hl, which writes them for others, is not needed. References are addresses: those to an object that is no more would sooner or
+ * later lead to another one that took its place. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "along.h"
+
+enum { MOST_USERS = 3900 /* entries of REFERENCE_LIST that fit in the header of an object */ };
+
+/* ---- REFERENCE_LIST ---- */
+
+static hid_t user_type(hdf5_library *library) {
+  const hdf5_functions *call = &library->call;
+  hid_t type = call->H5Tcreate(HDF5_COMPOUND, sizeof(hdf5_user));
+  bool good = type >= 0 && call->H5Tinsert(type, "dataset", offsetof(hdf5_user, dataset), hdf5_predefined(library, "H5T_STD_REF_OBJ_g")) >= 0 &&
+              call->H5Tinsert(type, "dimension", offsetof(hdf5_user, axis), hdf5_predefined(library, "H5T_NATIVE_UINT_g")) >= 0;
+  if (good || type < 0) return type;
+  call->H5Tclose(type);
+  return -1;
+}
+
+/* What there is, with room for one more; NULL: libhdf5 cannot say. */
+static hdf5_user *read_users(hdf5_library *library, hid_t id, hid_t type, size_t *count) {
+  const hdf5_functions *call = &library->call;
+  *count = 0;
+  if (call->H5Aexists(id, REFERENCE_LIST) <= 0) return calloc(1, sizeof(hdf5_user));
+  hid_t attribute = call->H5Aopen(id, REFERENCE_LIST, HDF5_DEFAULT), space = attribute >= 0 ? call->H5Aget_space(attribute) : -1;
+  int64_t there = space >= 0 ? call->H5Sget_simple_extent_npoints(space) : -1;
+  hdf5_user *out = there >= 0 && there <= MOST_USERS ? calloc((size_t)there + 1, sizeof *out) : NULL;
+  if (out && there > 0 && call->H5Aread(attribute, type, out) < 0) {
+    free(out);
+    out = NULL;
+  }
+  if (out) *count = (size_t)there;
+  if (space >= 0) call->H5Sclose(space);
+  if (attribute >= 0) call->H5Aclose(attribute);
+  return out;
+}
+
+static bool write_users(hdf5_library *library, hid_t id, hid_t type, const hdf5_user *users, size_t count) {
+  const hdf5_functions *call = &library->call;
+  hsize_t length = count;
+  if (call->H5Aexists(id, REFERENCE_LIST) > 0 && call->H5Adelete(id, REFERENCE_LIST) < 0) return false;
+  if (count == 0) return true;
+  hid_t space = call->H5Screate_simple(1, &length, NULL), attribute = -1;
+  if (space >= 0) attribute = call->H5Acreate2(id, REFERENCE_LIST, type, space, HDF5_DEFAULT, HDF5_DEFAULT);
+  bool good = attribute >= 0 && call->H5Awrite(attribute, type, users) >= 0;
+  if (attribute >= 0) call->H5Aclose(attribute);
+  if (space >= 0) call->H5Sclose(space);
+  return good;
+}
+
+/* Adds that axis of the dataset; -1: takes all of the dataset away. */
+bool hdf5_users_set(hdf5_library *library, hid_t id, hdf5_reference dataset, int axis) {
+  hid_t type = user_type(library);
+  size_t count = 0, kept = 0;
+  hdf5_user *users = type >= 0 ? read_users(library, id, type, &count) : NULL;
+  for (size_t k = 0; k < count; k++)
+    if (axis >= 0 || users[k].dataset != dataset) users[kept++] = users[k];
+  bool good = users && kept < MOST_USERS;
+  if (good && axis >= 0) users[kept++] = (hdf5_user){.dataset = dataset, .axis = axis};
+  if (good && (axis >= 0 || kept < count)) good = write_users(library, id, type, users, kept);
+  free(users);
+  if (type >= 0) library->call.H5Tclose(type);
+  return good;
+}
+
+/* ---- DIMENSION_LIST ---- */
+
+static hid_t list_type(hdf5_library *library) { return library->call.H5Tvlen_create(hdf5_predefined(library, "H5T_STD_REF_OBJ_g")); }
+
+bool hdf5_axes_read(hdf5_library *library, hid_t dataset, hdf5_value *out) {
+  const hdf5_functions *call = &library->call;
+  if (!hdf5_value_read(library, dataset, DIMENSION_LIST, out)) return false;
+  bool good = out->data && call->H5Tget_class(out->type) == HDF5_VLEN && out->item == sizeof(hdf5_sequence);
+  hid_t base = good ? call->H5Tget_super(out->type) : -1;
+  good = base >= 0 && call->H5Tget_class(base) == HDF5_REFERENCE && call->H5Tget_size(base) == sizeof(hdf5_reference); /* others are longer */
+  if (base >= 0) call->H5Tclose(base);
+  return good;
+}
+
+bool hdf5_axes_write(hdf5_library *library, hid_t dataset, const hdf5_sequence *axes, int64_t ndim) {
+  const hdf5_functions *call = &library->call;
+  hsize_t count = (hsize_t)ndim;
+  size_t used = 0;
+  for (int64_t k = 0; k < ndim; k++) used += axes[k].count;
+  if (call->H5Aexists(dataset, DIMENSION_LIST) > 0 && call->H5Adelete(dataset, DIMENSION_LIST) < 0) return false;
+  if (used == 0) return true;
+  hid_t type = list_type(library), space = call->H5Screate_simple(1, &count, NULL), id = -1;
+  if (type >= 0 && space >= 0) id = call->H5Acreate2(dataset, DIMENSION_LIST, type, space, HDF5_DEFAULT, HDF5_DEFAULT);
+  bool good = id >= 0 && call->H5Awrite(id, type, axes) >= 0;
+  if (id >= 0) call->H5Aclose(id);
+  if (space >= 0) call->H5Sclose(space);
+  if (type >= 0) call->H5Tclose(type);
+  return good;
+}
+
+/* ---- a dataset that is replaced ---- */
+
+/* Nothing else leads to the object. */
+static bool ends_with_link(hdf5_library *library, hid_t id) {
+  unsigned char info[512] = {0}; /* H5O_info1_t: file, address, type, count of links; H5O_info2_t: file, token of 16 bytes, the same */
+  unsigned links = 0;
+  herr_t done = library->call.object_info(id, info, 1 /* basic */);
+  memcpy(&links, info + (hdf5_library_from(library, 1, 12, 0) ? 28 : 20), sizeof links); /* H5Oget_info3 or H5Oget_info2 */
+  return done >= 0 && links == 1;
+}
+
+static void leave_scales(hdf5_library *library, hid_t old, hdf5_reference self) {
+  const hdf5_functions *call = &library->call;
+  hdf5_value list = {.type = -1, .space = -1};
+  if (hdf5_axes_read(library, old, &list))
+    for (int64_t k = 0; k < list.count; k++) {
+      const hdf5_sequence *axis = (const hdf5_sequence *)list.data + k;
+      for (size_t i = 0; i < axis->count; i++) {
+        hid_t scale = call->H5Rdereference2(old, HDF5_DEFAULT, HDF5_OBJECT, &axis->items[i]);
+        if (scale >= 0) hdf5_users_set(library, scale, self, -1);
+        if (scale >= 0) call->H5Oclose(scale);
+      }
+    }
+  hdf5_value_free(library, &list);
+}
+
+void hdf5_replaced_note(hdf5_library *library, hid_t old, hdf5_replaced *out) {
+  const hdf5_functions *call = &library->call;
+  *out = (hdf5_replaced){0};
+  if (!ends_with_link(library, old) || call->H5Rcreate(&out->reference, old, ".", HDF5_OBJECT, -1) < 0) return;
+  if (call->H5Aexists(old, DIMENSION_LIST) > 0) leave_scales(library, old, out->reference);
+  hid_t type = call->H5Aexists(old, REFERENCE_LIST) > 0 ? user_type(library) : -1;
+  if (type < 0) return;
+  out->users = read_users(library, old, type, &out->count);
+  call->H5Tclose(type);
+}
+
+static bool is_scale(hdf5_library *library, hid_t id) {
+  static const char word[] = "DIMENSION_SCALE";
+  hdf5_value value = {.type = -1, .space = -1};
+  bool good = library->call.H5Aexists(id, "CLASS") > 0 && hdf5_value_read(library, id, "CLASS", &value) && value.count == 1 && value.data &&
+              library->call.H5Tget_class(value.type) == HDF5_STRING;
+  if (good && !value.apart) good = value.item >= sizeof word - 1 && memcmp(value.data, word, sizeof word - 1) == 0;
+  else if (good) good = *(char **)value.data && strcmp(*(char **)value.data, word) == 0;
+  hdf5_value_free(library, &value);
+  return good;
+}
+
+/* What was a reference to the old object becomes one to the new; 0: it goes. */
+static bool change_axis(hdf5_library *library, hid_t dataset, int64_t axis, hdf5_reference old, hdf5_reference new) {
+  hdf5_value list = {.type = -1, .space = -1};
+  bool good = hdf5_axes_read(library, dataset, &list) && axis >= 0 && axis < list.count, found = false;
+  hdf5_sequence *axes = good ? calloc((size_t)list.count, sizeof *axes) : NULL;
+  if (axes) {
+    memcpy(axes, list.data, (size_t)list.count * sizeof *axes); /* the items are shared; libhdf5 frees its own */
+    size_t kept = 0;
+    for (size_t i = 0; i < axes[axis].count; i++) {
+      bool same = axes[axis].items[i] == old;
+      found = found || same;
+      if (!same || new != 0) axes[axis].items[kept++] = same ? new : axes[axis].items[i];
+    }
+    axes[axis].count = kept;
+    good = found && hdf5_axes_write(library, dataset, axes, list.count);
+  }
+  free(axes);
+  hdf5_value_free(library, &list);
+  return good && axes != NULL;
+}
+
+bool hdf5_replaced_mend(hdf5_library *library, hid_t new, hdf5_replaced *replaced) {
+  const hdf5_functions *call = &library->call;
+  hdf5_reference self = 0;
+  bool scale = replaced->count > 0 && is_scale(library, new), good = true;
+  if (scale && call->H5Rcreate(&self, new, ".", HDF5_OBJECT, -1) < 0) return false;
+  for (size_t k = 0; k < replaced->count && good; k++) {
+    const hdf5_user *user = &replaced->users[k];
+    hid_t dataset = call->H5Rdereference2(new, HDF5_DEFAULT, HDF5_OBJECT, &user->dataset);
+    bool there = dataset >= 0 && call->H5Iget_type(dataset) == HDF5_ID_DATASET &&
+                 change_axis(library, dataset, user->axis, replaced->reference, self);
+    if (there && scale) good = hdf5_users_set(library, new, user->dataset, user->axis);
+    if (dataset >= 0) call->H5Oclose(dataset);
+  }
+  return good;
+}

@@ -1,0 +1,87 @@
+/* What goes along with a dataset that is copied, and what cannot.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "api/copy.h"
+
+void tegula__copying_drop(tegula__copying *c, uint32_t kind, const char *what, const char *name, const char *reason) {
+  if (c->report.dropped == 0)
+    snprintf(c->first_dropped, sizeof c->first_dropped, "the %s%s%s%s of the dataset: %s", what, name != NULL ? " \"" : "",
+             name != NULL ? name : "", name != NULL ? "\"" : "", reason);
+  c->report.dropped |= kind;
+  if (c->options.dropped != NULL) c->options.dropped(c->options.dropped_state, what, name, reason);
+}
+
+/* A tegula_plugin_dropped_fn. */
+static void drop(void *state, const char *what, const char *name, const char *reason) {
+  bool scale = strcmp(what, "dimension scale") == 0;
+  tegula__copying_drop(state, scale ? TEGULA_DROPPED_SCALES : TEGULA_DROPPED_ATTRIBUTES, what, name, reason);
+}
+
+/* Does the dataset lie in a container that can be looked into? What a manifest speaks of has no more than it says. */
+static bool has_more(tegula__copying *c) {
+  const tegula__manifest *manifest = &c->dataset->manifest;
+  const tegula__format *format = manifest->format != NULL ? tegula__format_by_name(manifest->format) : NULL;
+  if ((c->options.flags & TEGULA_COPY_ALONG) == 0 || manifest->file_count == 0 || format == NULL || format->attributes == NULL) return false;
+  bool itself = c->dataset->opened != NULL && strcmp(c->dataset->opened, manifest->files[0].path) == 0;
+  if (!itself) drop(c, "attributes", NULL, "the manifest does not hold them");
+  return itself;
+}
+
+/* Opens the file of the dataset, of several the first. */
+static tegula_status look_inside(tegula__copying *c, const tegula__inside *wanted, tegula_error *err) {
+  tegula_dataset *dataset = c->dataset;
+  tegula__discover_options discover;
+  tegula_open_options open;
+  char *path = strdup(dataset->manifest.files[0].path), **items = malloc(sizeof *items);
+  if (path == NULL || items == NULL) {
+    free(path);
+    free(items);
+    return tegula__out_of_memory(err, 64);
+  }
+  items[0] = path;
+  tegula__paths paths = {.items = items, .count = 1};
+  tegula_open_options_init(&open);
+  open.dataset = dataset->asked;
+  open.flags = dataset->locked ? TEGULA_OPEN_LOCKED : 0;
+  tegula_status status = tegula__discover_options_of(&open, &discover, err);
+  discover.describe.plugins = dataset->context->plugins;
+  if (status == TEGULA_OK) return tegula__discover_list(dataset->context->handles, &paths, &discover, wanted, &c->reading.counts, err);
+  tegula__paths_free(&paths);
+  return status;
+}
+
+static tegula_status list_one(void *state, const tegula_attribute *attribute, tegula_error *err) {
+  (void)err;
+  drop(state, "attribute", attribute->name, "the format has no attributes");
+  return TEGULA_OK;
+}
+
+tegula_status tegula__copying_list_attributes(tegula__copying *c, tegula_error *err) {
+  return has_more(c) ? look_inside(c, &(tegula__inside){.attribute = list_one, .state = c}, err) : TEGULA_OK;
+}
+
+static tegula_status begin(tegula__copying *c, tegula_error *err) {
+  c->begun = true;
+  return tegula__saving_begin(&c->saving, c->dataset->context, c->path, c->wanted.options, &c->wanted, 1, err);
+}
+
+/* A tegula__within_fn. */
+static tegula_status begin_within(void *state, const tegula__source *source, const tegula__describe_options *options, tegula_error *err) {
+  tegula__copying *c = state;
+  tegula__origin origin = {.source = source, .options = options, .dropped = drop, .state = c};
+  c->wanted.origin = &origin;
+  tegula_status status = begin(c, err);
+  c->wanted.origin = NULL;
+  return status;
+}
+
+tegula_status tegula__copying_begin(tegula__copying *c, const tegula_save_options *options, tegula_error *err) {
+  const tegula__format *format;
+  c->wanted.options = options;
+  FORWARD(tegula__saving_format(c->path, options, &format, err));
+  bool along = format->container != NULL && has_more(c);
+  return along ? look_inside(c, &(tegula__inside){.within = begin_within, .state = c}, err) : begin(c, err);
+}

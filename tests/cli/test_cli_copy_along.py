@@ -1,0 +1,295 @@
+# tegula copy: what goes along with a dataset, as it is stored: attributes of every type, dimension scales. Judged by h5py and h5dump.
+#
+# SPDX-License-Identifier: Apache-2.0
+import glob
+import os
+import re
+import shutil
+import subprocess
+
+import numpy
+import pytest
+
+h5py = pytest.importorskip("h5py", reason="h5py is not installed: it judges the files")
+
+from command import refused, report  # noqa: E402
+from test_cli_copy import ENV, leftovers  # noqa: E402
+
+LIBRARIES = {"h5py's": ENV.get("TEGULA_HDF5_LIBRARY")}
+LIBRARIES.update({os.path.basename(path): path for path in glob.glob("/usr/lib/*/libhdf5_serial.so.103")})
+data = numpy.random.default_rng(5).integers(-99, 99, (6, 10)).astype("<i4")
+
+
+def copy(*arguments, library=None, **options):
+    env = {**ENV, **({"TEGULA_HDF5_LIBRARY": library} if library else {})}
+    answer = report("copy", *arguments, env=env, **options)
+    return [(one["what"], one["name"]) for one in answer["dropped"]]
+
+
+# ---- attributes ----
+
+def every_attribute(file):
+    """Types that h5py makes, and those that only the low level makes."""
+    found = file.create_dataset("x", data=data)
+    letters = h5py.string_dtype("ascii", 5), h5py.string_dtype("utf-8", 7), h5py.string_dtype("ascii"), h5py.string_dtype("utf-8")
+    for number, dtype in enumerate(letters):
+        found.attrs.create(f"text{number}", numpy.array(["ab", "c"], object), dtype=dtype)
+        found.attrs.create(f"one{number}", "abc", dtype=dtype)
+    for padding in (h5py.h5t.STR_NULLTERM, h5py.h5t.STR_NULLPAD, h5py.h5t.STR_SPACEPAD):
+        for charset in (h5py.h5t.CSET_ASCII, h5py.h5t.CSET_UTF8):
+            kind = h5py.h5t.C_S1.copy()
+            kind.set_size(6)
+            kind.set_strpad(padding)
+            kind.set_cset(charset)
+            name = b"padded%d%d" % (padding, charset)
+            h5py.h5a.create(found.id, name, kind, h5py.h5s.create_simple((2,))).write(numpy.array([b"a\0b  ", b"c \0d e"]), kind)
+    found.attrs["color"] = numpy.array([1, 0], h5py.enum_dtype({"red": 0, "green": 1}, "i2"))
+    found.attrs.create("flags", numpy.array([True, False]))
+    found.attrs["pairs"] = numpy.array([(1.5, -2)], [("a", "<f4"), ("b", ">i8")])
+    found.attrs["nested"] = numpy.zeros(2, [("a", "<f4", (2, 3)), ("s", "S3")])
+    found.attrs["complex"] = 1 - 2j
+    found.attrs["half"] = numpy.float16(0.5)
+    found.attrs["big"] = numpy.array([1, 2], ">u4")
+    found.attrs.create("sequences", numpy.array([numpy.arange(3, dtype="i4"), numpy.arange(1, dtype="i4")], object), dtype=h5py.vlen_dtype("i4"))
+    found.attrs["opaque"] = numpy.array([b"abcd"], "V4")
+    found.attrs["arrays"] = numpy.zeros((2,), numpy.dtype(("<i2", (3,))))
+    found.attrs["nothing"] = h5py.Empty("f8")
+    found.attrs["no rows"] = numpy.zeros((0, 3))
+    found.attrs["é"] = 3
+    bits = h5py.h5t.STD_B16BE.copy()
+    h5py.h5a.create(found.id, b"bits", bits, h5py.h5s.create(h5py.h5s.SCALAR)).write(numpy.array(0x0102, ">u2"), bits)
+
+
+def dumped_attributes(path, name):
+    tool = shutil.which("h5dump") or pytest.skip("h5dump is not installed (hdf5-tools)")
+    text = subprocess.run([tool, "-d", name, path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True, text=True).stdout
+    return [part.split("\n   }\n")[0] for part in re.split(r"\n   (?=ATTRIBUTE)", text)[1:]]
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_attributes_stay_what_they_are(tmp_path, library):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        every_attribute(file)
+        count = len(file["x"].attrs)
+    for target, how in (("b.h5", ()), ("c.h5", ("--codec", "deflate")), ("d.h5", ("--layout", "virtual"))):
+        assert copy(tmp_path / "a.h5", tmp_path / target, "--strict", *how, library=LIBRARIES[library]) == []
+        before, after = (dumped_attributes(tmp_path / name, "x") for name in ("a.h5", target))
+        assert len(before) == count and after == before
+        with h5py.File(tmp_path / "a.h5") as old, h5py.File(tmp_path / target) as new:
+            assert list(old["x"].attrs) == list(new["x"].attrs)
+            for name in old["x"].attrs:  # h5dump does not show where a text ends
+                a, b = (file["x"].attrs.get_id(name) for file in (old, new))
+                assert a.get_type() == b.get_type() and a.get_space().get_simple_extent_type() == b.get_space().get_simple_extent_type(), name
+                assert a.get_type().get_class() != h5py.h5t.STRING or a.get_type().get_strpad() == b.get_type().get_strpad(), name
+
+
+def test_what_cannot_go_along_is_listed_by_name(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w", libver="latest") as file:
+        found = file.create_dataset("x", data=data)
+        found.attrs["where"] = file.ref
+        found.attrs["part"] = found.regionref[:2]
+        found.attrs.create("links", numpy.array([file.ref, found.ref]), dtype=h5py.ref_dtype)
+        found.attrs.create("within", numpy.array([(file.ref, 1)], [("at", h5py.ref_dtype), ("n", "i4")]))
+        found.attrs["long"] = numpy.zeros(9000)
+        found.attrs["unit"] = "K"
+    names = ["links", "long", "part", "where", "within"]
+    assert copy(tmp_path / "a.h5", tmp_path / "b.h5") == [("attribute", name) for name in names]
+    with h5py.File(tmp_path / "b.h5") as file:
+        assert dict(file["x"].attrs) == {"unit": "K"}
+    error = refused("copy", tmp_path / "a.h5", tmp_path / "c.h5", "--strict", env=ENV, status="mismatch", exit_status=3, says=["links", "refers"])
+    assert error["path"] == str(tmp_path / "c.h5") and sorted(path.name for path in tmp_path.iterdir()) == ["a.h5", "b.h5"]
+
+
+def test_attributes_behind_an_external_link(tmp_path):
+    with h5py.File(tmp_path / "there.h5", "w") as file:
+        file["y"] = data
+        file["y"].attrs["unit"] = "K"
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["x"] = h5py.ExternalLink("there.h5", "/y")
+        file["y"] = 1
+    assert copy(tmp_path / "a.h5", tmp_path / "b.h5", "--dataset", "x", "--to-dataset", "z") == []
+    with h5py.File(tmp_path / "b.h5") as file:
+        assert dict(file["z"].attrs) == {"unit": "K"}
+
+
+# ---- scales ----
+
+def write_scales(path, units="days"):
+    """/g/x and /g/y over /time and scales beside them; /square over one scale on both axes."""
+    with h5py.File(path, "w") as file:
+        file["time"] = numpy.arange(6.0)
+        file["time"].attrs["units"] = units
+        file.create_dataset("g/lon", data=numpy.arange(10, dtype=">f4"), chunks=(4,), compression="gzip", shuffle=True)
+        file["g/names"] = numpy.array([*"abcdefghi", "é"], object)
+        for name, title in (("time", "the time"), ("g/lon", "longitude"), ("g/names", "")):
+            file[name].make_scale(title)
+        for name in ("g/x", "g/y", "square"):
+            file[name] = data if name != "square" else numpy.eye(6)
+            file[name].dims[0].attach_scale(file["time"])
+            file[name].dims[1].attach_scale(file["time" if name == "square" else "g/lon"])
+        file["g/x"].dims[1].attach_scale(file["g/names"])
+        file["g/x"].dims[0].label = "t"
+
+
+def scales(path, name):
+    """For each axis the scales: what they are called, where they are, their type, values and attributes."""
+    with h5py.File(path) as file:
+        found = []
+        for axis in file[name].dims:
+            assert all(h5py.h5ds.is_attached(file[name].id, scale.id, number) for number, dim in enumerate(file[name].dims) for scale in dim.values())
+            found.append([(title, scale.name, scale.dtype, scale.chunks, scale.compression, scale[()].tolist(),
+                           {key: value for key, value in scale.attrs.items() if key != "REFERENCE_LIST"}) for title, scale in axis.items()])
+        return found
+
+
+def users(path, name):
+    with h5py.File(path) as file:
+        listed = file[name].attrs["REFERENCE_LIST"]
+        assert all(listed["dataset"]), "none leads to nowhere"
+        return sorted((file[one].name, int(axis)) for one, axis in listed)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("how", [(), ("--codec", "deflate"), ("--layout", "virtual", "--tiles", "2")], ids=["plain", "chunked", "virtual"])
+def test_scales_go_along(tmp_path, library, how):
+    write_scales(tmp_path / "a.h5")
+    assert copy(tmp_path / "a.h5", tmp_path / "b.h5", "--dataset", "g/x", "--strict", *how, library=LIBRARIES[library]) == []
+    assert scales(tmp_path / "b.h5", "g/x") == scales(tmp_path / "a.h5", "g/x")
+    assert users(tmp_path / "b.h5", "time") == [("/g/x", 0)] and users(tmp_path / "b.h5", "g/names") == [("/g/x", 1)]
+    with h5py.File(tmp_path / "b.h5") as file:
+        found = file["g/x"]
+        assert found.dims[0].label == "t" and found.dims[1].label == "" and numpy.array_equal(found[...], data)
+        assert found.dims[0][0] == file["time"] and found.dims[1]["longitude"] == file["g/lon"]
+        assert sorted(file["g"]) == ["lon", "names", "x"]
+    tool = shutil.which("h5dump") or pytest.skip("h5dump is not installed (hdf5-tools)")
+    assert subprocess.run([tool, tmp_path / "b.h5"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE).returncode == 0
+    with h5py.File(tmp_path / "b.h5", "r+") as file:  # libhdf5_hl can work with what we attached
+        file["g/x"].dims[1].detach_scale(file["g/lon"])
+        file["g/x"].dims[1].attach_scale(file["time"])
+    assert [one[0] for one in scales(tmp_path / "b.h5", "g/x")[1]] == ["", "the time"]
+
+
+def test_scales_are_shared(tmp_path):
+    """A second dataset uses the scales that are there already; one scale may be that of several axes."""
+    write_scales(tmp_path / "a.h5")
+    for name in ("g/x", "g/y", "square"):
+        assert copy(tmp_path / "a.h5", tmp_path / "b.h5", "--dataset", name, "--strict") == []
+    for name in ("g/x", "g/y", "square"):
+        assert scales(tmp_path / "b.h5", name) == scales(tmp_path / "a.h5", name)
+    assert users(tmp_path / "b.h5", "time") == users(tmp_path / "a.h5", "time")
+    assert copy(tmp_path / "a.h5", tmp_path / "b.h5", "--dataset", "square", "--overwrite", "--chunks", "2,2") == []
+    assert users(tmp_path / "b.h5", "time") == users(tmp_path / "a.h5", "time")
+
+
+def test_scales_keep_their_place_beside_the_dataset(tmp_path):
+    write_scales(tmp_path / "a.h5")
+    assert copy(tmp_path / "a.h5", tmp_path / "b.h5", "--dataset", "g/x", "--to-dataset", "k/z/y") == []
+    assert [[one[1] for one in axis] for axis in scales(tmp_path / "b.h5", "k/z/y")] == [["/time"], ["/k/z/lon", "/k/z/names"]]
+
+
+@pytest.mark.parametrize("other", ["values", "units", "title", "group", "number", "itself"])
+def test_another_one_of_the_name_stays(tmp_path, other):
+    write_scales(tmp_path / "a.h5")
+    write_scales(tmp_path / "b.h5", units="hours" if other == "units" else "days")
+    with h5py.File(tmp_path / "b.h5", "r+") as file:
+        del file["g"], file["square"], file["time"].attrs["REFERENCE_LIST"]
+        if other == "values":
+            file["time"][2] = 99
+        elif other == "title":
+            file["time"].attrs["NAME"] = numpy.bytes_("hours")
+        elif other != "units":
+            del file["time"]
+            if other == "group":
+                file.create_group("time")
+            elif other == "number":
+                file["time"] = 3
+    name = "time" if other == "itself" else "g/x"
+    if other == "itself":
+        with h5py.File(tmp_path / "b.h5", "r+") as file:
+            assert "time" not in file
+    dropped = copy(tmp_path / "a.h5", tmp_path / "b.h5", "--dataset", "g/x", "--to-dataset", name)
+    assert dropped == [("dimension scale", "/time")]
+    with h5py.File(tmp_path / "b.h5") as file:
+        assert [len(axis) for axis in file[name].dims] == [0, 2]
+        assert other != "values" or file["time"][2] == 99
+    refused("copy", tmp_path / "a.h5", tmp_path / "b.h5", "--dataset", "g/x", "--to-dataset", name, "--overwrite", "--strict", env=ENV,
+            status="mismatch", exit_status=3, says=["dimension scale", "/time"])
+    assert leftovers(tmp_path) == []
+
+
+def test_scales_that_cannot_go_along(tmp_path):
+    write_scales(tmp_path / "a.h5")
+    with h5py.File(tmp_path / "a.h5", "r+") as file:
+        layout = h5py.VirtualLayout((6,), "<f8")
+        layout[:] = h5py.VirtualSource("a.h5", "time", (6,))
+        file.create_virtual_dataset("mapped", layout)
+        file["gone"] = numpy.arange(6.0)
+        file["g/lon"].attrs["where"] = file.ref
+        for name in ("mapped", "gone"):
+            file[name].make_scale(name)
+            file["g/x"].dims[0].attach_scale(file[name])
+        del file["gone"]
+    dropped = report("copy", tmp_path / "a.h5", tmp_path / "b.h5", "--dataset", "g/x", env=ENV)["dropped"]
+    assert [(one["what"], one["name"]) for one in dropped] == [
+        ("dimension scale", "/mapped"), ("dimension scale", "of axis 0"), ("attribute", "where")]
+    assert "other files" in dropped[0]["reason"] and "/g/lon" in dropped[2]["reason"]
+    assert [[one[1] for one in axis] for axis in scales(tmp_path / "b.h5", "g/x")] == [["/time"], ["/g/lon", "/g/names"]]
+    # cut along the first axis, whose scale is that of the whole
+    assert copy(tmp_path / "a.h5", tmp_path / "shards", "--dataset", "g/y", "--format", "hdf5", "--shards", 2) == [
+        ("dimension scale", "/time"), ("attribute", "where")]
+    for part in sorted((tmp_path / "shards").iterdir()):
+        assert [[one[1] for one in axis] for axis in scales(part, "g/y")] == [[], ["/g/lon"]]
+    assert ("attribute", "DIMENSION_LIST") in copy(tmp_path / "a.h5", tmp_path / "b.npy", "--dataset", "g/x")
+
+
+# ---- a dataset in the place of another ----
+
+def test_a_copy_onto_itself_keeps_its_scales(tmp_path):
+    write_scales(tmp_path / "a.h5")
+    before = scales(tmp_path / "a.h5", "g/x"), users(tmp_path / "a.h5", "time")
+    assert copy(tmp_path / "a.h5", tmp_path / "a.h5", "--dataset", "g/x", "--overwrite", "--codec", "shuffle,deflate", "--strict") == []
+    assert (scales(tmp_path / "a.h5", "g/x"), users(tmp_path / "a.h5", "time")) == before
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_scale_in_its_own_place(tmp_path, library):
+    """Those whose scale it is find the new one."""
+    write_scales(tmp_path / "a.h5")
+    before = users(tmp_path / "a.h5", "time")
+    assert copy(tmp_path / "a.h5", tmp_path / "a.h5", "--dataset", "time", "--overwrite", "--chunks", "2", "--strict",
+                library=LIBRARIES[library]) == []
+    assert users(tmp_path / "a.h5", "time") == before
+    for name in ("g/x", "g/y", "square"):
+        assert [one[1:5] for one in scales(tmp_path / "a.h5", name)[0]] == [("/time", numpy.dtype("f8"), (2,), None)]
+
+
+def test_what_is_no_scale_in_the_place_of_one(tmp_path):
+    """No reference is left that leads to what is no more, or to what took its place."""
+    write_scales(tmp_path / "a.h5")
+    numpy.save(tmp_path / "n.npy", numpy.arange(6.0))
+    copy(tmp_path / "n.npy", tmp_path / "a.h5", "--to-dataset", "time", "--overwrite")
+    numpy.save(tmp_path / "n.npy", data)
+    copy(tmp_path / "n.npy", tmp_path / "a.h5", "--to-dataset", "g/x", "--overwrite")
+    with h5py.File(tmp_path / "a.h5") as file:
+        assert [len(axis) for axis in file["g/y"].dims] == [0, 1] and "DIMENSION_LIST" not in file["square"].attrs
+        assert "REFERENCE_LIST" not in file["time"].attrs and "REFERENCE_LIST" not in file["g/names"].attrs
+    assert users(tmp_path / "a.h5", "g/lon") == [("/g/y", 1)]
+
+
+def test_a_dataset_with_another_name_keeps_its_scales(tmp_path):
+    """Replacing one of two names leaves the object, and what is attached to it."""
+    write_scales(tmp_path / "a.h5")
+    with h5py.File(tmp_path / "a.h5", "r+") as file:
+        file["same"], file["soft"] = file["g/x"], h5py.SoftLink("/g/y")
+    numpy.save(tmp_path / "n.npy", data)
+    for name in ("same", "soft"):
+        copy(tmp_path / "n.npy", tmp_path / "a.h5", "--to-dataset", name, "--overwrite")
+    assert users(tmp_path / "a.h5", "time") == [("/g/x", 0), ("/g/y", 0), ("/square", 0), ("/square", 1)]
+    assert [len(axis) for axis in scales(tmp_path / "a.h5", "g/x")] == [1, 2]
+
+
+def test_the_copy_of_a_scale(tmp_path):
+    write_scales(tmp_path / "a.h5")
+    assert copy(tmp_path / "a.h5", tmp_path / "b.h5", "--dataset", "time") == [("attribute", "REFERENCE_LIST")]
+    with h5py.File(tmp_path / "b.h5", "r+") as file:
+        assert file["time"].is_scale and file["time"].attrs["units"] == "days"
