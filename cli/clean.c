@@ -27,8 +27,8 @@ typedef struct clean_work {
   char first_left[512];
 } clean_work;
 
-/* shard_<at least 4 digits>.<format>: neither a path nor a file of somebody else. */
-static int is_shard_name(const json_t *value, const char *format) {
+/* shard_<at least 4 digits>.<suffix>: neither a path nor a file of somebody else. */
+static int is_shard_name(const json_t *value, const char *suffix) {
   static const char prefix[] = "shard_";
   const char *name = json_string_value(value);
   if (name == NULL || strlen(name) != json_string_length(value) || strncmp(name, prefix, strlen(prefix)) != 0) {
@@ -36,20 +36,20 @@ static int is_shard_name(const json_t *value, const char *format) {
   }
   const char *digits = name + strlen(prefix);
   size_t count = strspn(digits, "0123456789");
-  return count >= 4 && digits[count] == '.' && strcmp(digits + count + 1, format) == 0;
+  return count >= 4 && digits[count] == '.' && strcmp(digits + count + 1, suffix) == 0;
 }
 
 static tegula_status check_list(clean_work *work, const json_t *content) {
   const json_t *files = json_object_get(content, "files");
-  const char *format = json_string_value(json_object_get(content, "format"));
+  const char *format = json_string_value(json_object_get(content, "format")), *suffix = format != NULL ? write_suffix(format) : NULL;
   size_t index;
   json_t *file;
-  if (!json_is_array(files) || format == NULL || (strcmp(format, "npy") != 0 && strcmp(format, "raw") != 0)) {
-    return report_fail(&work->job->error, TEGULA_CORRUPT, "remove the folder by hand", "%s in %s has no list of npy or raw files",
+  if (!json_is_array(files) || suffix == NULL) {
+    return report_fail(&work->job->error, TEGULA_CORRUPT, "remove the folder by hand", "%s in %s has no list of npy, raw or hdf5 files",
                        SIDE_FILE, work->dir);
   }
   json_array_foreach(files, index, file) {
-    if (!is_shard_name(json_object_get(file, "name"), format) || !json_is_integer(json_object_get(file, "size"))) {
+    if (!is_shard_name(json_object_get(file, "name"), suffix) || !json_is_integer(json_object_get(file, "size"))) {
       const char *name = json_string_value(json_object_get(file, "name"));
       return report_fail(&work->job->error, TEGULA_CORRUPT, "nothing was removed; remove the folder by hand",
                          "entry %zu of %s in %s is not the size and name of a file that tegula write makes, found \"%s\"", index,

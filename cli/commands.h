@@ -96,6 +96,8 @@ json_t *load_report_object(const load_summary *summary, json_t *tile_list);
 
 /* write.c: demonstration shards in `dir`, all of them or none. */
 tegula_status write_shards(cli_job *job, const char *dir);
+/* What its files' names end with, without the dot; NULL: it makes none of that format. */
+const char *write_suffix(const char *format);
 
 /* target.c: the folder that `write` makes. Between begin and publish its files go to `staging`; end removes what is not
  * published. */

@@ -18,11 +18,15 @@
 
 #define DEFAULT_DTYPE "f4"
 
+const char *write_suffix(const char *format) {
+  return strcmp(format, "hdf5") == 0 ? "h5" : strcmp(format, "npy") == 0 || strcmp(format, "raw") == 0 ? format : NULL;
+}
+
 /* What is to be written, and what is there already. */
 typedef struct write_work {
   cli_job *job;
   target_folder target;
-  const char *suffix;
+  const char *format, *suffix;
   tegula_dtype dtype;
   shape_value shape;
   tegula_values values;
@@ -102,7 +106,7 @@ static tegula_status fill_array(const write_work *work, const tegula_array *arra
 static tegula_status save_array(const write_work *work, const tegula_array *array, const char *path) {
   tegula_save_options options;
   tegula_save_options_init(&options);
-  options.format = work->suffix;
+  options.format = work->format;
   options.byte_order = work->dtype.order == '>' ? '>' : '<';
   options.progress = job_progress;
   options.progress_state = work->job;
@@ -154,7 +158,7 @@ static tegula_status write_side_file(const write_work *work) {
   json_t *files = json_array();
   tegula_status status = list_files(work, files);
   json_t *content =
-    json_pack("{s:s, s:s, s:o, s:o, s:I, s:o}", "format", work->suffix, "values",
+    json_pack("{s:s, s:s, s:o, s:o, s:I, s:o}", "format", work->format, "values",
               work->values == TEGULA_VALUES_RAMP ? "ramp" : "random", "shape", report_shape(work->shape.length, work->shape.ndim),
               "dtype", report_dtype(work->dtype), "seed", (json_int_t)work->job->settings.seed, "files", files);
   if (status == TEGULA_OK) {
@@ -198,7 +202,8 @@ static tegula_status prepare(write_work *work) {
   if (work->shape.ndim == 0) {
     return report_usage(&work->job->error, "write", "option --shape: shards need at least one axis, found ()");
   }
-  work->suffix = values->format != NULL ? values->format : "npy";
+  work->format = values->format != NULL ? values->format : "npy";
+  work->suffix = write_suffix(work->format);
   work->values = strcmp(values->values, "ramp") == 0 ? TEGULA_VALUES_RAMP : TEGULA_VALUES_RANDOM;
   int digits = snprintf(NULL, 0, "%" PRId64, values->num_shards - 1);
   work->name_digits = digits > 4 ? digits : 4;
@@ -220,7 +225,7 @@ static json_t *write_object(const write_work *work) {
 static void print_write(const write_work *work) {
   char shape[REPORT_TEXT], dtype[TEGULA_DTYPE_TEXT];
   tegula_dtype_format(work->dtype, dtype);
-  printf("wrote   %" PRId64 " %s files: shape %s, dtype %s, seed %" PRId64 "\n", work->done, work->suffix,
+  printf("wrote   %" PRId64 " %s files: shape %s, dtype %s, seed %" PRId64 "\n", work->done, work->format,
          report_shape_text(work->shape.length, work->shape.ndim, shape), dtype, work->job->settings.seed);
 }
 
@@ -271,7 +276,7 @@ static const cli_option write_rows[] = {
   {"shape", "N,N,..", "shape of the whole array (default 1000000,16)", FIELD(shape), 0, INT64_MAX, OPTION_SHAPE, 0},
   {"dtype", "DTYPE", "numbers, bool, complex; bfloat16 as raw (default f4)", FIELD(dtype), 0, 0, OPTION_DTYPE, 0},
   {"seed", "S", "the values and the uneven cuts follow from it (default 0)", FIELD(seed), 0, INT64_MAX, OPTION_INTEGER, 0},
-  {"format", "npy|raw", "default npy", FIELD(format), 0, 0, OPTION_CHOICE, 0},
+  {"format", "npy|raw|hdf5", "default npy; hdf5: one dataset /data in each file", FIELD(format), 0, 0, OPTION_CHOICE, 0},
   {"uniform", NULL, "the same number of rows in each file, or nearly so", FIELD(uniform), 0, 0, OPTION_FLAG, 0},
   {"values", "random|ramp", "ramp: the element's index modulo 1000", FIELD(values), 0, 0, OPTION_CHOICE, 0},
 };
@@ -293,7 +298,8 @@ const cli_command write_command = {
   .examples = "  tegula write shards\n"
               "  tegula write shards --num-shards 32 --shape 131072,1024 --dtype f4 --seed 7\n"
               "  tegula write raw --format raw --dtype '>i2' --shape 1000,64\n"
-              "  tegula load raw --format raw --dtype '>i2' --row-shape 64 --check-seed 0\n",
+              "  tegula load raw --format raw --dtype '>i2' --row-shape 64 --check-seed 0\n"
+              "  tegula write shards --format hdf5 && tegula load shards --check-seed 0\n",
   .min_paths = 1,
   .max_paths = 1,
   .groups = {&write_group, &options_common, NULL},

@@ -194,6 +194,19 @@ def matrix(datasets, releases):
     return head + lines + [""] + ["%d. %s" % (number, text.replace("<br>", "; ")) for text, number in notes.items()]
 
 
+# tests/hdf5/test_hdf5_save.py holds that it is so.
+SAVED = """## What is not saved as HDF5
+
+Saved are all dtypes of the first table, and opaque items (`V`), in every layout. Refused before anything is written:
+
+| what | status and reason |
+|---|---|
+| records (numpy's structured dtypes) | unsupported: they would be a compound type, which is not loaded: what was saved could not be read back. `tegula copy` makes opaque items of them and lists the fields as dropped |
+| arrays in Fortran order, more than 32 axes | unsupported: HDF5 has no such datasets |
+| chunks of 4 GiB and more, or larger than the codec can take | limit_exceeded |
+| codecs whose library is not there, szip and filters that only libhdf5 has | unsupported |""".split("\n")
+
+
 def document():
     releases, cases = read_table()
     lines = [TITLE % ", ".join(releases)]
@@ -201,6 +214,7 @@ def document():
         versions = dict.fromkeys(version for value in cases[case].values() for texts in value.values() for version in texts)
         lines += ["## " + title, "", "File versions: %s." % ", ".join(versions), "", *matrix(cases[case], releases), ""]
     lines += ["## Kinds of datasets and files", "", *kinds_table(cases, releases)]
+    lines += ["", *SAVED]
     return "\n".join(lines) + "\n"
 
 

@@ -108,10 +108,10 @@ def save(
 
 
 def _descr(data: NDArray, format: str | None, name: bytes) -> str | None:
-    """Field names of records: npy files alone can hold them."""
+    """Field names of records: npy files hold them, raw ones are bytes in any case, and for HDF5 the library says that it has none."""
     _, suffix = os.path.splitext(name)
-    npy = format == "npy" or (format is None and suffix in (b"", b".npy"))
-    return descr_of(data.dtype) if npy else None
+    raw = format == "raw" or (format is None and suffix not in (b"", b".npy", b".h5", b".hdf5", b".he5", b".nxs"))
+    return None if raw else descr_of(data.dtype)
 
 
 def _save_group(
@@ -128,6 +128,7 @@ def _save_group(
         if not isinstance(key, str):
             raise TypeError(f"expected names of datasets as keys, found {key!r}")
         data, memory = _wrap(array)
+        target = target[0], target[1] or descr_of(data.dtype), *target[2:]
         members.append((memory, (key, *what, _fill_bytes(fill, data.dtype), attributes_of((attrs or {}).get(key)))))
     with progress_of(progress) as report:
         _core.save_group(members, name, target, report, timeout())

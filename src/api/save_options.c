@@ -61,10 +61,14 @@ static tegula_status take_chunk(tegula__member *m, const tegula_save_options *o,
     return TEGULA_OK;
   }
   if (o->chunk_ndim != tiling->ndim)
-    return tegula__fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1, "a chunk shape of %d axes for an array of %d", o->chunk_ndim, tiling->ndim);
+    return tegula__hint(err,
+                        tegula__fail(err, TEGULA_INVALID_ARGUMENT, m->saving->path, -1,
+                                     "cannot save \"%s\": a chunk shape of %d axes for an array of %d", m->saving->path, o->chunk_ndim, tiling->ndim),
+                        "one length for each axis: the chunk of an array (1000, 20) may be (100, 20)");
   for (int32_t k = 0; k < tiling->ndim; k++) {
     if (o->chunk[k] < 1)
-      return tegula__fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1, "chunk length %" PRId64 " of axis %d, expected 1 or more", o->chunk[k], k);
+      return tegula__fail(err, TEGULA_INVALID_ARGUMENT, m->saving->path, -1,
+                          "cannot save \"%s\": chunk length %" PRId64 " of axis %d, expected 1 or more", m->saving->path, o->chunk[k], k);
     m->chunk[k] = tegula__min(o->chunk[k], tegula__max(1, tiling->shape[k]));
   }
   return TEGULA_OK;
@@ -125,7 +129,12 @@ static tegula_status choose_layout(tegula__member *m, const tegula_save_options 
 static tegula_status choose_container(tegula__member *m, const tegula_save_options *o, tegula_error *err) {
   const tegula__saving *s = m->saving;
   if (s->options.order == 'F') return refuse(s, "its datasets are in C order", err);
-  if (s->options.descr != NULL) return refuse(s, "records have no form in it yet", err);
+  if (s->options.descr != NULL)
+    return tegula__hint(err,
+                        tegula__fail(err, TEGULA_UNSUPPORTED, s->path, -1,
+                                     "cannot save \"%.500s\" as %s: records %.200s would be a compound type, which is not loaded", s->path,
+                                     s->format->name, s->options.descr),
+                        "save as npy, or each field as a dataset of its own");
   const char *name = o->dataset != NULL ? o->dataset : "data";
   m->dataset = tegula__strprintf("%s%s", name[0] == '/' ? "" : "/", name);
   if (m->dataset == NULL) return tegula__out_of_memory(err, (int64_t)strlen(name));

@@ -201,8 +201,12 @@ def test_records(tmp_path):
     assert again.dtype == records.dtype and numpy.array_equal(again, records)
     dropped, = copy(tmp_path / "a.npy", tmp_path / "b.raw")["dropped"]
     assert dropped["what"] == "fields" and (tmp_path / "b.raw").read_bytes() == records.tobytes()
-    no_copy(tmp_path / "a.npy", tmp_path / "c.raw", "--strict", status="mismatch", exit_status=3, says=["fields"])
-    assert not (tmp_path / "c.raw").exists()
+    dropped, = copy(tmp_path / "a.npy", tmp_path / "b.h5")["dropped"]
+    with h5py.File(tmp_path / "b.h5") as file:
+        assert dropped["what"] == "fields" and file["data"].dtype == "V12" and file["data"][...].tobytes() == records.tobytes()
+    for name in ("c.raw", "c.h5"):
+        no_copy(tmp_path / "a.npy", tmp_path / name, "--strict", status="mismatch", exit_status=3, says=["fields"])
+        assert not (tmp_path / name).exists()
 
 
 # ---- HDF5: what is kept ----
@@ -352,7 +356,7 @@ def test_a_folder_of_shards_is_not_replaced_by_a_copy_of_one(tmp_path):
 @pytest.mark.parametrize("options, status, says", [
     (("--format", "npy", "--codec", "zstd"), "unsupported", ["neither layouts nor chunks"]),
     (("--format", "hdf5", "--codec", "zstd:99"), "invalid_argument", ["zstd:99"]),
-    (("--format", "hdf5", "--chunks", "4,4"), "invalid_argument", ["2 axes", "3"]),
+    (("--format", "hdf5", "--chunks", "4,4"), "invalid_argument", ["/b", "2 axes", "3"]),
     (("--format", "hdf5", "--layout", "virtual", "--shards", "2"), "unsupported", ["virtual"]),
     (("--tiles", "3"), "invalid_argument", ["--layout virtual"]),
     (("--memory", "12X"), "invalid_argument", ["--memory", "12X"]),

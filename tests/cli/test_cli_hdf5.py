@@ -391,3 +391,41 @@ def test_batches_in_c_order_and_clipped(probe, container, tmp_path):
     for chunk, says in (([3], ["1", "2"]), ([3, 4, 1], ["3", "2"]), ([3, 0], ["0"]), ([-1, 2], ["-1"])):
         error = probe.refused("batches", chunk=chunk)
         assert error["status"] == "invalid_argument" and all(text in error["message"] for text in says), error
+
+
+# ---- demonstration shards ----
+
+@pytest.mark.parametrize("dtype", ["<f4", ">i2", "?", "<c16", "bfloat16"])
+def test_write_load_clean(tmp_path, dtype):
+    """The same values as in npy files; h5py reads them."""
+    common = ["--num-shards", 5, "--shape", "40,6", "--dtype", dtype, "--seed", 3]
+    answer = report("write", tmp_path / "h", "--format", "hdf5", *common, env=ENV)
+    report("write", tmp_path / "n", *common, *(["--format", "raw"] if dtype == "bfloat16" else []))
+    assert answer["files"] == 5 and answer["shape"] == [40, 6]
+    parts = sorted((tmp_path / "h").glob("shard_000?.h5"))
+    found = []
+    for part in parts:
+        with h5py.File(part) as file:
+            assert list(file) == ["data"] and (file["data"].dtype == dtype or dtype == "bfloat16")
+            found.append(file["data"][...])
+    rows = [len(part) for part in found]
+    assert sum(rows) == 40 and len(set(rows)) > 1
+    if dtype == "bfloat16":
+        wanted = numpy.concatenate([numpy.fromfile(part, "<u2") for part in sorted((tmp_path / "n").glob("*.raw"))]).astype("<u4") << 16
+        assert numpy.array_equal(numpy.concatenate(found).astype("<f4").reshape(-1).view("<u4"), wanted)
+    else:
+        wanted = [numpy.load(part) for part in sorted((tmp_path / "n").glob("*.npy"))]
+        assert rows == [len(part) for part in wanted] and numpy.concatenate(found).tobytes() == numpy.concatenate(wanted).tobytes()
+    loaded = report("load", tmp_path / "h", "--check-seed", 3, env=ENV)
+    assert loaded["format"] == "hdf5" and loaded["shape"] == [40, 6] and loaded["files"] == 5
+    refused("load", tmp_path / "h", "--check-seed", 4, status="mismatch", exit_status=3, env=ENV)
+    assert report("clean", tmp_path / "h") == {"dir": str(tmp_path / "h"), "removed": 5, "left": [], "folder_kept": None}
+    assert not (tmp_path / "h").exists()
+
+
+def test_clean_takes_no_other_suffix(tmp_path):
+    report("write", tmp_path / "h", "--format", "hdf5", "--num-shards", 2, "--shape", "4,2", env=ENV)
+    note = tmp_path / "h" / ".tegula-write.json"
+    note.write_text(note.read_text().replace('"shard_0001.h5"', '"shard_0001.npy"'))
+    refused("clean", tmp_path / "h", status="corrupt", says=["shard_0001.npy"])
+    assert len(list((tmp_path / "h").iterdir())) == 3

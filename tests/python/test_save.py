@@ -305,6 +305,8 @@ def test_the_old_file_stays(tmp_path):
         (ARRAY, {"format": "tiff"}, ValueError, "tiff"),
         (ARRAY, {"codec": "zip", "format": "hdf5"}, ValueError, "zip"),
         (ARRAY, {"layout": "round", "format": "hdf5"}, ValueError, "round"),
+        (numpy.zeros(2, "f4,i4"), {"format": "hdf5"}, tegula.UnsupportedError, "f0.*compound"),
+        ({"a": ARRAY, "b": numpy.zeros(2, "f4,i4")}, {"format": "hdf5"}, tegula.UnsupportedError, "f0.*compound"),
         (ARRAY, {"attrs": {"a": {}}, "format": "hdf5"}, TypeError, "'a'"),
         (ARRAY, {"attrs": {"a": 1}}, ValueError, "attributes"),
         (ARRAY, {"attrs": 3}, TypeError, "mapping"),
