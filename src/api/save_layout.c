@@ -144,8 +144,9 @@ static tegula_status lay_out_dataset(tegula__member *m, int64_t i, const held *h
   FORWARD(tegula__target_open(s, target, err));
   FORWARD(s->format->container->add(target->saving, &request, &m->numbers[i], &offset, err));
   if (bytes > 0) FORWARD(m->layout == TEGULA__CHUNKED ? add_chunked(m, i, h, err) : add_dense(m, i, h, offset, bytes, err));
-  if (m->layout == TEGULA__CHUNKED || m->file_count == 1) return TEGULA_OK;
-  s->early = true; /* of many files, none stays open for its metadata: the engine opens as many at a time as it may */
+  if (m->file_count == 1) return TEGULA_OK; /* of many files, none stays open for its metadata: the engine opens as many at a time as it may */
+  if (m->layout == TEGULA__CHUNKED) return tegula__target_park(target, err);
+  s->early = true;
   return tegula__target_complete(s, target, false, err);
 }
 

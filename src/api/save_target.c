@@ -8,21 +8,40 @@
 
 static int64_t sink_size(const tegula__sink *sink) { return ((const tegula__target *)sink->state)->size; }
 
+/* Of a parked file for this once; nobody else uses it. */
+static tegula_status open_parked(const tegula__target *target, int *fd, tegula_error *err) {
+  *fd = target->fd;
+  return *fd < 0 ? tegula__io_reopen(target->path, target->counts, fd, err) : TEGULA_OK;
+}
+
+static tegula_status close_parked(const tegula__target *target, int fd, tegula_status status, tegula_error *err) {
+  if (target->fd >= 0) return status;
+  if (status == TEGULA_OK) return tegula__io_complete(fd, target->path, false, err);
+  close(fd);
+  return status;
+}
+
 static tegula_status sink_read(tegula__sink *sink, int64_t offset, void *out, size_t size, tegula_error *err) {
-  tegula__target *target = sink->state;
-  return tegula__io_read(target->fd, target->path, offset, out, size, target->counts, err);
+  const tegula__target *target = sink->state;
+  int fd;
+  FORWARD(open_parked(target, &fd, err));
+  return close_parked(target, fd, tegula__io_read(fd, target->path, offset, out, size, target->counts, err), err);
 }
 
 static tegula_status sink_write(tegula__sink *sink, int64_t offset, const void *data, size_t size, tegula_error *err) {
   tegula__target *target = sink->state;
-  FORWARD(tegula__io_write(target->fd, target->path, offset, data, size, target->counts, err));
+  int fd;
+  FORWARD(open_parked(target, &fd, err));
+  FORWARD(close_parked(target, fd, tegula__io_write(fd, target->path, offset, data, size, target->counts, err), err));
   target->size = tegula__max(target->size, offset + (int64_t)size);
   return TEGULA_OK;
 }
 
 static tegula_status sink_resize(tegula__sink *sink, int64_t size, tegula_error *err) {
   tegula__target *target = sink->state;
-  FORWARD(tegula__io_resize(target->fd, target->path, size, err));
+  int fd;
+  FORWARD(open_parked(target, &fd, err));
+  FORWARD(close_parked(target, fd, tegula__io_resize(fd, target->path, size, err), err));
   target->size = size;
   return TEGULA_OK;
 }
@@ -40,8 +59,17 @@ tegula_status tegula__target_open(tegula__saving *s, tegula__target *target, teg
   return s->format->container->open(s->context->plugins, &target->sink, &target->saving, err);
 }
 
+tegula_status tegula__target_park(tegula__target *target, tegula_error *err) {
+  int fd = target->fd;
+  target->fd = -1;
+  target->parked = true;
+  return tegula__io_complete(fd, target->path, false, err);
+}
+
 tegula_status tegula__target_complete(const tegula__saving *s, tegula__target *target, bool durable, tegula_error *err) {
   void *saving = target->saving;
+  if (target->parked) FORWARD(tegula__io_reopen(target->path, target->counts, &target->fd, err));
+  target->parked = false;
   target->saving = NULL;
   if (saving != NULL) FORWARD(s->format->container->close(saving, err));
   int fd = target->fd;

@@ -230,7 +230,7 @@ static tegula_status complete(tegula__saving *s, tegula_error *err) {
   if (durable && (s->early || (s->pieces && s->format->container == NULL))) FORWARD(bring_all_to_disk(s, err));
   if (s->format->container == NULL) return tegula__saving_side_file(s, err);
   for (int64_t i = 0; i < s->target_count; i++)
-    if (s->targets[i].fd >= 0) FORWARD(tegula__target_complete(s, &s->targets[i], durable, err));
+    if (s->targets[i].fd >= 0 || s->targets[i].parked) FORWARD(tegula__target_complete(s, &s->targets[i], durable, err));
   return s->guards ? tegula__io_check(s->publish.target, &s->before, err) : TEGULA_OK; /* again, for good, before the rename */
 }
 

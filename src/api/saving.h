@@ -16,6 +16,7 @@ typedef struct tegula__target {
   tegula__sink sink;      /* containers */
   int64_t size;           /* without what the engine has written */
   int fd;                 /* -1: not open */
+  bool parked;            /* one of many: opened when something is read or written */
   void *saving;           /* of the format; NULL: not open */
   tegula__io_counts *counts;
 } tegula__target;
@@ -101,6 +102,8 @@ tegula_status tegula__saving_side_file(tegula__saving *saving, tegula_error *err
 
 /* save_target.c: opens the container. */
 tegula_status tegula__target_open(tegula__saving *saving, tegula__target *target, tegula_error *err);
+/* It is one of so many that it does not stay open; what the container has of it does. */
+tegula_status tegula__target_park(tegula__target *target, tegula_error *err);
 /* All its metadata is in it; the bytes of the container's contiguous datasets may come later. */
 tegula_status tegula__target_complete(const tegula__saving *saving, tegula__target *target, bool durable, tegula_error *err);
 /* After a failure, and always at the end. */

@@ -94,6 +94,8 @@ tegula_status tegula__io_create(const char *path, int64_t size, const void *head
 bool tegula__io_locked(int fd);
 /* A file that is made piece by piece: a new one, open for reading and writing, which the caller closes with tegula__io_complete. */
 tegula_status tegula__io_make(const char *path, unsigned mode, tegula__io_counts *counts, int *fd, tegula_error *err);
+/* To read and write what was made. */
+tegula_status tegula__io_reopen(const char *path, tegula__io_counts *counts, int *fd, tegula_error *err);
 /* Makes it hold what the file `from` holds, at no cost where the file system can share blocks. *stamp is that of `from`; CHANGED when that was
  * written to meanwhile, UNSUPPORTED when somebody has locked it. */
 tegula_status tegula__io_copy(const char *from, int fd, const char *path, tegula__io_counts *counts, tegula__stamp *stamp, tegula_error *err);

@@ -19,6 +19,12 @@ tegula_status tegula__io_make(const char *path, unsigned mode, tegula__io_counts
   return *fd >= 0 ? TEGULA_OK : tegula__fail_errno(err, errno, path, -1, "could not make \"%s\"", path);
 }
 
+tegula_status tegula__io_reopen(const char *path, tegula__io_counts *counts, int *fd, tegula_error *err) {
+  atomic_fetch_add_explicit(&counts->opens, 1, memory_order_relaxed);
+  *fd = open(path, O_RDWR | O_CLOEXEC);
+  return *fd >= 0 ? TEGULA_OK : tegula__fail_errno(err, errno, path, -1, "could not open \"%s\" again", path);
+}
+
 tegula_status tegula__io_read_head(const char *path, void *out, size_t size, size_t *got, tegula__io_counts *counts, tegula_error *err) {
   atomic_fetch_add_explicit(&counts->opens, 1, memory_order_relaxed);
   int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);

@@ -416,16 +416,13 @@ def test_interrupted_and_late(large, tmp_path):
 @pytest.mark.parametrize("durable", [[], ["--durable"]], ids=["plain", "durable"])
 @pytest.mark.parametrize("layout", ["contiguous", "virtual", "chunked"])
 def test_more_files_than_may_be_open(tmp_path, layout, durable):
-    """Only chunked shards, which get their places one by one, must all be open: that is said, with what can be done."""
+    """Only as many are open at a time as may be, also chunked shards, which get their places one by one."""
     rows = numpy.arange(200 * 3, dtype="<i2").reshape(200, 3)
     numpy.save(tmp_path / "a.npy", rows)
     target = tmp_path / "out" / "b.h5"
     how = ["--layout", "virtual", "--tiles", "150"] if layout == "virtual" else ["--layout", layout, "--shards", "150", "--format", "hdf5"]
     few = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))}
-    if layout == "chunked":
-        error = no_copy(tmp_path / "a.npy", target, *how, *durable, status="limit_exceeded", says=[str(target), "open files"], **few)
-        assert "ulimit -n" in error["hint"] and not target.parent.exists()
-        return
+    how += ["--chunks", "1,2", "--codec", "shuffle,deflate"] if layout == "chunked" else []
     copy(tmp_path / "a.npy", target, *how, *durable, **few)
     parts = [target] if layout == "virtual" else sorted(target.iterdir())
     found = []
