@@ -1,7 +1,9 @@
 /* Saves piece by piece: begun, written to by whoever has a tile, in this process or another, and ended.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "api/saving.h"
 
@@ -86,6 +88,26 @@ tegula_status tegula_saving_to_json(const tegula_saving *saving, char **out, teg
   return tegula__manifest_write(&m->manifest, &names, NULL, out, err);
 }
 
+/* Files of a save that goes on lie in its workplace: nobody else's are written to. */
+static tegula_status check_files(const tegula__manifest *manifest, tegula_error *err) {
+  for (int64_t i = 0; i < manifest->file_count; i++) {
+    const char *path = manifest->files[i].path;
+    if (!tegula__publish_is_temporary(path))
+      return tegula__fail(err, TEGULA_INVALID_ARGUMENT, path, -1, "the text is of no save: \"%.500s\" is no file that is being made", path);
+  }
+  return TEGULA_OK;
+}
+
+/* A workplace goes when its save has ended. */
+static tegula_status explain_ended(tegula_status status, tegula_error *err) {
+  if (status != TEGULA_NOT_FOUND || err == NULL) return status;
+  char path[sizeof err->path];
+  memcpy(path, err->path, sizeof path);
+  return tegula__hint(err,
+                      tegula__fail_errno(err, ENOENT, path, -1, "the save that the text is of has ended: \"%.500s\" is not there any more", path),
+                      "tiles are written before the save is committed or abandoned");
+}
+
 static tegula_status write_tile(tegula_context *context, tegula__manifest *manifest, const tegula_view *view, tegula_error *err) {
   tegula__tile tile;
   tegula__file_set *files = NULL;
@@ -95,11 +117,12 @@ static tegula_status write_tile(tegula_context *context, tegula__manifest *manif
     if (manifest->parts[i].kind != TEGULA__PART_DENSE)
       return tegula__fail(err, TEGULA_CORRUPT, NULL, -1, "the text is of no save: it describes pieces that are not plain bytes");
   FORWARD(check_view(view, manifest, &tile, err));
+  FORWARD(check_files(manifest, err));
   FORWARD(tegula__file_set_create(context->handles, manifest->files, manifest->file_count, true, &files, err));
   tegula__move move = {.manifest = manifest, .files = files, .tiles = &tile, .tile_count = 1, .writing = true, .counts = &counts};
   tegula_status status = tegula__engine_run(&context->engine, &move, err);
   tegula__file_set_destroy(files);
-  return status;
+  return explain_ended(status, err);
 }
 
 tegula_status tegula_save_tile_from(tegula_context *context, const char *json, const tegula_view *view, tegula_error *err) {

@@ -50,6 +50,8 @@ void tegula__publish_explain(const tegula__publish *publish, const char *path, t
 tegula_status tegula__publish_companion(tegula__publish *publish, const char *suffix, tegula_error *err);
 /* A path by which what was written can be read as it will be: the companion is found from there. New memory. */
 tegula_status tegula__publish_view(const tegula__publish *publish, char **path, tegula_error *err);
+/* Does the path lead through a workplace? */
+bool tegula__publish_is_temporary(const char *path);
 /* Makes it visible. `durable`: names are on the disk before it returns (the data must be already). Ends `publish` in either case. */
 tegula_status tegula__publish_commit(tegula__publish *publish, bool durable, tegula_error *err);
 /* Removes all traces. Ends `publish`. */

@@ -33,6 +33,18 @@ bool tegula__workplace_parse(const char *name, uint32_t *boot) {
   return sscanf(name + 8, "%8x", boot) == 1;
 }
 
+bool tegula__publish_is_temporary(const char *path) {
+  char name[WORKPLACE_NAME];
+  uint32_t boot;
+  for (const char *at = path, *end; (end = strchr(at, '/')) != NULL; at = end + 1) {
+    if ((size_t)(end - at) != sizeof name - 1) continue;
+    memcpy(name, at, sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    if (tegula__workplace_parse(name, &boot)) return true;
+  }
+  return false;
+}
+
 static size_t boot_text(char *out, size_t most) {
   size_t got = 0;
   int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);

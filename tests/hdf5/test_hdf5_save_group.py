@@ -218,9 +218,32 @@ def test_tiles_from_other_processes(probe, new_probe, tmp_path, layout):
     probe.call("save_tiles", dtype="<i4", tiles=tiles(tmp_path / "v", DATA, boxes[3:]))
     probe.call("save_commit")
     assert read(path).astype("<i4").tobytes() == DATA.tobytes()
-    if layout != "virtual":  # whose tile files have their names from the beginning
-        error = others[0].refused("save_tiles", dtype="<i4", token=token, tiles=tiles(tmp_path / "v", DATA, boxes[:1]))
-        check_error(error, "not_found")
+    before = {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
+    value = tiles(tmp_path / "v", DATA[::-1], boxes[:1])
+    for other in (*others, probe):
+        error = other.refused("save_tiles", dtype="<i4", token=token, tiles=value)
+        check_error(error, "not_found", ["has ended", "not there any more"])
+        assert "committed or abandoned" in error["hint"]
+    begin(probe, DATA, path, grid(DATA.shape, (12, 16))[0], overwrite=True, **LAYOUTS[layout])
+    token = probe.call("save_token")["token"]
+    probe.call("save_abandon")
+    check_error(others[0].refused("save_tiles", dtype="<i4", token=token, tiles=value), "not_found", ["has ended"])
+    assert all(file.read_bytes() == content for file, content in before.items())
+
+
+@pytest.mark.parametrize("name", ["x.npy", "x.h5"])
+def test_the_manifest_of_finished_files_is_no_token(probe, tmp_path, name):
+    """A text that describes what is there already must not make it writable."""
+    path = tmp_path / name
+    begin(probe, DATA, path)
+    probe.call("save_tiles", dtype="<i4", tiles=tiles(tmp_path / "v", DATA, [[[0, 24], [0, 16]]]))
+    token = probe.call("save_token")["token"]
+    probe.call("save_commit")
+    text = json.loads(token)
+    text["files"][0].update(path=str(path), size=path.stat().st_size)
+    error = probe.refused("save_tiles", dtype="<i4", token=json.dumps(text), tiles=tiles(tmp_path / "v", DATA[::-1], [[[0, 24], [0, 16]]]))
+    check_error(error, "invalid_argument", ["of no save", name])
+    assert read(path).tobytes() == DATA.tobytes()
 
 
 def test_tokens_that_are_none(probe, tmp_path):
