@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-enum { HEAD_BYTES = 4096 };
+enum { HEAD_BYTES = 4096, PAGE = 4096, LARGEST_BLOCK = 8 << 20 };
 
 /* A virtual dataset is a file over others and takes the place of the whole file: only where no other dataset would be lost. */
 static tegula_status refuse_to_lose(const tegula__saving *s, const char *lost, tegula_error *err) {
@@ -119,6 +119,15 @@ static tegula_status check_space(tegula__saving *s, tegula_error *err) {
   return tegula__publish_space(&s->publish, bytes, err);
 }
 
+/* What the file system says of its blocks, once for all files: stripes, or what goes over the network at once. */
+static int64_t preferred_block(const tegula__saving *s) {
+  const tegula__manifest *manifest = &s->members[0].manifest;
+  struct stat info;
+  bool said = manifest->file_count > 0 && stat(manifest->files[0].path, &info) == 0;
+  int64_t size = said ? (int64_t)info.st_blksize : 0;
+  return size > PAGE && size <= LARGEST_BLOCK && (size & (size - 1)) == 0 ? size : 0;
+}
+
 tegula_status tegula__saving_begin(tegula__saving *s, tegula_context *context, const char *path, const tegula_save_options *options,
                                    const tegula__wanted *wanted, int64_t count, tegula_error *err) {
   *s = (tegula__saving){.context = context, .options = *options, .path = strdup(path)};
@@ -132,6 +141,7 @@ tegula_status tegula__saving_begin(tegula__saving *s, tegula_context *context, c
   FORWARD(tegula__saving_lay_out(s, err));
   if (s->format->container == NULL) FORWARD(check_space(s, err));
   if (s->format->container == NULL) FORWARD(for_files(s, make_file, err));
+  s->align = preferred_block(s);
   for (int64_t i = 0; i < count; i++) {
     tegula__member *m = &s->members[i];
     FORWARD(tegula__file_set_create(context->handles, m->manifest.files, m->manifest.file_count, true, &m->files, err));
@@ -192,6 +202,7 @@ tegula_status tegula__saving_move(tegula__saving *s, int64_t number, const tegul
                        .tile_count = count,
                        .writing = true,
                        .placer = &placer,
+                       .align = s->align,
                        .durable = s->options.durable != 0 && s->format->container == NULL && !s->pieces,
                        .progress = s->options.progress,
                        .progress_state = s->options.progress_state,

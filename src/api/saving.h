@@ -60,6 +60,7 @@ typedef struct tegula__saving {
   bool adds;            /* to a copy of the file that is there */
   bool absent;          /* a container, and nothing was there when it was looked for */
   bool pieces;          /* tiles come one by one, from other processes too: what is durable is so when all are there */
+  int64_t align;        /* blocks of the file system where they are larger than a page; 0 */
   bool early;           /* the files of a container were complete before the elements were written */
   bool guards;          /* what is there is replaced only if it is still what was looked at: */
   tegula__stamp before;

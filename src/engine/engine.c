@@ -227,7 +227,8 @@ tegula_status tegula__engine_run(const tegula__engine *engine, const tegula__mov
   running r = {.engine = engine, .move = move};
   tegula__plan_limits limits = {.threads = tegula__pool_threads(engine->pool),
                                 .staging_slot = tegula__staging_slot(engine->staging),
-                                .writing = move->writing};
+                                .writing = move->writing,
+                                .align = move->align};
   tegula_status status;
   pthread_mutex_init(&r.progress_lock, NULL);
   FORWARD_WITH(status, tegula__targets_create(move->manifest->ndim, move->tiles, move->tile_count, &r.targets, err));

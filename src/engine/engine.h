@@ -47,6 +47,7 @@ typedef struct tegula__move {
   bool writing; /* from tiles to files */
   const tegula__placer *placer; /* writing chunked parts: the tiles hold each chunk that they touch whole */
   tegula_missing missing;
+  int64_t align; /* writing: as in tegula__plan_limits */
   bool durable; /* writing: each file is on the disk when its last byte is written */
   tegula_progress_fn progress; /* may be NULL */
   void *progress_state;

@@ -240,6 +240,24 @@ static void point_at_vectors(tegula__plan *plan) {
   }
 }
 
+/* Blocks end where those of the file system do, at multiples of `align` bytes (a power of two), along the slowest axis: where an index of
+ * it stands at such a place at all, and the pieces do not get longer than they may be. */
+static void align_block(cut *c, int32_t ndim, int64_t align) {
+  if (align <= 1 || c->order.count == 0) return;
+  int32_t k = c->order.axes[0];
+  int64_t stride = c->part->strides[k], base = tegula__part_offset(c->part, ndim, c->lo);
+  if (stride <= 0 || c->block[k] >= c->hi[k] - c->lo[k]) return;                  /* it is not cut */
+  int64_t divisor = tegula__min(stride & -stride, align), unit = align / divisor; /* indices from one such place to the next */
+  if (base % divisor != 0 || c->block[k] < unit) return;
+  for (int32_t i = 1; i < c->order.count; i++)
+    if (c->block[c->order.axes[i]] < c->hi[c->order.axes[i]] - c->lo[c->order.axes[i]]) return; /* cut along others too */
+  uint64_t odd = (uint64_t)(stride / divisor), inverse = odd; /* of an odd number, by Newton: each round doubles the bits that are right */
+  for (int round = 0; round < 5; round++) inverse *= 2 - odd * inverse;
+  int64_t skip = (int64_t)((0 - (uint64_t)(base / divisor)) * inverse & (uint64_t)(unit - 1));
+  c->block[k] -= c->block[k] % unit;
+  c->origin[k] = skip > 0 ? c->lo[k] + skip - c->block[k] : c->lo[k];
+}
+
 tegula_status tegula__cut_dense(const tegula__cutting *cutting, const tegula__part *stored, int64_t number, int64_t chunk,
                                 int64_t count, tegula_error *err) {
   tegula__plan *plan = cutting->plan;
@@ -249,6 +267,7 @@ tegula_status tegula__cut_dense(const tegula__cutting *cutting, const tegula__pa
   int64_t staged = tegula__min(cutting->limits->staging_slot,
                                is_transposed(&c) ? LARGEST_STEP : tegula__min(cutting->share, STAGED_STEP));
   choose_block(&c, c.kind == TEGULA__STEP_DIRECT ? cutting->share : staged, plan->manifest->dtype.item_size);
+  if (cutting->limits->writing) align_block(&c, plan->manifest->ndim, cutting->limits->align);
   return step_all_blocks(plan, &c, err);
 }
 

@@ -139,6 +139,7 @@ typedef struct tegula__plan_limits {
   int32_t threads;
   int64_t staging_slot; /* most bytes that a staged step may hold */
   bool writing;         /* from tiles to file: gaps in the file may not be touched */
+  int64_t align;        /* blocks of the file system: steps begin and end at multiples in the file where they can; a power of two, or 0: anywhere */
 } tegula__plan_limits;
 
 typedef struct tegula__plan {

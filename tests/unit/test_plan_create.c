@@ -93,7 +93,8 @@ static void every_wanted_element_is_in_one_step(void **state) {
     }
     tegula__plan_limits limits = {.threads = (int32_t)random_between(&seed, 1, 8),
                                   .staging_slot = random_between(&seed, 0, 1) ? (int64_t)4 << 20 : random_between(&seed, 1, 5000),
-                                  .writing = random_between(&seed, 0, 1)};
+                                  .writing = random_between(&seed, 0, 1),
+                                  .align = random_between(&seed, 0, 1) ? INT64_C(1) << random_between(&seed, 3, 20) : 0};
     tegula__targets targets;
     tegula__plan plan;
     assert_ok(tegula__targets_create(c.manifest.ndim, c.tiles, c.tile_count, &targets, &error));
@@ -182,6 +183,37 @@ static void small_arrays_are_not_cut_to_crumbs(void **state) {
   rows_free(&c);
 }
 
+/* Where steps of a file with a header of 128 bytes begin, when rows of `columns` floats are written. */
+static void check_aligned(int64_t rows, int64_t columns, int64_t align, bool writing, bool expected) {
+  const int64_t lo[2] = {3, 0}, hi[2] = {rows, columns}, strides[2] = {4 * columns, 4};
+  const tegula__tile tile = {.lo = lo, .hi = hi, .strides = strides, .order = '<'};
+  const tegula__plan_limits limits = {.threads = 4, .staging_slot = (int64_t)4 << 20, .writing = writing, .align = align};
+  rows_case c;
+  plan_rows(&c, &rows, 1, columns, "<f4", 'C', &tile, 1, &limits);
+  int64_t next = 3;
+  bool aligned = true;
+  assert_true(c.plan.step_count > 8);
+  for (int64_t i = 0; i < c.plan.step_count; i++) {
+    const tegula__step *step = &c.plan.steps[i];
+    assert_true(step->lo[0] == next && step->lo[1] == 0 && step->hi[1] == columns && step->bytes <= LARGEST);
+    next = step->hi[0];
+    if (i > 0 && (128 + step->lo[0] * columns * 4) % align != 0) aligned = false;
+  }
+  assert_true(next == rows && aligned == expected);
+  rows_free(&c);
+}
+
+static void written_steps_end_at_blocks_of_the_file_system(void **state) {
+  (void)state;
+  check_aligned(9000000, 1, 1 << 20, true, true);
+  check_aligned(9000000, 1, 1 << 20, false, false); /* reads stay as even as they are */
+  check_aligned(9000000, 1, 0x10000, true, true);
+  check_aligned(2000000, 8, 1 << 18, true, true);   /* rows of 32 bytes, four of them in the header */
+  check_aligned(500000, 24, 1 << 18, true, true);   /* 96 and 128 bytes are multiples of 32 */
+  check_aligned(100000, 250, 1 << 18, true, false); /* a row of 1000 bytes does once in 32 MiB */
+  check_aligned(20000, 1024, 1 << 20, true, false); /* rows of 4096 bytes never do behind that header */
+}
+
 static void a_file_is_read_once_for_all_columns_of_tiles(void **state) {
   (void)state;
   int64_t lo[4][2], hi[4][2], strides[4][2];
@@ -263,6 +295,7 @@ int main(void) {
       cmocka_unit_test(every_wanted_element_is_in_one_step),
       cmocka_unit_test(work_is_even_however_uneven_the_files),
       cmocka_unit_test(small_arrays_are_not_cut_to_crumbs),
+      cmocka_unit_test(written_steps_end_at_blocks_of_the_file_system),
       cmocka_unit_test(a_file_is_read_once_for_all_columns_of_tiles),
       cmocka_unit_test(fortran_files_are_staged_in_patches),
       cmocka_unit_test(nothing_wanted_makes_no_steps),
