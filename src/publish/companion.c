@@ -3,9 +3,10 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * A record in it says which file it belongs to (inode, size and time stay with a file when it is renamed) and which companion that file's
- * predecessor had. So the one that belongs to what is replaced is known; the one before that can go, because nobody who has opened the
- * target since the last save needs it. Where one of these does not hold (a copy, a file of somebody else, another link to the old file),
- * nothing is removed. */
+ * predecessor had: a chain of generations. A program that has an old file open finds the tiles when it first reads them, and without them
+ * would read fill values without a word. So the companions of the last two generations before the new one stay in any case, and an older one
+ * as long as somebody holds a lock on its file, as HDF5 does for reading; a second link to the file, in the companion, is what can be asked.
+ * Where one of these does not hold (a copy, a file of somebody else, another link to the old file), nothing is removed. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,6 +24,8 @@
 #define RECORD_MOST 1024
 #define RECORD_BEGINNING "tegula companion 1\n"
 #define IDENTITY 96
+#define MAIN ".tegula-file"  /* a link to the file that it belongs to */
+enum { KEPT = 2, MOST_GENERATIONS = 64 };
 
 static const char *base_name(const char *path) {
   const char *slash = strrchr(path, '/');
@@ -83,36 +87,62 @@ static bool read_record(int folder, const char *name, char text[RECORD_MOST], ch
   return *main != NULL;
 }
 
-/* NAME<suffix>-<16 digits> of the same target and suffix. */
-static bool is_sibling(const tegula__publish *publish, const char *name) {
-  size_t size = strlen(publish->companion_name), stem = size - WORKPLACE_DIGITS;
-  return strlen(name) == size && memcmp(name, publish->companion_name, stem) == 0 &&
+/* NAME<suffix>-<16 digits> of the same target and suffix as `like`. */
+static bool is_sibling(const char *like, const char *name) {
+  size_t size = strlen(like), stem = size - WORKPLACE_DIGITS;
+  return size > WORKPLACE_DIGITS && strlen(name) == size && memcmp(name, like, stem) == 0 &&
          strspn(name + stem, "0123456789abcdef") == WORKPLACE_DIGITS;
 }
 
-/* The companion of what is to be replaced, and the one before it: names, or "". */
-typedef struct generations {
-  char current[NAME_MAX + 1], before[NAME_MAX + 1];
-} generations;
-
-static void compare(const tegula__publish *publish, int folder, const char *name, const char *identity, generations *out) {
+/* Does the record say that the file is its own? It may have one more name, that in the companion. */
+static bool belongs(const tegula__publish *publish, int folder, const char *name, const char *identity, const struct stat *file) {
   char text[RECORD_MOST], *main, *previous;
-  if (!is_sibling(publish, name) || !read_record(folder, name, text, &main, &previous) || strcmp(main, identity) != 0) return;
-  snprintf(out->current, sizeof out->current, "%s", name);
-  if (is_sibling(publish, previous)) snprintf(out->before, sizeof out->before, "%s", previous);
+  struct stat link;
+  if (!is_sibling(publish->companion_name, name) || !read_record(folder, name, text, &main, &previous) || strcmp(main, identity) != 0) return false;
+  int fd = openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  bool linked = fd >= 0 && fstatat(fd, MAIN, &link, AT_SYMLINK_NOFOLLOW) == 0 && link.st_ino == file->st_ino && link.st_dev == file->st_dev;
+  if (fd >= 0) close(fd);
+  return file->st_nlink == (linked ? 2u : 1u);
 }
 
-static void find_generations(const tegula__publish *publish, generations *out) {
+/* The companion of what is to be replaced: its name, or "". */
+static void find_current(const tegula__publish *publish, char out[NAME_MAX + 1]) {
   char identity[IDENTITY];
   struct stat info;
-  *out = (generations){0};
-  if (lstat(publish->target, &info) != 0 || !S_ISREG(info.st_mode) || info.st_nlink != 1) return;
+  out[0] = '\0';
+  if (lstat(publish->target, &info) != 0 || !S_ISREG(info.st_mode)) return;
   identity_of(&info, identity);
   DIR *stream = opendir(publish->parent);
   if (stream == NULL) return;
-  for (struct dirent *entry; (entry = readdir(stream)) != NULL && out->current[0] == '\0';)
-    compare(publish, dirfd(stream), entry->d_name, identity, out);
+  for (struct dirent *entry; (entry = readdir(stream)) != NULL && out[0] == '\0';)
+    if (belongs(publish, dirfd(stream), entry->d_name, identity, &info)) snprintf(out, NAME_MAX + 1, "%s", entry->d_name);
   closedir(stream);
+}
+
+/* Does somebody hold a lock on the file of the companion? */
+static bool is_held(int folder, const char *name) {
+  int companion = openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  int fd = companion >= 0 ? openat(companion, MAIN, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) : -1;
+  if (fd < 0 && companion >= 0) fd = openat(companion, MAIN, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  bool held = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  if (fd >= 0) close(fd);
+  if (companion >= 0) close(companion);
+  return held;
+}
+
+/* From the one that belonged to what was replaced: those before it that nobody needs any more, the oldest first, so that no link of the
+ * chain is lost while there is one behind it. */
+static void remove_old(int folder, const char *replaced) {
+  char names[MOST_GENERATIONS][NAME_MAX + 1], text[RECORD_MOST], *main, *previous;
+  int count = 0;
+  for (const char *name = replaced; count < MOST_GENERATIONS && is_sibling(replaced, name); name = previous) {
+    bool known = false;
+    for (int k = 0; k < count; k++) known = known || strcmp(names[k], name) == 0; /* records that lead round in a circle */
+    snprintf(names[count], sizeof names[0], "%s", name);
+    if (known || !read_record(folder, names[count], text, &main, &previous)) break;
+    count++;
+  }
+  while (count > KEPT && !is_held(folder, names[count - 1])) tegula__workplace_remove_tree(folder, names[--count]);
 }
 
 /* ---- publishing ---- */
@@ -124,27 +154,28 @@ static tegula_status of_target(const tegula__publish *publish, tegula_status sta
 }
 
 /* In the companion: whose it is. In the workplace: what a sweep needs to know when this save is killed. */
-static tegula_status write_record(tegula__publish *publish, const generations *old, bool durable, tegula_error *err) {
+static tegula_status write_record(tegula__publish *publish, const char *replaced, bool durable, tegula_error *err) {
   char text[RECORD_MOST], identity[IDENTITY];
   struct stat info;
   if (fstatat(publish->place, "data", &info, AT_SYMLINK_NOFOLLOW) != 0)
     return tegula__fail_errno(err, errno, publish->target, -1, "could not examine what was saved as \"%s\"", publish->target);
   identity_of(&info, identity);
-  snprintf(text, sizeof text, "%smain %s\nprevious %s", RECORD_BEGINNING, identity, old->current);
+  snprintf(text, sizeof text, "%smain %s\nprevious %s", RECORD_BEGINNING, identity, replaced);
   int fd = open(publish->companion, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return tegula__fail_errno(err, errno, publish->companion, -1, "could not open the folder of \"%s\"", publish->target);
   tegula_status status = tegula__publish_write_text(fd, RECORD, text, durable, err);
+  if (status == TEGULA_OK) (void)!linkat(publish->place, "data", fd, MAIN, 0); /* where there are links */
   close(fd);
   FORWARD(status);
   if (durable) FORWARD(tegula__publish_sync_folder(publish->companion, err));
-  snprintf(text, sizeof text, "%s\n%s", publish->companion_name, old->before);
+  snprintf(text, sizeof text, "%s\n%s", publish->companion_name, replaced);
   return tegula__publish_write_text(publish->place, "note", text, false, err);
 }
 
 tegula_status tegula__companion_stand(tegula__publish *publish, bool durable, tegula_error *err) {
-  generations old;
-  find_generations(publish, &old);
-  FORWARD(of_target(publish, write_record(publish, &old, durable, err), err));
+  char replaced[NAME_MAX + 1];
+  find_current(publish, replaced);
+  FORWARD(of_target(publish, write_record(publish, replaced, durable, err), err));
   char *name = tegula__strprintf("%s/%s", publish->parent, publish->companion_name);
   if (name == NULL) return tegula__out_of_memory(err, (int64_t)strlen(publish->target));
   int failed = tegula__publish_rename_free(publish->place, "companion", AT_FDCWD, name);
@@ -159,8 +190,8 @@ tegula_status tegula__companion_stand(tegula__publish *publish, bool durable, te
   return status;
 }
 
-/* Does what the note says: the companion's name, a line end, and the name of the one that is obsolete when it is published or nothing. The
- * two have the same length and end in a digit; what is before may hold line ends. */
+/* Does what the note says: the companion's name, a line end, and the name of the one that it takes over from or nothing. The two have the
+ * same length and end in a digit; what is before may hold line ends. */
 static void follow_note(int place, int folder, bool published) {
   char text[NOTE_MOST];
   if (!tegula__publish_read_text(place, "note", text, sizeof text)) return;
@@ -171,7 +202,10 @@ static void follow_note(int place, int folder, bool published) {
   if (text[first] != '\n') return;
   text[first] = '\0';
   const char *name = published ? text + first + 1 : text;
-  if (*name != '\0' && strchr(name, '/') == NULL && strcmp(name, ".") != 0 && strcmp(name, "..") != 0)
+  if (*name == '\0' || strchr(name, '/') != NULL || strcmp(name, ".") == 0 || strcmp(name, "..") == 0) return;
+  if (published)
+    remove_old(folder, name);
+  else
     tegula__workplace_remove_tree(folder, name);
 }
 

@@ -34,8 +34,8 @@ def no_copy(*arguments, **options):
 
 
 def leftovers(folder):
-    """What is temporary; a folder of tiles keeps the record of whose it is."""
-    return [path.name for path in pathlib.Path(folder).rglob(".tegula-*") if path.name != ".tegula-companion"]
+    """What is temporary; a folder of tiles keeps the record of whose it is, and a link to that."""
+    return [path.name for path in pathlib.Path(folder).rglob(".tegula-*") if path.name not in (".tegula-companion", ".tegula-file")]
 
 
 # ---- every pair ----

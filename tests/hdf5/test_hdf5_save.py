@@ -383,6 +383,62 @@ def test_a_virtual_file_saved_by_a_relative_path(new_probe, tmp_path, monkeypatc
         check_file(tmp_path / path, {"data": array})
 
 
+# ---- virtual files that are replaced while others read them ---------------------------------------------------------------------
+
+KEEP_OPEN = """
+import sys
+try:
+    import h5py, numpy
+except ImportError as error:
+    print("skip", error, flush=True); sys.exit()
+with h5py.File(sys.argv[1], "r") as file:
+    data = file["data"]
+    if sys.argv[2] == "read": data[0, 0]
+    print("ready", h5py.version.hdf5_version, flush=True)
+    for line in sys.stdin:
+        print(data[()].tolist(), flush=True)
+"""
+PYTHONS = {"this": (sys.executable, os.environ.get("PYTHONPATH", "")), "newer": (sys.executable, os.environ.get("TEGULA_OTHER_H5PY")),
+           "older": ("/usr/bin/python3", "")}
+
+
+@pytest.mark.parametrize("before", ["read", "nothing"])
+@pytest.mark.parametrize("locking", ["", "FALSE"], ids=["locked", "not_locked"])
+@pytest.mark.parametrize("which", PYTHONS)
+def test_a_reader_keeps_the_old_virtual_file_open(probe, tmp_path, which, locking, before):
+    """Through two saves it sees its own values; through any number of them when it has locked the file, as HDF5 does if it may."""
+    python, modules = PYTHONS[which]
+    if modules is None or not os.path.exists(python):
+        pytest.skip("no other h5py is at hand")
+    path = tmp_path / "out" / "v.h5"
+    put(probe, tmp_path, walk((12, 8)), *even((12, 8), 0, 4))
+    probe.call("save", path=str(path), layout="virtual")
+    env = {**os.environ, "PYTHONPATH": modules, **({"HDF5_USE_FILE_LOCKING": locking} if locking else {})}
+    with subprocess.Popen([python, "-c", KEEP_OPEN, str(path), before], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env) as reader:
+        def ask():
+            reader.stdin.write("\n")
+            reader.stdin.flush()
+            return json.loads(reader.stdout.readline())
+
+        ready = reader.stdout.readline().split()
+        if ready[0] == "skip":
+            reader.stdin.close()
+            pytest.skip(" ".join(ready[1:]))
+        saves = 2 if locking else 5
+        for number in range(1, saves + 1):
+            put(probe, tmp_path, walk((12, 8)) + 1000 * number, *even((12, 8), 0, 4))
+            probe.call("save", path=str(path), layout="virtual", overwrite=True)
+            check_file(path, {"data": walk((12, 8)) + 1000 * number})
+            if before == "read" or number == saves:
+                assert ask() == walk((12, 8)).tolist(), number
+        reader.stdin.close()
+        assert reader.wait(timeout=60) == 0
+    for number in range(2):  # what nobody has open any more goes
+        probe.call("save", path=str(path), layout="virtual", overwrite=True)
+    assert len(list((tmp_path / "out").iterdir())) == 1 + 3
+    check_file(path, {"data": walk((12, 8)) + 1000 * saves})
+
+
 # ---- other people's tools -----------------------------------------------------------------------------------------------------
 
 

@@ -118,7 +118,7 @@ def test_tiles_from_threads(probe, tmp_path, layout, turn):
     probe.call("save_commit")
     assert read(path).tobytes() == DATA.tobytes()
     hidden = [name.split("/")[-1] for name in left(folder) if name.split("/")[-1].startswith(".")]
-    assert hidden == ([".tegula-companion"] if layout == "virtual" else [])
+    assert hidden == ([".tegula-companion", ".tegula-file"] if layout == "virtual" else [])
 
 
 def test_chunks_stand_in_the_order_in_which_they_came(probe, tmp_path):

@@ -73,7 +73,7 @@ def check_files(array, command, folder):
             assert dataset.is_virtual == (command.get("layout") == "virtual")
             row += rows
     assert array.ndim == 0 or row == array.shape[0]
-    assert not [name for name in left(folder / "out") if ".tegula" in name and not name.endswith("/.tegula-companion")]
+    assert not [name for name in left(folder / "out") if ".tegula" in name and not name.endswith(("/.tegula-companion", "/.tegula-file"))]
 
 
 def second_save(probe, rng, array, command, folder):

@@ -456,30 +456,47 @@ static file_name save_pair(const char *text) {
   return made;
 }
 
-static void a_companion_goes_one_generation_late(void **state) {
+enum { IN_COMPANION = 4 }; /* the folder, a record, a link to the file, a tile */
+
+static void a_companion_goes_two_generations_late(void **state) {
   (void)state;
-  file_name first = save_pair("one"), second = save_pair("two");
-  assert_true(path_exists(first.text)); /* for those who have the first file open */
-  file_name third = save_pair("three");
+  file_name first = save_pair("one"), second = save_pair("two"), third = save_pair("three");
+  assert_true(path_exists(first.text) && path_exists(second.text)); /* for those who have an old file open */
+  file_name fourth = save_pair("four");
   assert_false(path_exists(first.text));
   assert_true(path_exists(second.text));
-  file_name fourth = save_pair("four");
+  file_name fifth = save_pair("five");
   assert_false(path_exists(second.text));
-  assert_true(path_exists(third.text) && path_exists(fourth.text));
-  assert_int_equal(folder_count(where.path), 1 + 2 * 3); /* the file, and two companions with a record and a tile */
+  assert_true(path_exists(third.text) && path_exists(fourth.text) && path_exists(fifth.text));
+  assert_int_equal(folder_count(where.path), 1 + 3 * IN_COMPANION);
+}
+
+/* HDF5 locks what it reads: the companion stays as long as that lasts, and goes with the next save. */
+static void the_companion_of_a_file_that_is_locked_stays(void **state) {
+  (void)state;
+  file_name first = save_pair("one");
+  int reader = open(name_in(&where, "x").text, O_RDONLY | O_CLOEXEC);
+  assert_true(reader >= 0 && flock(reader, LOCK_SH) == 0);
+  for (int i = 0; i < 5; i++) save_pair("more");
+  assert_true(path_exists(first.text));
+  assert_int_equal(folder_count(where.path), 1 + 6 * IN_COMPANION);
+  close(reader);
+  save_pair("last");
+  assert_false(path_exists(first.text));
+  assert_int_equal(folder_count(where.path), 1 + 3 * IN_COMPANION);
 }
 
 static void companions_that_others_may_need_stay(void **state) {
   (void)state;
   file_name first = save_pair("one");
   assert_int_equal(rename(name_in(&where, "x").text, name_in(&where, "kept").text), 0); /* still refers to it */
-  save_pair("two");
+  file_name second = save_pair("two");
   assert_int_equal(link(name_in(&where, "x").text, name_in(&where, "linked").text), 0); /* so does this */
-  save_pair("three");
-  save_pair("four");
-  save_pair("five");
-  assert_true(path_exists(first.text));
-  assert_int_equal(folder_count(where.path), 3 + 3 * (1 + 1 + 2)); /* first, second, fourth and fifth */
+  file_name third = save_pair("three");
+  for (int i = 0; i < 3; i++) save_pair("more");
+  assert_true(path_exists(first.text) && path_exists(second.text));
+  assert_false(path_exists(third.text));
+  assert_int_equal(folder_count(where.path), 3 + (2 + 3) * IN_COMPANION);
 }
 
 static void an_abandoned_companion_goes(void **state) {
@@ -506,7 +523,7 @@ static void a_killed_pair_is_old_or_new(void **state) {
     sweep(where.path);
     expect_text(name_in(&where, "x").text, "two");
     assert_true(path_exists(first.text) && path_exists(second.text));
-    assert_int_equal(folder_count(where.path), 1 + 2 * 3);
+    assert_int_equal(folder_count(where.path), 1 + 2 * IN_COMPANION);
   }
 }
 
@@ -530,7 +547,8 @@ int main(void) {
       IN_A_FOLDER(a_folder_that_has_got_something_else_meanwhile_stays),
       IN_A_FOLDER(savers_that_sweep_at_once_do_not_hurt_each_other),
       IN_A_FOLDER(what_does_not_fit_is_refused_with_numbers),
-      IN_A_FOLDER(a_companion_goes_one_generation_late),
+      IN_A_FOLDER(a_companion_goes_two_generations_late),
+      IN_A_FOLDER(the_companion_of_a_file_that_is_locked_stays),
       IN_A_FOLDER(companions_that_others_may_need_stay),
       IN_A_FOLDER(an_abandoned_companion_goes),
       IN_A_FOLDER(a_killed_pair_is_old_or_new),
