@@ -19,6 +19,7 @@ typedef struct running {
   tegula__targets targets;
   tegula__ring *ring; /* NULL: nothing is encoded */
   tegula__worker *workers;
+  int32_t worker_count;
   _Atomic int32_t *pending; /* steps left in each group (file) */
   int64_t *last_step;       /* the last step of each group: the place of an error that its check finds */
   tegula__first_error *first;
@@ -157,7 +158,8 @@ static void run_step(void *state, int32_t worker_number, int64_t item) {
 
 static tegula_status start(running *r, tegula_error *err) {
   int64_t groups = tegula__max(1, r->plan.group_count);
-  r->workers = calloc((size_t)tegula__pool_most(r->engine->pool), sizeof *r->workers);
+  r->worker_count = r->plan.step_count > 1 ? tegula__pool_most(r->engine->pool) : 1; /* the only step is the caller's */
+  r->workers = calloc((size_t)r->worker_count, sizeof *r->workers);
   r->pending = calloc((size_t)groups, sizeof *r->pending);
   r->last_step = calloc((size_t)groups, sizeof *r->last_step);
   r->first = tegula__first_error_create();
@@ -173,7 +175,7 @@ static tegula_status start(running *r, tegula_error *err) {
 /* The way that moved most of the bytes, and the first reason why it was not the one that was wanted. */
 static void add_way(const running *r, tegula_statistics *statistics) {
   tegula__io_use sum = {0};
-  for (int32_t i = 0; i < tegula__pool_most(r->engine->pool); i++) {
+  for (int32_t i = 0; i < r->worker_count; i++) {
     tegula__io_use use = tegula__lane_use(r->workers[i].lane);
     sum.way_bytes += use.way_bytes;
     sum.reference_bytes += use.reference_bytes;
@@ -188,7 +190,7 @@ static void add_way(const running *r, tegula_statistics *statistics) {
 static void add_statistics(const running *r) {
   tegula_statistics *statistics = r->move->statistics;
   if (statistics == NULL) return;
-  for (int32_t i = 0; i < tegula__pool_most(r->engine->pool); i++) {
+  for (int32_t i = 0; i < r->worker_count; i++) {
     statistics->direct_bytes += r->workers[i].direct_bytes;
     statistics->staged_bytes += r->workers[i].staged_bytes;
     statistics->reader_bytes += r->workers[i].reader_bytes;
@@ -201,7 +203,7 @@ static void add_statistics(const running *r) {
 
 static void stop(running *r) {
   tegula__staging_trim(r->engine->staging);
-  for (int32_t i = 0; r->workers != NULL && i < tegula__pool_most(r->engine->pool); i++) {
+  for (int32_t i = 0; r->workers != NULL && i < r->worker_count; i++) {
     tegula__transport_give(r->engine->transport, r->workers[i].lane);
     free(r->workers[i].pieces);
     free(r->workers[i].vectors);
@@ -230,6 +232,7 @@ tegula_status tegula__engine_run(const tegula__engine *engine, const tegula__mov
                                 .writing = move->writing,
                                 .align = move->align};
   tegula_status status;
+  if (tegula__small_run(engine, move, &status, err)) return status;
   pthread_mutex_init(&r.progress_lock, NULL);
   FORWARD_WITH(status, tegula__targets_create(move->manifest->ndim, move->tiles, move->tile_count, &r.targets, err));
   FORWARD_WITH(status, tegula__plan_create(move->manifest, &r.targets, &limits, &r.plan, err));

@@ -46,6 +46,9 @@ typedef struct tegula__doing {
   uint32_t swap_size; /* of the dtype */
 } tegula__doing;
 
+/* Does the whole move when it is small and simple enough to need no plan; false: it is not, nothing was done. */
+bool tegula__small_run(const tegula__engine *engine, const tegula__move *move, tegula_status *status, tegula_error *err);
+
 /* The pieces of all tiles in the box, in the worker. */
 tegula_status tegula__find_pieces(tegula__worker *worker, const tegula__doing *doing, const int64_t *lo, const int64_t *hi, tegula_error *err);
 

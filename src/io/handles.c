@@ -3,12 +3,14 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * One lock guards the lists; open and fstat happen outside of it. A handle that is being opened is marked, and others who want it wait.
+ * The first pin and the last are set and taken under the lock; those in between, of threads that read one file side by side, are not.
  * When every handle is pinned a new one goes above the capacity rather than deadlock: at most one per running thread. Where the system
  * has no descriptors left, one of ours is closed, or waited for, before it is an error. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -26,7 +28,7 @@ enum { CLOSED = -1, OPENING = -2 };
 
 typedef struct handle {
   int fd; /* CLOSED, OPENING or a descriptor */
-  int32_t pins;
+  _Atomic int32_t pins; /* above 0 the descriptor stays what it is */
   bool stamped;
   struct handle *newer, *older; /* the list of open handles without a pin */
 } handle;
@@ -279,13 +281,25 @@ tegula_status tegula__file_set_stat(tegula__file_set *set, int64_t index, tegula
   return TEGULA_OK;
 }
 
+/* Adds to the pins of a handle, `by` 1 or -1, where others hold it before and after. */
+static bool pin_beside(handle *item, int32_t by) {
+  int32_t pins = atomic_load(&item->pins);
+  while (pins > 0 && pins + by > 0)
+    if (atomic_compare_exchange_weak(&item->pins, &pins, pins + by)) return true;
+  return false;
+}
+
 tegula_status tegula__file_set_acquire(tegula__file_set *set, int64_t index, tegula__io_counts *counts, int *fd, tegula_error *err) {
   tegula__handles *handles = set->handles;
   handle *item = &set->items[index];
+  if (pin_beside(item, 1)) {
+    *fd = item->fd;
+    return TEGULA_OK;
+  }
   pthread_mutex_lock(&handles->lock);
   while (item->fd == OPENING) pthread_cond_wait(&handles->changed, &handles->lock);
   if (item->fd >= 0) {
-    if (item->pins++ == 0) list_remove(handles, item);
+    if (atomic_fetch_add(&item->pins, 1) == 0) list_remove(handles, item);
     *fd = item->fd;
     pthread_mutex_unlock(&handles->lock);
     return TEGULA_OK;
@@ -303,7 +317,7 @@ tegula_status tegula__file_set_acquire(tegula__file_set *set, int64_t index, teg
   item->fd = opened;
   if (status == TEGULA_OK) {
     item->stamped = true;
-    item->pins = 1;
+    atomic_store(&item->pins, 1);
     *fd = opened;
   } else {
     handles->open--;
@@ -324,8 +338,9 @@ void tegula__file_set_release(tegula__file_set *set, int64_t index) {
   tegula__handles *handles = set->handles;
   handle *item = &set->items[index];
   int surplus = CLOSED;
+  if (pin_beside(item, -1)) return;
   pthread_mutex_lock(&handles->lock);
-  if (--item->pins == 0) {
+  if (atomic_fetch_sub(&item->pins, 1) == 1) {
     list_push(handles, item);
     if (handles->open > handles->capacity) surplus = evict(handles);
     if (handles->starving > 0) pthread_cond_broadcast(&handles->changed);

@@ -64,6 +64,9 @@ tegula_status tegula__transport_create(const char *name, tegula__transport **out
 /* All lanes are back. */
 void tegula__transport_destroy(tegula__transport *transport);
 
+/* Is a single read made by the reference? NULL: yes. */
+bool tegula__transport_is_reference(const tegula__transport *transport);
+
 /* What one worker of one job uses; not shared. Rings and aligned memory are made at the first use and stay with the transport. */
 typedef struct tegula__lane tegula__lane;
 /* NULL: no memory, or no transport; a NULL lane is the reference. */

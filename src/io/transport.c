@@ -69,6 +69,10 @@ void tegula__transport_destroy(tegula__transport *transport) {
   free(transport);
 }
 
+bool tegula__transport_is_reference(const tegula__transport *transport) {
+  return transport == NULL || transport->backend == NULL || transport->adaptive;
+}
+
 tegula__lane *tegula__transport_take(tegula__transport *transport) {
   if (transport == NULL || transport->backend == NULL) return NULL;
   pthread_mutex_lock(&transport->lock);

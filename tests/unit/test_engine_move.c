@@ -6,6 +6,8 @@
  * is seen, and a read that goes beyond a tile's memory is seen by AddressSanitizer. */
 #include "test_engine_support.h"
 
+#include "engine/engine_priv.h"
+
 /* ---- the plain loop ---- */
 
 static size_t place_in_file(const move_case *c, const tegula__part *part, const int64_t *index) {
@@ -192,6 +194,101 @@ static void reading_moves_what_a_plain_loop_moves(void **state) {
   move_many(false, 300, 7);
 }
 
+/* Parts that hold something of the tile. */
+static int64_t parts_of_tile(const move_case *c, const tegula__tile *tile) {
+  int64_t count = 0, lo[MOST_AXES], hi[MOST_AXES];
+  for (int64_t i = 0; i < c->manifest.part_count; i++)
+    count += tegula__box_intersect(c->manifest.ndim, c->manifest.parts[i].lo, c->manifest.parts[i].hi, tile->lo, tile->hi, lo, hi);
+  return count;
+}
+
+/* Each tile as a move of its own; returns how many were small enough to need no plan. */
+static int64_t run_alone(bench *b, move_case *c, int64_t *bytes) {
+  int64_t small = 0;
+  tegula_error error;
+  tegula__file_set *set;
+  assert_ok(tegula__file_set_create(b->handles, c->manifest.files, c->manifest.file_count, false, &set, &error));
+  for (int64_t i = 0; i < c->tile_count; i++) {
+    tegula__io_counts counts = {0};
+    tegula_statistics statistics;
+    tegula_statistics_init(&statistics);
+    tegula__move move = {.manifest = &c->manifest,
+                         .files = set,
+                         .tiles = &c->tiles[i],
+                         .tile_count = 1,
+                         .statistics = &statistics,
+                         .counts = &counts};
+    tegula_status status;
+    bool taken = tegula__small_run(&b->engine, &move, &status, &error);
+    if (!taken) status = tegula__engine_run(&b->engine, &move, &error);
+    assert_ok(status);
+    *bytes += statistics.direct_bytes + statistics.staged_bytes;
+    small += taken;
+    if (!taken) continue;
+    assert_int_equal(counts.reads, parts_of_tile(c, &c->tiles[i])); /* one request for each, and one look behind it */
+    assert_int_equal(counts.stats, counts.opens + counts.reads);
+    assert_int_equal(statistics.steps, counts.reads);
+    assert_int_equal(statistics.workers, 1);
+    assert_string_equal(statistics.io_path, "pread");
+  }
+  tegula__file_set_destroy(set);
+  return small;
+}
+
+static void small_boxes_need_no_plan(void **state) {
+  (void)state;
+  static const char *const dtypes[] = {"|u1", "<f4", "|V5", "<c16", "<U3", "|V700", "<i8", "<U5000"};
+  bench b = bench_make(2, 0, 2);
+  int64_t small = 0, all = 0;
+  uint64_t seed = 11;
+  for (int round = 0; round < 300; round++) {
+    move_case c;
+    case_make(&seed, dtypes[round % 8], (int64_t)300 << 10, &c);
+    images made = images_make(&seed, &c, &b.folder);
+    int64_t bytes = move_plainly(&c, made.files, made.expected, false), moved = 0;
+    small += run_alone(&b, &c, &moved);
+    all += c.tile_count;
+    compare(&c, &made, false);
+    assert_int_equal(moved, bytes);
+    images_free(&made, &c);
+    case_free(&c);
+  }
+  assert_true(small > all / 3 && small < all * 2 / 3); /* large and empty ones are planned */
+  bench_free(&b);
+}
+
+/* What has another form is planned: nothing is touched then. */
+static void small_run_declines(void **state) {
+  (void)state;
+  bench b = bench_make(1, 0, 2);
+  tegula_error error;
+  tegula__heads heads = {0};
+  for (int kind = 0; kind < 6; kind++) {
+    tegula__manifest manifest;
+    tegula__manifest_init(&manifest);
+    manifest.dtype = dtype_of("<i4");
+    manifest.ndim = 1;
+    manifest.shape[0] = 32768;
+    manifest.files = calloc(1, sizeof *manifest.files);
+    manifest.file_count = 1;
+    manifest.files[0].path = strdup(name_in(&b.folder, "none").text);
+    manifest.files[0].stamp.size = 32768 * 4;
+    int64_t zero = 0, end = kind == 1 ? 16385 : kind == 2 ? 0 : 16384, stride = 4, file_stride = 4;
+    assert_ok(tegula__manifest_add(&manifest, 0, 0, &zero, manifest.shape, &file_stride, '<', &error));
+    assert_ok(tegula__manifest_finish(&manifest, &error));
+    tegula__tile tiles[2] = {{.lo = &zero, .hi = &end, .strides = &stride, .order = kind == 5 ? '>' : '<'}, {.lo = &zero, .hi = &zero}};
+    tegula__move move = {.manifest = &manifest,
+                         .tiles = tiles,
+                         .tile_count = kind == 3 ? 2 : 1,
+                         .heads = kind == 4 ? &heads : NULL,
+                         .writing = kind == 0};
+    tegula_status status;
+    assert_false(tegula__small_run(&b.engine, &move, &status, &error)); /* written, large, empty, several, heads, much to be swapped */
+    tegula__manifest_free(&manifest);
+  }
+  bench_free(&b);
+}
+
 static void writing_moves_what_a_plain_loop_moves(void **state) {
   (void)state;
   move_many(true, 300, 8);
@@ -327,7 +424,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(reading_moves_what_a_plain_loop_moves), cmocka_unit_test(writing_moves_what_a_plain_loop_moves),
       cmocka_unit_test(items_larger_than_a_slot_are_staged),   cmocka_unit_test(plain_rows_go_straight_to_their_place),
-      cmocka_unit_test(swapped_and_fortran_files_are_staged),
+      cmocka_unit_test(swapped_and_fortran_files_are_staged),  cmocka_unit_test(small_boxes_need_no_plan),
+      cmocka_unit_test(small_run_declines),
   };
   return cmocka_run_group_tests_name("engine: move", tests, NULL, NULL);
 }
