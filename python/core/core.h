@@ -21,6 +21,9 @@
 
 /* Counts forks: a handle of an older generation must not be touched, the threads and locks behind it belong to the parent. */
 uint32_t core_generation(void);
+/* How deep in readers' functions this thread is: what they read belongs to another context. */
+int core_depth(void);
+void core_deepen(int by);
 /* How many calls and background operations are running. */
 void core_enter(void);
 void core_leave(void);
@@ -84,8 +87,12 @@ typedef struct core_context {
 typedef struct core_dataset {
   PyObject_HEAD tegula_dataset *handle;
   uint32_t generation;
+  int depth; /* where it was opened */
   tegula_dtype dtype;
   int32_t ndim;
+  int64_t shape[TEGULA_MAX_DIMS];
+  PyObject *empty, *numpy_dtype; /* for quick.c; NULL before it is prepared */
+  unsigned missing;
 } core_dataset;
 
 typedef struct core_tiling {
@@ -110,6 +117,11 @@ core_array *core_array_of(PyObject *object);
 PyObject *core_dataset_new(tegula_dataset *handle); /* takes the handle, also when it fails */
 PyObject *core_array_new(tegula_array *handle);     /* the same */
 PyTypeObject *core_add_type(PyObject *module, const char *name, PyType_Spec *spec);
+
+/* quick.c: methods of datasets. */
+PyObject *core_dataset_quick(PyObject *object, PyObject *key);
+PyObject *core_dataset_prepare(PyObject *object, PyObject *arguments);
+int core_quick_init(void);
 
 int core_context_init(PyObject *module);
 int core_dataset_init(PyObject *module);

@@ -30,6 +30,8 @@ PyObject *core_dataset_new(tegula_dataset *handle) {
   self->generation = core_generation();
   self->dtype = info.dtype;
   self->ndim = info.ndim;
+  self->depth = core_depth();
+  memcpy(self->shape, info.shape, (size_t)info.ndim * sizeof *self->shape);
   return (PyObject *)self;
 }
 
@@ -37,6 +39,8 @@ static void dataset_dealloc(PyObject *object) {
   core_dataset *self = (core_dataset *)object;
   PyTypeObject *type = Py_TYPE(object);
   if (self->handle != NULL && self->generation == core_generation()) close_dataset(self->handle);
+  Py_XDECREF(self->empty);
+  Py_XDECREF(self->numpy_dtype);
   PyObject_Free(object);
   Py_DECREF(type);
 }
@@ -189,7 +193,8 @@ int core_dataset_init(PyObject *module) {
   static PyMethodDef methods[] = {{"info", dataset_info, METH_NOARGS, NULL},       {"file", dataset_file, METH_O, NULL},
                                   {"to_json", dataset_to_json, METH_NOARGS, NULL}, {"explain", dataset_explain, METH_O, NULL},
                                   {"read", dataset_read, METH_VARARGS, NULL},      {"load", dataset_load, METH_VARARGS, NULL},
-                                  {"hash", dataset_hash, METH_VARARGS, NULL},      {NULL, NULL, 0, NULL}};
+                                  {"hash", dataset_hash, METH_VARARGS, NULL},      {"quick", core_dataset_quick, METH_O, NULL},
+                                  {"prepare", core_dataset_prepare, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};
   PyType_Slot slots[] = {{Py_tp_dealloc, dataset_dealloc}, {Py_tp_methods, methods}, {0, NULL}};
   PyType_Spec spec = {"tegula._core.Dataset", sizeof(core_dataset), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
   core_dataset_type = core_add_type(module, "Dataset", &spec);

@@ -1,4 +1,4 @@
-/* Processes that fork: the only state of the extension that belongs to the whole process.
+/* Processes that fork, threads inside of readers: the only state of the extension that belongs to the whole process.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -9,6 +9,7 @@
 static atomic_uint generation = 1;
 static atomic_int running;
 static atomic_bool broken;
+static _Thread_local int depth;
 
 static void in_child(void) {
   atomic_fetch_add(&generation, 1);
@@ -16,6 +17,8 @@ static void in_child(void) {
 }
 
 uint32_t core_generation(void) { return atomic_load(&generation); }
+int core_depth(void) { return depth; }
+void core_deepen(int by) { depth += by; }
 void core_enter(void) { atomic_fetch_add(&running, 1); }
 void core_leave(void) { atomic_fetch_sub(&running, 1); }
 

@@ -28,6 +28,20 @@ static PyObject *generation(PyObject *module, PyObject *unused) {
   return PyLong_FromUnsignedLong(core_generation());
 }
 
+static PyObject *depth(PyObject *module, PyObject *unused) {
+  (void)module;
+  (void)unused;
+  return PyLong_FromLong(core_depth());
+}
+
+static PyObject *deepen(PyObject *module, PyObject *by) {
+  long some = PyLong_AsLong(by);
+  (void)module;
+  if (some == -1 && PyErr_Occurred()) return NULL;
+  core_deepen((int)some);
+  return Py_NewRef(Py_None);
+}
+
 static PyObject *version(PyObject *module, PyObject *unused) {
   (void)module;
   (void)unused;
@@ -35,6 +49,8 @@ static PyObject *version(PyObject *module, PyObject *unused) {
 }
 
 static PyMethodDef functions[] = {{"generation", generation, METH_NOARGS, NULL},
+                                  {"depth", depth, METH_NOARGS, NULL},
+                                  {"deepen", deepen, METH_O, NULL},
                                   {"version", version, METH_NOARGS, NULL},
                                   {"open", core_open, METH_VARARGS, NULL},
                                   {"from_reader", core_from_reader, METH_VARARGS, NULL},
@@ -51,7 +67,7 @@ PyMODINIT_FUNC PyInit__core(void);
 PyMODINIT_FUNC PyInit__core(void) {
   PyObject *module = PyModule_Create(&definition);
   if (module == NULL) return NULL;
-  if (core_fork_init() == 0 && core_context_init(module) == 0 && core_dataset_init(module) == 0 && core_tiling_init(module) == 0 &&
+  if (core_fork_init() == 0 && core_context_init(module) == 0 && core_dataset_init(module) == 0 && core_quick_init() == 0 && core_tiling_init(module) == 0 &&
       core_array_init(module) == 0 && core_batches_init(module) == 0 && core_operation_init(module) == 0 && core_exporter_init(module) == 0)
     return module;
   Py_DECREF(module);

@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -22,11 +21,6 @@ _contexts: dict[tuple[int, int, int], _core.Context] = {}
 _MOST_NESTED = 8
 
 
-class _Inside(threading.local):
-    depth = 0  # readers that this thread is in
-
-
-_inside = _Inside()
 _background: list[_core.Operation] = []
 _failed: list[Error] = []  # of operations that have ended
 _background_generation = 0
@@ -68,18 +62,18 @@ def _threads_of_environment() -> int:
 def reading() -> Iterator[None]:
     """A reader's function runs: what it reads through us belongs to another context, because it may not wait for workers and memory of the
     call that it is part of."""
-    if _inside.depth == _MOST_NESTED:
+    if _core.depth() == _MOST_NESTED:
         raise RecursionError(f"readers call each other more than {_MOST_NESTED} deep")
-    _inside.depth += 1
+    _core.deepen(1)
     try:
         yield
     finally:
-        _inside.depth -= 1
+        _core.deepen(-1)
 
 
 def place() -> tuple[int, int]:
     """What handles belong to: this process, and how deep in readers."""
-    return _core.generation(), _inside.depth
+    return _core.generation(), _core.depth()
 
 
 def context(threads: int | None = None) -> _core.Context:

@@ -58,6 +58,7 @@ class Dataset:
         if isinstance(source, Reader):
             self.chunks = source.chunks
         self._text = text
+        self._core.prepare(np.empty, self.dtype, self._missing_number)
         self._attrs: dict[str, Any] | None = None
 
     #: Elements along each axis.
@@ -142,11 +143,19 @@ class Dataset:
             raise ChangedError(
                 f"the files are not what they were: expected {self._text} {self.shape}, found {text} {shape}", hint="open them again"
             )
+        made.prepare(np.empty, self.dtype, self._missing_number)
         return made
 
     # ---- reading ----
 
     def __getitem__(self, key: Any) -> Any:
+        try:
+            found = self._core.quick(key)  # None: not one of the commonest keys, or much data
+        except Error as error:
+            self._explain(error)
+            raise
+        if found is not None:
+            return found
         out = self._read(parse(key, self.shape), None)
         return out if out.ndim or (not self.shape and key is Ellipsis) else out[()]
 
