@@ -141,8 +141,8 @@ def against_limit(data, *options):
     return row
 
 
-def against_numpy(data):
-    """A fresh process of each: `tegula load` and numpy's loop."""
+def against_numpy(data, subject=None):
+    """A fresh process of each: `tegula load` (or the subject, which is given the folder) and numpy's loop."""
     def row(bench):
         folder = bench.data(data)
         if data == "uneven":
@@ -156,6 +156,8 @@ def against_numpy(data):
             return float(bench.output(*loop))
 
         def tegula_run():
+            if subject is not None:
+                return subject(folder)
             return json.loads(bench.output(bench.tegula, "load", folder, "--json"))["seconds"]
         return repeated(lambda: interleave(tegula_run, numpy_run)), []
     return row
@@ -389,6 +391,47 @@ def copy_row(bench):
     return attempts, [f"peak memory of the process: {max(peaks) / 2**20:.0f} MiB, wanted at most 320"]
 
 
+# ---- the Python package ----
+
+def python_side(bench, what, *words):
+    return json.loads(bench.output(sys.executable, str(HERE / "python_side.py"), what, *words))
+
+
+def need_package(bench):
+    if subprocess.run([sys.executable, "-c", "import tegula"], check=False, capture_output=True).returncode != 0:
+        raise Unavailable("the Python package is not built (scripts/build)")
+
+
+def python_boxes(bench):
+    """In one process; h5py keeps 64 KiB around the last place of a contiguous dataset."""
+    need_package(bench)
+    folder, again = bench.results / "boxes", {}
+    folder.mkdir(exist_ok=True)
+
+    def measure():
+        times = python_side(bench, "boxes", str(folder))
+        again.update(times.pop("again"))
+        return times
+    attempts = repeated(measure)
+    return attempts, [f"the same box again and again: {again['subject'] * 1e6:.2f} us, h5py (from its buffer) {again['limit'] * 1e6:.2f} us"]
+
+
+def python_load(peer):
+    """tegula.load in a fresh process that has imported it, against the same in C, or numpy's loop."""
+    def row(bench):
+        need_package(bench)
+        if peer == "numpy":
+            return against_numpy("uneven", lambda folder: python_side(bench, "load", folder))(bench)
+        folder = bench.data("uneven")
+        return repeated(lambda: interleave(lambda: python_side(bench, "load", folder), lambda: bench.once(folder)["seconds"])), []
+    return row
+
+
+def python_import(bench):
+    need_package(bench)
+    return repeated(lambda: interleave(lambda: python_side(bench, "import-tegula"), lambda: python_side(bench, "import-numpy"))), []
+
+
 # name -> (what it says, wanted at most, row)
 ROWS = {
     "uneven_fresh": ("32 uneven shards, 512 MiB, fresh memory / limit", 1.10, against_limit("uneven")),
@@ -448,6 +491,10 @@ ROWS = {
     "save_zstd": ("save zstd 3 / h5py + hdf5plugin", 0.60, save_peer("zstd", "--layout", "chunked", "--codec", "zstd:3")),
     "save_group": ("100 arrays of 64 KiB into one file / h5py", 0.50, save_peer("group")),
     "copy": ("copy of 2 GiB, gzip to zstd / the slower of both alone", 1.20, copy_row),
+    "py_small_box": ("Python: 1 KiB of an open contiguous dataset / h5py", 0.30, python_boxes),
+    "py_load_uneven": ("Python: tegula.load of 32 uneven shards / the C call", 1.05, python_load("C")),
+    "py_load_numpy": ("Python: tegula.load of 32 uneven shards / numpy's loop", 0.60, python_load("numpy")),
+    "py_import": ("import tegula beyond numpy / import numpy", 0.30, python_import),
     "info": ("tegula info process / python -c 'import numpy'", 0.20, info_process),
 }
 
