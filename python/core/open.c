@@ -38,16 +38,18 @@ static bool take_paths(PyObject *tuple, open_call *self) {
   return true;
 }
 
-/* open(context, paths, format, dataset, dtype, shape, row_shape, offset, row_gap, order, byte_order, expect_files, expect_rows, locked, timeout) */
+/* open(context, paths, format, dataset, dtype, shape, row_shape, offset, row_gap, order, byte_order, expect_files, expect_rows, locked, defer,
+ * timeout) */
 static bool take_arguments(PyObject *arguments, open_call *self) {
   PyObject *context, *paths, *shape, *row_shape;
   const char *order, *byte_order;
   long long offset, row_gap, files, rows;
-  int locked;
+  int locked, defer;
   tegula_open_options *options = &self->options;
   tegula_open_options_init(options);
-  if (!PyArg_ParseTuple(arguments, "OO!zzzOOLLssLLpd", &context, &PyTuple_Type, &paths, &options->format, &options->dataset, &options->dtype,
-                        &shape, &row_shape, &offset, &row_gap, &order, &byte_order, &files, &rows, &locked, &self->call.timeout) ||
+  if (!PyArg_ParseTuple(arguments, "OO!zzzOOLLssLLppd", &context, &PyTuple_Type, &paths, &options->format, &options->dataset, &options->dtype,
+                        &shape, &row_shape, &offset, &row_gap, &order, &byte_order, &files, &rows, &locked, &defer,
+                        &self->call.timeout) ||
       !core_lengths_or_none(shape, self->shape, &options->shape_ndim) ||
       !core_lengths_or_none(row_shape, self->row_shape, &options->row_ndim))
     return false;
@@ -59,7 +61,7 @@ static bool take_arguments(PyObject *arguments, open_call *self) {
   options->byte_order = byte_order[0];
   options->expect_files = files;
   options->expect_rows = rows;
-  options->flags = locked ? TEGULA_OPEN_LOCKED : 0;
+  options->flags = (locked ? TEGULA_OPEN_LOCKED : 0) | (defer ? TEGULA_OPEN_DEFER_HEADERS : 0);
   options->progress = core_note;
   options->progress_state = &self->call;
   self->context = core_context_of(context);

@@ -64,6 +64,7 @@ def open(
     expect_files: int,
     expect_rows: int,
     locked: bool,
+    defer: bool,
     timeout: float,
 ) -> Dataset: ...
 def from_reader(

@@ -12,6 +12,7 @@ import numpy as np
 
 from ._array import Array
 from ._dataset import Dataset
+from ._errors import CancelledError, ChangedError, Error, OutOfMemoryError, TimeLimitError
 from ._sources import Options, Path, Read, Reader, choice, lengths, paths_of
 
 
@@ -35,6 +36,7 @@ def open(
     locked: bool = False,
     comm: None = None,
     threads: int | None = None,
+    _defer: bool = False,
 ) -> Dataset:
     """Describes files as one array; headers are read, data is not.
 
@@ -69,7 +71,7 @@ def open(
         paths_of(path), dataset, format, dtype, lengths("shape", shape), lengths("row_shape", row_shape), offset, row_gap,
         "" if order is None else choice("order", order, ("C", "F")),
         "" if byte_order is None else choice("byte_order", byte_order, ("<", ">")),
-        -1 if expect_files is None else expect_files, -1 if expect_rows is None else expect_rows, locked,
+        -1 if expect_files is None else expect_files, -1 if expect_rows is None else expect_rows, locked, _defer,
     )  # fmt: skip
     return Dataset(options, missing, threads)
 
@@ -145,10 +147,22 @@ def load(
         raise ValueError("comm: not supported yet, expected None")
     if device != "cpu":
         raise ValueError(f'device: only "cpu" is supported, found {device!r}')
+    how: dict[str, Any] = {
+        "tiles": tiles, "axis": axis, "tile_shape": tile_shape, "overdecompose": overdecompose, "out": out, "progress": progress,
+    }  # fmt: skip
     if isinstance(path, Dataset):
         if dataset is not None or open_options:
             raise ValueError("an open dataset was given: options of open() make no sense")
-        found = path
-    else:
-        found = open(path, dataset, **open_options)
-    return found.load(tiles=tiles, axis=axis, tile_shape=tile_shape, overdecompose=overdecompose, out=out, progress=progress)
+        return path.load(**how)
+    try:  # all headers are read anyway, so they may come with the data
+        return open(path, dataset, **open_options, _defer=True).load(**how)
+    except (Error, ValueError) as error:
+        if not _may_be_foretold(error):
+            raise
+    return open(path, dataset, **open_options).load(**how)
+
+
+def _may_be_foretold(error: Exception) -> bool:
+    """Can it come from a header that is not as foretold?  A second load, which reads all headers first, finds what is there."""
+    other = isinstance(error, (ChangedError, CancelledError, TimeLimitError, OutOfMemoryError))
+    return not other and getattr(error, "errno", None) in (None, 0) and error.__cause__ is None

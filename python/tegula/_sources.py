@@ -73,6 +73,7 @@ class Options(NamedTuple):
     expect_files: int
     expect_rows: int
     locked: bool
+    defer: bool = False  # headers are read with the data
 
     def open(self, threads: int | None) -> _core.Dataset:
         found = context(threads)
@@ -87,7 +88,7 @@ class Options(NamedTuple):
         dtype = None if self.dtype is None else text_of(self.dtype)
         return _core.open(
             of, self.paths, self.format, self.dataset, dtype, self.shape, self.row_shape, self.offset, self.row_gap, self.order,
-            self.byte_order, self.expect_files, self.expect_rows, self.locked, timeout(),
+            self.byte_order, self.expect_files, self.expect_rows, self.locked, self.defer, timeout(),
         )  # fmt: skip
 
 

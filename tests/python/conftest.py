@@ -11,6 +11,7 @@ import numpy
 import pytest
 
 PACKAGE = pathlib.Path(os.environ.get("TEGULA_PYTHON", pathlib.Path(__file__).parents[2] / "build/python"))
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
 if str(PACKAGE) not in sys.path:
     sys.path.insert(0, str(PACKAGE))
 

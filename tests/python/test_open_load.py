@@ -212,3 +212,47 @@ for name in ("TEGULA_THREADS", "TEGULA_TIMEOUT"):
 """
     lines = run_python(wrong, tmp_path / "x.npy").splitlines()
     assert [line.split(":")[0] for line in lines] == ["TEGULA_THREADS", "TEGULA_TIMEOUT"]
+
+
+def test_headers_that_come_with_the_data_may_differ(tmp_path):
+    """What no header like the first one could have foretold is loaded, or refused, all the same."""
+    parts = [numpy.arange(4000 + k, 4040 + k, dtype="<f4").reshape(10, 4) for k in range(3)]
+    for i, part in enumerate(parts):
+        numpy.save(tmp_path / f"part_{i}.npy", part)
+    other = tmp_path / "part_1.npy"
+    size = other.stat().st_size
+    numpy.save(other, parts[1].astype(">f4"))
+    swapped = other.read_bytes()
+    text = b"{'descr': '<f4', 'fortran_order': False, 'shape': (6, 4), }"
+    shorter = b"\x93NUMPY\x01\x00" + (64 + 118).to_bytes(2, "little") + text.ljust(64 + 117) + b"\n" + parts[1][:6].tobytes()
+    for content, expected in ((swapped, parts[1]), (shorter, parts[1][:6])):
+        other.write_bytes(content)
+        assert other.stat().st_size == size and (numpy.load(other) == expected).all()
+        whole = numpy.concatenate([parts[0], expected, parts[2]])
+        assert (numpy.asarray(tegula.load(tmp_path)) == whole).all()
+        target = numpy.zeros(whole.shape, "f4")
+        tegula.load(tmp_path, out=target, tiles=2)
+        assert (target == whole).all()
+        with pytest.raises(ValueError, match="out: expected shape"):
+            tegula.load(tmp_path, out=numpy.zeros((31, 4), "f4"))
+    other.write_bytes(swapped.replace(b">f4", b"<i4"))
+    with pytest.raises(tegula.MismatchError) as loading:
+        tegula.load(tmp_path)
+    with pytest.raises(tegula.MismatchError) as opening:
+        tegula.open(tmp_path)
+    assert str(loading.value) == str(opening.value) and "<i4" in str(opening.value)
+
+
+def test_a_load_is_one_request_for_each_small_file(tmp_path):
+    from slowfs import SlowFolder, Unavailable
+
+    for i in range(8):
+        numpy.save(tmp_path / f"part_{i}.npy", numpy.full((5, 3), i))
+    try:
+        mount = SlowFolder(tmp_path, direct_io=1)
+    except Unavailable as reason:
+        pytest.skip(str(reason))
+    with mount as slow:
+        assert (numpy.asarray(tegula.load(slow.path))[:, 0] == numpy.arange(8).repeat(5)).all()
+        counts = slow.counts()
+    assert counts["open"] == 8 and counts["read"] <= 8 + 1, "only the first file is looked at beforehand"
