@@ -48,12 +48,12 @@ class Array(_core.Exporter):
 
     @property
     def local(self) -> NDArray:
-        """The part that this process holds (alone: all of it) as a numpy array, without a copy."""
+        """The part that this process holds as a numpy array, without a copy; that is all of it where there is one process."""
         return self._local
 
     @property
     def tiles(self) -> list[tuple[Box, NDArray]]:
-        """(box, view) of each tile: where it is in the array, as slices, and its memory, without a copy."""
+        """A pair (box, view) for each tile, where it is in the array, as slices, and its memory, without a copy."""
         return [(box, self._local[box]) for box in self._boxes]
 
     @property

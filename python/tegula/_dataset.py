@@ -71,7 +71,7 @@ class Dataset:
     name: str
     #: The shape of the stored chunks, or None.
     chunks: Shape | None
-    #: What chunks went through, in that order, such as "shuffle,deflate:4".
+    #: What chunks went through, in that order, such as "shuffle,deflate".
     codecs: str
     #: Bytes of the array in memory.
     nbytes: int
@@ -97,9 +97,10 @@ class Dataset:
 
     @property
     def attrs(self) -> dict[str, Any]:
-        """What is noted on it: text as str, numbers as numpy arrays or scalars, None where empty; {} for formats without attributes.
+        """What is noted on it.
 
-        Of a folder of HDF5 shards those of the first.  Attributes without a form in Python are :class:`Omitted`.
+        Text is str, numbers are numpy arrays or scalars, None is an empty attribute; {} for formats without attributes.  Of a folder of
+        HDF5 shards those of the first.  Attributes without a form in Python are :class:`Omitted`.
         """
         if self._attrs is None:
             self._attrs = self._read_attributes()

@@ -44,7 +44,7 @@ def open(
         path: a file, a folder of shards, a pattern in numeric order, or a list of files in the order given; shards are joined along axis 0.
         dataset: the name inside a container; None: the only one there is.
         format: "npy", "raw", "hdf5" or "manifest"; None: found out from the content.
-        dtype: what is stored (nothing is converted): needed for raw without a side file; "bfloat16" turns |V2 of npy into bfloat16.
+        dtype: what is stored (nothing is converted): needed for raw without a side file; "bfloat16" turns ``|V2`` of npy into bfloat16.
         shape: raw: the shape of each file.
         row_shape: raw: the shape of one row; the number of rows follows from the size.
         offset: raw: bytes in front of the data.

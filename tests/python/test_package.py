@@ -3,8 +3,10 @@
 # SPDX-License-Identifier: Apache-2.0
 import doctest
 import importlib
+import os
 import pathlib
 import pkgutil
+import re
 import subprocess
 import sys
 
@@ -63,9 +65,33 @@ def test_examples_in_the_documentation():
         assert result.failed == 0, module
         tried += result.attempted
     assert tried > 10
-    result = doctest.testfile(str(ROOT / "docs/python.md"), module_relative=False)
+
+
+PAGES = [ROOT / "docs/python.md", *sorted((ROOT / "docs/howto").glob("*.md"))]
+
+
+@pytest.mark.filterwarnings("ignore:Implicitly cleaning up:ResourceWarning")
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_examples_of_a_page(page):
+    text = re.sub("^```.*$", "", page.read_text(), flags=re.MULTILINE)  # the end of a block is no output
+    runner = doctest.DocTestRunner()
+    runner.run(doctest.DocTestParser().get_doctest(text, {}, page.name, str(page), 0))
+    result = runner.summarize()
     assert result.failed == 0
-    assert result.attempted > 20
+    assert result.attempted >= text.count(">>> ") > 5
+
+
+def test_the_pages_are_a_site(tmp_path):
+    """Every page is reached, every link and every name leads somewhere, every docstring is well formed."""
+    pytest.importorskip("sphinx")
+    pytest.importorskip("myst_parser")
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-d", tmp_path / "doctrees", ROOT / "docs", tmp_path / "site"]
+    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(PACKAGE)}, capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    pages = {page.stem for page in (tmp_path / "site/howto").glob("*.html")}
+    assert pages == {page.stem for page in PAGES[1:]} and len(pages) == 11
+    interface = (tmp_path / "site/api.html").read_text()
+    assert all(f'id="tegula.{name}"' in interface for name in ("open", "load", "save", "fence", "Dataset.read", "Array.tiles"))
 
 
 def test_everything_public_is_explained():
