@@ -145,6 +145,28 @@ want_legate() {
   legate=(TEGULA_LEGATE="$folder")
 }
 
+# start_recipes FILE: begins to get the libraries of examples/recipes.py into build/recipes-venv, in the background; recipes_ready waits for
+# them, and is false where they cannot be had
+start_recipes() {
+  local wanted=$1 folder=build/recipes-venv
+  recipes_job=
+  cat "$wanted" tools/requirements-recipes.txt | cmp -s - "$folder/.installed" && return 0
+  say "getting the libraries of the recipes into $folder, in the background"
+  {
+    rm -rf "$folder" && python3 -m venv "$folder" &&
+      nice "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary :all: -r "$wanted" &&
+      cat "$wanted" tools/requirements-recipes.txt >"$folder/.installed"
+  } >build/recipes.log 2>&1 &
+  recipes_job=$!
+}
+recipes_ready() {
+  [ -z "$recipes_job" ] || tail --pid="$recipes_job" -f /dev/null # also from a subshell, whose child it is not
+  [ -e build/recipes-venv/.installed ] && return 0
+  say "going on without the recipes' libraries"
+  cat build/recipes.log
+  return 1
+}
+
 # Everything that the Python package is built with; python_options are then cmake's
 python_options=(-DTEGULA_BUILD_PYTHON=ON "-DPython_EXECUTABLE=$root/build/venv/bin/python")
 require_python() {

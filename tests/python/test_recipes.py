@@ -17,13 +17,24 @@ def test_numpy(shards):
     numpy.testing.assert_array_equal(numpy.concatenate(recipes.numpy_in_tiles(folder, 3)), array)
 
 
-@pytest.mark.parametrize("scheduler", ["threads", "processes"])
-def test_dask(shards, scheduler):
+@pytest.mark.parametrize("recipe, scheduler", [("dask_array", "threads"), ("dask_array", "processes"), ("dask_blocks", "processes")])
+def test_dask(shards, recipe, scheduler):
     dask = pytest.importorskip("dask")
     pytest.importorskip("dask.array")
     folder, array = shards
     with dask.config.set(scheduler=scheduler, num_workers=2):
-        assert float(recipes.dask_array(folder, 100).sum(dtype="f8").compute()) == array.sum(dtype="f8")
+        found = getattr(recipes, recipe)(folder, 100)
+        assert found.shape == array.shape and found.numblocks == (10, 1)
+        total, part = dask.compute(found.sum(dtype="f8"), found[250:420, 2])
+    assert total == array.sum(dtype="f8")
+    numpy.testing.assert_array_equal(part, array[250:420, 2])
+
+
+def test_recipes_are_short():
+    import inspect
+
+    for name, recipe in inspect.getmembers(recipes, inspect.isfunction):
+        assert len(inspect.getsource(recipe).splitlines()) < 30, name
 
 
 def test_xarray(tmp_path):
