@@ -167,6 +167,18 @@ def test_dlpack_gives_the_memory_back(tmp_path, max_version, taken):
     assert sys.getrefcount(out) == before
 
 
+def test_dlpack_of_read_only_memory(loaded):
+    """Versions before 1.0 cannot say it."""
+    a, _ = loaded
+    a.local.flags.writeable = False
+    assert contents(a.__dlpack__(max_version=(1, 0)), b"dltensor_versioned", Versioned).flags == 1
+    for before in (None, (0, 8)):
+        with pytest.raises(BufferError, match="read-only"):
+            a.__dlpack__(max_version=before)
+    assert contents(a.__dlpack__(copy=True), b"dltensor", Legacy).tensor.data != a.local.ctypes.data
+    assert not numpy.from_dlpack(a).flags.writeable and memoryview(a).readonly
+
+
 def test_numpy_takes_dlpack(loaded):
     a, array = loaded
     taken = numpy.from_dlpack(a)

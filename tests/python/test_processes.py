@@ -7,12 +7,15 @@ import os
 import pathlib
 import pickle
 import signal
+import subprocess
+import sys
 import threading
 import time
 
 import numpy
 import pytest
 import tegula
+from conftest import PACKAGE
 from tegula._context import context
 
 
@@ -95,6 +98,22 @@ def test_readers_may_read_through_us(shards, chunked):
     endless = tegula.from_reader(lambda box, out: endless.read(box, out), (3,), "f4")
     with pytest.raises(tegula.Error, match="RecursionError"):
         endless[:]
+
+
+def test_eight_threads_under_thread_sanitizer(tmp_path):
+    """In the build that scripts/test makes for it; the interpreter and numpy are as they are, their locks are seen."""
+    package = PACKAGE.parent / "tsan/python"
+    if not (package / "tegula/_core.abi3.so").exists():
+        pytest.skip("the package is not built with ThreadSanitizer (build/tsan, with TEGULA_BUILD_PYTHON)")
+    library = subprocess.run(["gcc", "-print-file-name=libtsan.so"], check=True, capture_output=True, text=True).stdout.strip()
+    done = subprocess.run(
+        [sys.executable, pathlib.Path(__file__).parent / "eight_threads.py", tmp_path],
+        env={**os.environ, "PYTHONPATH": str(package), "LD_PRELOAD": library, "TSAN_OPTIONS": "exitcode=99:halt_on_error=1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "8 threads are done\n", "")
 
 
 # ---- Ctrl-C ----
@@ -243,8 +262,6 @@ def read_part(task):
 def test_pools(shards, method, monkeypatch):
     folder, array = shards
     ds = tegula.open(folder)
-    from conftest import PACKAGE
-
     monkeypatch.setenv("PYTHONPATH", f"{PACKAGE}:{pathlib.Path(__file__).parent}")
     with multiprocessing.get_context(method).Pool(2) as pool:
         sums = pool.map(read_part, [(ds, lo, lo + 100) for lo in range(0, 1000, 100)])
@@ -296,6 +313,22 @@ def test_a_pickle_brings_its_manifest(shards, monkeypatch):
     numpy.save(folder / "part_2.npy", numpy.zeros((33, 7), "<f4"))
     with pytest.raises(tegula.ChangedError, match="part_2"):
         pickle.loads(text)[...]
+
+
+def test_a_manifest_travels_up_to_a_mebibyte(tmp_path):
+    """That of 1,000 chunks does; that of 100,000 is longer, and path and options are enough."""
+    import h5py
+
+    sizes = []
+    for count in (1000, 100000):
+        with h5py.File(tmp_path / f"{count}.h5", "w", libver="latest") as file:
+            file.create_dataset("x", data=numpy.arange(count, dtype="u1"), chunks=(1,), fletcher32=True)
+        ds = tegula.open(tmp_path / f"{count}.h5")
+        text = pickle.dumps(ds)
+        assert (b"tegula_manifest" in text) is (count == 1000)
+        assert (pickle.loads(text)[:] == ds[:]).all()
+        sizes.append(len(text))
+    assert sizes[1] < 2000 < sizes[0] < 1 << 20
 
 
 def test_large_manifests_stay_at_home(shards, monkeypatch):
