@@ -18,8 +18,7 @@ typedef struct running {
   tegula__plan plan;
   tegula__targets targets;
   tegula__ring *ring; /* NULL: nothing is encoded */
-  tegula__worker *workers;
-  int32_t worker_count;
+  tegula__worker **workers; /* made when they come: most calls have few steps */
   _Atomic int32_t *pending; /* steps left in each group (file) */
   int64_t *last_step;       /* the last step of each group: the place of an error that its check finds */
   tegula__first_error *first;
@@ -139,27 +138,39 @@ static tegula_status run_file_step(running *r, tegula__worker *worker, int64_t *
   return status;
 }
 
+/* NULL: no memory. */
+static tegula__worker *worker_of(const running *r, int32_t number) {
+  tegula__worker *worker = r->workers[number];
+  if (worker == NULL) worker = r->workers[number] = calloc(1, sizeof *worker);
+  if (worker != NULL) worker->extra = number >= tegula__pool_threads(r->engine->pool);
+  return worker;
+}
+
+static tegula_status make_step(running *r, int32_t worker_number, int64_t *item, tegula_error *err) {
+  const tegula__step *step = &r->plan.steps[*item];
+  tegula__worker *worker = worker_of(r, worker_number);
+  if (worker == NULL) return tegula__out_of_memory(err, sizeof *worker);
+  worker->steps++;
+  bool from_file = tegula__part_file(&r->move->manifest->parts[step->part]) >= 0;
+  return from_file ? run_file_step(r, worker, item, err) : move_step(r, worker, item, TEGULA__NO_FILE, -1, err);
+}
+
 static void run_step(void *state, int32_t worker_number, int64_t item) {
   running *r = state;
   const tegula__step *step = &r->plan.steps[item];
   bool cancelled = atomic_load_explicit(&r->cancelled, memory_order_relaxed);
   if (cancelled && r->ring != NULL) tegula__ring_stop(r->ring, 0);
   if (cancelled || !tegula__first_error_wanted(r->first, item)) return;
-  tegula__worker *worker = &r->workers[worker_number];
-  worker->extra = worker_number >= tegula__pool_threads(r->engine->pool);
   tegula_error error;
-  bool from_file = tegula__part_file(&r->move->manifest->parts[step->part]) >= 0;
-  tegula_status status = from_file ? run_file_step(r, worker, &item, &error) : move_step(r, worker, &item, TEGULA__NO_FILE, -1, &error);
+  tegula_status status = make_step(r, worker_number, &item, &error);
   if (status != TEGULA_OK) tegula__first_error_set(r->first, item, status, &error);
   if (status != TEGULA_OK && r->ring != NULL) tegula__ring_stop(r->ring, item);
-  worker->steps++;
   report_progress(r, step->bytes);
 }
 
 static tegula_status start(running *r, tegula_error *err) {
   int64_t groups = tegula__max(1, r->plan.group_count);
-  r->worker_count = r->plan.step_count > 1 ? tegula__pool_most(r->engine->pool) : 1; /* the only step is the caller's */
-  r->workers = calloc((size_t)r->worker_count, sizeof *r->workers);
+  r->workers = calloc((size_t)tegula__pool_most(r->engine->pool), sizeof(tegula__worker *));
   r->pending = calloc((size_t)groups, sizeof *r->pending);
   r->last_step = calloc((size_t)groups, sizeof *r->last_step);
   r->first = tegula__first_error_create();
@@ -175,8 +186,9 @@ static tegula_status start(running *r, tegula_error *err) {
 /* The way that moved most of the bytes, and the first reason why it was not the one that was wanted. */
 static void add_way(const running *r, tegula_statistics *statistics) {
   tegula__io_use sum = {0};
-  for (int32_t i = 0; i < r->worker_count; i++) {
-    tegula__io_use use = tegula__lane_use(r->workers[i].lane);
+  for (int32_t i = 0; i < tegula__pool_most(r->engine->pool); i++) {
+    if (r->workers[i] == NULL) continue;
+    tegula__io_use use = tegula__lane_use(r->workers[i]->lane);
     sum.way_bytes += use.way_bytes;
     sum.reference_bytes += use.reference_bytes;
     if (use.way != NULL) sum.way = use.way;
@@ -190,31 +202,37 @@ static void add_way(const running *r, tegula_statistics *statistics) {
 static void add_statistics(const running *r) {
   tegula_statistics *statistics = r->move->statistics;
   if (statistics == NULL) return;
-  for (int32_t i = 0; i < r->worker_count; i++) {
-    statistics->direct_bytes += r->workers[i].direct_bytes;
-    statistics->staged_bytes += r->workers[i].staged_bytes;
-    statistics->reader_bytes += r->workers[i].reader_bytes;
-    statistics->steps += r->workers[i].steps;
+  for (int32_t i = 0; i < tegula__pool_most(r->engine->pool); i++) {
+    const tegula__worker *worker = r->workers[i];
+    if (worker == NULL) continue;
+    statistics->direct_bytes += worker->direct_bytes;
+    statistics->staged_bytes += worker->staged_bytes;
+    statistics->reader_bytes += worker->reader_bytes;
+    statistics->steps += worker->steps;
   }
   statistics->missing += r->plan.absent;
   statistics->workers = tegula__max(statistics->workers, r->widest);
   if (r->plan.step_count > 0) add_way(r, statistics);
 }
 
+static void destroy_worker(const running *r, tegula__worker *worker) {
+  if (worker == NULL) return;
+  tegula__transport_give(r->engine->transport, worker->lane);
+  free(worker->pieces);
+  free(worker->vectors);
+  free(worker->walks);
+  free(worker->heap);
+  free(worker->iov);
+  free(worker->waste);
+  tegula__block_free(&worker->gathered);
+  tegula__encoder_destroy(worker->encoder);
+  tegula__decoder_destroy(worker->decoder);
+  free(worker);
+}
+
 static void stop(running *r) {
   tegula__staging_trim(r->engine->staging);
-  for (int32_t i = 0; r->workers != NULL && i < r->worker_count; i++) {
-    tegula__transport_give(r->engine->transport, r->workers[i].lane);
-    free(r->workers[i].pieces);
-    free(r->workers[i].vectors);
-    free(r->workers[i].walks);
-    free(r->workers[i].heap);
-    free(r->workers[i].iov);
-    free(r->workers[i].waste);
-    tegula__block_free(&r->workers[i].gathered);
-    tegula__encoder_destroy(r->workers[i].encoder);
-    tegula__decoder_destroy(r->workers[i].decoder);
-  }
+  for (int32_t i = 0; r->workers != NULL && i < tegula__pool_most(r->engine->pool); i++) destroy_worker(r, r->workers[i]);
   free(r->workers);
   tegula__ring_destroy(r->ring);
   free((void *)r->pending);
