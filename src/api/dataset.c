@@ -173,6 +173,21 @@ static bool may_be_foretold(tegula_status status, const tegula_error *err) {
   return status != TEGULA_OK && status != TEGULA_OUT_OF_MEMORY && status != TEGULA_CANCELLED && err->os_errno == 0;
 }
 
+/* What a file speaks of, the sources of a virtual dataset, is known only now: a save to one of them is waited for, then all is read again. */
+static tegula_status wait_for_sources(tegula_context *context, const char *const *paths, size_t count, bool check_order,
+                                      const tegula__places *places, const tegula__discover_options *options, tegula__tally *tally,
+                                      tegula_dataset **out, tegula_error *err) {
+  tegula_dataset *first = *out;
+  tegula_op turn;
+  tegula_status status = TEGULA_OK;
+  if (first->places.items == places->items) return TEGULA_OK; /* it speaks of no others */
+  bool waited = tegula__queue_enter(context->queue, &turn, &(tegula__touch){.places = &first->places});
+  if (waited) status = find_and_open(context, paths, count, check_order, places, options, tally, out, err);
+  tegula__queue_leave(&turn);
+  if (waited) tegula_dataset_close(first);
+  return status;
+}
+
 /* What both ways to open share. */
 static tegula_status open_any(tegula_context *context, const char *const *paths, size_t count, const tegula_open_options *options,
                               tegula_dataset **out, tegula_error *err) {
@@ -200,6 +215,7 @@ static tegula_status open_any(tegula_context *context, const char *const *paths,
     status = find_and_open(context, paths, count, check_order, &places, &discover, &tally, out, err);
   }
   tegula__queue_leave(&turn); /* which looked at the places until now */
+  if (status == TEGULA_OK) status = wait_for_sources(context, paths, count, check_order, &places, &discover, &tally, out, err);
   if (status != TEGULA_OK || (*out)->places.items != places.items) tegula__places_free(&places);
   tegula__tally_end(&tally, local.statistics, offsetof(tegula_statistics, seconds_describe));
   return status;

@@ -69,13 +69,15 @@ static void take_out(tegula_op *op) {
 
 /* ---- the foreground ---- */
 
-void tegula__queue_enter(tegula__queue *queue, tegula_op *op, const tegula__touch *touch) {
+bool tegula__queue_enter(tegula__queue *queue, tegula_op *op, const tegula__touch *touch) {
   *op = (tegula_op){.touch = *touch};
   pthread_mutex_lock(&queue->lock);
   append(queue, op);
+  bool waits = !ready(op);
   while (!ready(op)) pthread_cond_wait(&queue->changed, &queue->lock);
   op->running = true;
   pthread_mutex_unlock(&queue->lock);
+  return waits;
 }
 
 void tegula__queue_leave(tegula_op *op) {

@@ -77,8 +77,9 @@ void tegula__queue_cancel(tegula_op *op);
 void tegula__queue_watch(tegula_op *op, tegula_progress_fn *progress, void **progress_state);
 tegula_status tegula__queue_fence(tegula__queue *queue, tegula_error *err);
 
-/* A call in the foreground: waits for its turn; `op` is the caller's memory, `touch` filled in. Leave in any case. */
-void tegula__queue_enter(tegula__queue *queue, tegula_op *op, const tegula__touch *touch);
+/* A call in the foreground: waits for its turn; `op` is the caller's memory, `touch` filled in. Leave in any case. Was there something to wait
+ * for? */
+bool tegula__queue_enter(tegula__queue *queue, tegula_op *op, const tegula__touch *touch);
 void tegula__queue_leave(tegula_op *op);
 
 #endif

@@ -147,6 +147,76 @@ def test_copies_killed_at_random_moments(tmp_path):
     assert killed > rounds // 6  # else the moments were all too late
 
 
+# ---- what publishing promises, for every layout ----------------------------------------------------------------------------------
+
+def saved(tmp_path, target, **options):
+    (tmp_path / "values").write_bytes(NEW.tobytes())
+    report = options.pop("log", None)
+    code, answers = probe(lines(CONTEXT, *MAKE, {"do": "fill", "path": str(tmp_path / "values")}, {"do": "save", "path": str(target), **options}),
+                          **LIBRARY, **({"TEGULA_FAULT_LOG": str(report)} if report else {}))
+    assert code == 0, answers
+    return answers[-1].get("error")
+
+
+@pytest.mark.parametrize("name", SAVES)
+def test_durable_order(name, tmp_path):
+    """The data of every file is on the disk before the rename, the folder after it."""
+    folder, log = tmp_path / "folder", tmp_path / "log"
+    target = folder / ("x" if name == "shards" else "x.h5")
+    folder.mkdir()
+    if name == "added":
+        make_old(target, name)
+    assert saved(tmp_path, target, **{**SAVES[name], "durable": True, "log": log}) is None
+    events = [line.split(" ")[:3] for line in log.read_text().splitlines()]
+    last = [number for number, event in enumerate(events) if event[0] == "rename"][-1]
+    assert events[last][2] == str(target)
+    synced = {}
+    for number, event in enumerate(events):
+        synced.setdefault(event[1], []).append((event[0], number))
+    files = [path for path in synced if path.endswith(("/data", ".h5")) and any(kind == "write" for kind, _ in synced[path])]
+    assert len(files) == {"virtual": 3, "shards": 2}.get(name, 1), events
+    for path in files:
+        written = max(number for kind, number in synced[path] if kind == "write")
+        assert any(kind == "sync" and written < number < last for kind, number in synced[path]), (path, events)
+    assert ["sync", str(folder), ""] in events[last:]
+
+
+@pytest.mark.parametrize("name", ["contiguous", "encoded", "virtual", "added"])
+def test_rights_and_links(name, tmp_path):
+    """What is replaced gives its mode to the new file; a symbolic link is written through; new files have what the umask leaves."""
+    (tmp_path / "real").mkdir()
+    target = tmp_path / "real" / "x.h5"
+    make_old(target, "encoded")
+    target.chmod(0o640)
+    os.symlink("real/x.h5", tmp_path / "soft.h5")
+    before = os.umask(0o027)
+    try:
+        assert saved(tmp_path, tmp_path / "soft.h5", **{**SAVES[name], "overwrite": True}) is None
+        assert saved(tmp_path, tmp_path / "new.h5", **SAVES[name]) is None
+    finally:
+        os.umask(before)
+    assert (tmp_path / "soft.h5").is_symlink() and not target.is_symlink()
+    assert target.stat().st_mode & 0o777 == 0o640 and (tmp_path / "new.h5").stat().st_mode & 0o777 == 0o640
+    for path in (tmp_path / "soft.h5", tmp_path / "new.h5"):
+        assert numpy.array_equal(read(path, SAVES[name]["dataset"]), NEW)
+    for folder in tmp_path.rglob("*.tiles-*"):
+        assert folder.stat().st_mode & 0o777 == 0o750 and all(tile.stat().st_mode & 0o777 == 0o640 for tile in folder.glob("tile*"))
+
+
+@pytest.mark.parametrize("name", ["contiguous", "virtual", "added", "shards"])
+def test_what_does_not_fit_is_refused_before_the_first_byte(name, tmp_path):
+    options = {**SAVES[name]}
+    options.pop("codec", None)
+    target = tmp_path / "out" / ("x" if name == "shards" else "x.h5")
+    target.parent.mkdir()
+    (tmp_path / "values").write_bytes(NEW.tobytes())
+    code, answers = probe(lines(CONTEXT, *MAKE, {"do": "fill", "path": str(tmp_path / "values")}, {"do": "save", "path": str(target), **options}),
+                          **LIBRARY, TEGULA_FAULT_FREE="4096")
+    error = answers[-1]["error"]
+    assert code == 0 and error["status"] == "io" and error["errno"] == 28 and "4800 bytes needed, 4096 free" in error["message"], error
+    assert list(target.parent.iterdir()) == []
+
+
 # ---- failures -----------------------------------------------------------------------------------------------------------------------
 
 LARGE = numpy.random.default_rng(9).integers(0, 256, (300, 4096), dtype="u1")  # 1.2 MB that no codec makes shorter

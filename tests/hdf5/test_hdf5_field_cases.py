@@ -25,7 +25,7 @@ from probe import check_error  # noqa: E402
 from reference_hash import content_hash  # noqa: E402
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cli"))
-from command import BIN, report  # noqa: E402
+from command import BIN, refused, report  # noqa: E402
 
 WAYS = ["pread", "io_uring", "direct"]
 KEPT = {key: value for key, value in os.environ.items() if key in ("TEGULA_HDF5_LIBRARY", "TEGULA_PLUGIN_PATH")}
@@ -87,6 +87,38 @@ def test_case_40_fewer_rows_than_tiles(way, tmp_path, rows):
     for name in ("chunked", "contiguous", "virtual"):
         for tiles in (2, 4):
             h5.check_load(way, tmp_path, tmp_path / "a.h5", name, data, tiles=tiles)
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_case_40_fewer_rows_than_tiles_are_saved(way, tmp_path, rows):
+    """Saved from four tiles, of which some hold nothing; read by others, and loaded into two."""
+    data = rng.random((rows, 5))
+    numpy.save(tmp_path / "in.npy", data)
+    for name, options in (("v.h5", ["--layout", "virtual", "--tiles", "4"]), ("c.h5", ["--chunks", "1,2", "--codec", "deflate"]), ("n.npy", []),
+                          ("s", ["--format", "hdf5", "--shards", "4"]), ("d", ["--shards", "4"])):
+        report("copy", tmp_path / "in.npy", tmp_path / name, *options, "--verify", env=KEPT)
+        assert not [path for path in (tmp_path / name).rglob("*") if path.stat().st_size == 0]
+    assert numpy.array_equal(numpy.load(tmp_path / "n.npy"), data)
+    for name in ("v.h5", "c.h5"):
+        h5.check_load(way, tmp_path, tmp_path / name, "data", data, tiles=2)
+        with h5py.File(tmp_path / name) as file:
+            assert numpy.array_equal(file["data"][...], data)
+    for name in ("s", "d"):
+        assert report("load", tmp_path / name, "--tiles", "2", env=KEPT)["shape"] == [rows, 5] and len(list((tmp_path / name).iterdir())) == rows
+
+
+@pytest.mark.parametrize("length, codec, status, says", [(3 << 30, "blosc", "invalid_argument", "2147483631"),
+                                                         ((1 << 32) + 1, "none", "limit_exceeded", "4294967295")])
+def test_case_43_a_chunk_beyond_the_limit(tmp_path, length, codec, status, says):
+    """Refused before anything is made: gigabytes of which nothing is stored are never in memory."""
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("x", (length,), "u1", chunks=(1 << 20,))
+    before = (tmp_path / "a.h5").read_bytes()
+    for target in ("b.h5", "a.h5"):
+        error = refused("copy", tmp_path / "a.h5", tmp_path / target, "--to-dataset", "new", "--chunks", length, "--codec", codec, env=KEPT,
+                        status=status, says=[says], exit_status=2 if status == "invalid_argument" else 1)
+        assert error["path"] == str(tmp_path / target)
+        assert (tmp_path / "a.h5").read_bytes() == before and [path.name for path in tmp_path.iterdir()] == ["a.h5"]
 
 
 # ---- sources of virtual datasets ----

@@ -229,6 +229,21 @@ def test_background_saves(tmp_path):
         numpy.testing.assert_array_equal(numpy.load(tmp_path / f"{i}.npy"), ARRAY + i)
 
 
+def test_a_virtual_file_waits_for_saves_to_its_sources(tmp_path):
+    """That a file maps another one is known only when it has been opened."""
+    shape = (2000, 5000)
+    layout = h5py.VirtualLayout(shape, "f4")
+    layout[:] = h5py.VirtualSource("s.h5", "data", shape)
+    with h5py.File(tmp_path / "v.h5", "w") as file:
+        file.create_virtual_dataset("x", layout)
+    tegula.save(numpy.zeros(shape, "f4"), tmp_path / "s.h5")
+    for number in range(1, 4):
+        tegula.save(numpy.full(shape, number, "f4"), tmp_path / "s.h5", overwrite=True, block=False)
+        found = tegula.open(tmp_path / "v.h5")[::1999, ::2500]
+        numpy.testing.assert_array_equal(found, numpy.full((2, 2), number, "f4"))
+    tegula.fence()
+
+
 def test_fence_raises_each_failure_once(tmp_path):
     (tmp_path / "file").write_text("")
     for name in ("a", "b"):
