@@ -27,15 +27,18 @@ typedef struct work {
   int64_t from_shape[HDF5_MAX_RANK];
   scale scales[MOST_SCALES];
   size_t count;
+  bool no_memory;
   hdf5_sequence axes[HDF5_MAX_RANK]; /* what DIMENSION_LIST is to be */
 } work;
 
 /* ---- one scale ---- */
 
 /* What libhdf5 calls an object; new memory, NULL: nothing. */
-static char *name_of(const hdf5_functions *call, hid_t id) {
+static char *name_of(work *w, hid_t id) {
+  const hdf5_functions *call = w->call;
   ptrdiff_t size = call->H5Iget_name(id, NULL, 0);
   char *name = size > 0 ? calloc(1, (size_t)size + 1) : NULL;
+  w->no_memory = w->no_memory || (size > 0 && !name);
   if (name && call->H5Iget_name(id, name, (size_t)size + 1) > 0) return name;
   free(name);
   return NULL;
@@ -134,6 +137,7 @@ static scale *find_scale(work *w, hid_t from, const char *name, const char *to_n
   if (w->count == MOST_SCALES) return NULL;
   scale *out = &w->scales[w->count];
   *out = (scale){.name = strdup(name), .id = -1};
+  w->no_memory = w->no_memory || !out->name;
   if (!out->name) return NULL;
   w->count++;
   const char *why = refuse_scale(w, from);
@@ -162,6 +166,7 @@ static scale *find_scale(work *w, hid_t from, const char *name, const char *to_n
 static bool attach(work *w, const scale *s, int axis) {
   hdf5_sequence *list = &w->axes[axis];
   hdf5_reference *items = realloc(list->items, (list->count + 1) * sizeof *items);
+  w->no_memory = w->no_memory || !items;
   if (!items) return false;
   list->items = items;
   if (!hdf5_users_set(w->along->library, s->id, w->to, axis)) return false;
@@ -174,7 +179,8 @@ static void take_scale(work *w, int axis, const hdf5_reference *from) {
   char axis_text[32];
   snprintf(axis_text, sizeof axis_text, "of axis %d", axis);
   hid_t id = call->H5Rdereference2(w->along->from, HDF5_DEFAULT, HDF5_OBJECT, from);
-  char *name = id >= 0 ? name_of(call, id) : NULL, *to_name = name ? target_name(w->along, name) : NULL;
+  char *name = id >= 0 ? name_of(w, id) : NULL, *to_name = name ? target_name(w->along, name) : NULL;
+  w->no_memory = w->no_memory || (name && !to_name);
   if (!to_name)
     hdf5_drop(w->along, "dimension scale", axis_text, "%s", id < 0 ? "it is not there" : "it has no name");
   else if (call->H5Iget_type(id) == HDF5_ID_DATASET && !fits_axis(w, id, axis))
@@ -232,7 +238,9 @@ tegula_status hdf5_scales_along(const hdf5_along *along, tegula_error *err) {
     free(w->scales[k].name);
   }
   for (int k = 0; k < HDF5_MAX_RANK; k++) free(w->axes[k].items);
+  bool no_memory = w->no_memory;
   free(w);
+  if (no_memory) return hdf5_out_of_memory(library, err);
   if (library->failure.status == TEGULA_OK) return TEGULA_OK;
   return hdf5_failed(library, err, TEGULA_IO, along->path, "copy the dimension scales of \"%s\" to \"%s\"", along->from_name, along->path);
 }
