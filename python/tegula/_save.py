@@ -64,7 +64,7 @@ def save(
             is not copied.  Or a mapping from dataset names to such arrays: one HDF5 file with all of them, or none.
         path: a file, or with `shards` a folder; missing parents are made.  The suffix says the format where `format` does not.
         dataset: HDF5: the name in the file, "/data" by default; a file that is there keeps its other datasets.
-        format: "npy", "raw" or "hdf5".
+        format: "npy", "raw" or "hdf5" (which takes no structured dtypes: save each field, or a view as items of bytes).
         layout: HDF5: "contiguous" (the default), "chunked" or "virtual" (each tile of a :class:`tegula.Array` in a file of its own).
         chunks: HDF5: the shape of chunks.  None: with `codec` or layout="chunked" one is chosen, whole rows of up to 4 MiB.
         codec: HDF5: what chunks go through, in that order: "shuffle,deflate:4" (docs/formats.md).

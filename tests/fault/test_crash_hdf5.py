@@ -272,6 +272,42 @@ def test_a_folder_that_may_not_be_written_to(tmp_path):
         assert error["status"] == "permission" and error["errno"] == 13, error
 
 
+def test_a_copy_with_scales_and_storage_that_fails(tmp_path):
+    """All of it is there, or one error and nothing: what cannot be read or written is never only listed as dropped."""
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["x"], file["time"] = NEW, numpy.arange(40.0)
+        file["time"].make_scale("time")
+        file["time"].attrs["unit"] = file["x"].attrs["unit"] = "K"
+        file["x"].dims[0].attach_scale(file["time"])
+    (tmp_path / "out").mkdir()
+
+    def run(number, fault=None):
+        target, report = tmp_path / "out" / ("%s.h5" % number), tmp_path / ("report%s" % number)
+        done = subprocess.run([BIN, "copy", "--json", str(tmp_path / "a.h5"), str(target), "--dataset", "x", "--threads", "1"], capture_output=True,
+                              timeout=60, env={**os.environ, **LIBRARY, "LD_PRELOAD": preload(), "TEGULA_FAULT_REPORT": str(report),
+                                               **({"TEGULA_FAULT": fault} if fault else {})})
+        answer = json.loads(done.stdout)
+        if done.returncode == 0:
+            with h5py.File(target) as file:
+                assert answer["dropped"] == [] and numpy.array_equal(file["x"].dims[0]["time"][...], numpy.arange(40.0)), fault
+                assert numpy.array_equal(file["x"][...], NEW) and file["time"].attrs["unit"] == file["x"].attrs["unit"] == "K", fault
+        else:
+            assert answer["error"]["status"] in ("io", "short_file") and not target.exists(), (fault, answer)
+        return done.returncode, json.loads(report.read_text())["calls"]
+
+    code, calls = run("clean")
+    assert code == 0
+    kinds = [("read", "EIO"), ("read", "short"), ("write", "EIO"), ("write", "ENOSPC"), ("write", "short")]
+    plan = [("%s:%d:%s" % (family, n, kind),) for family, kind in kinds for n in places(calls[family], 999 if faulty.EVERY else 6)]
+    failed = []
+
+    def check(number, fault):
+        failed.append(run(number, fault)[0])
+
+    assert each(plan, check) == len(plan) and sum(failed) > 6 and failed.count(0) > 6
+    assert not [*(tmp_path / "out").rglob(".tegula*")]
+
+
 FAILING = """
 #define _GNU_SOURCE
 #include <dlfcn.h>
