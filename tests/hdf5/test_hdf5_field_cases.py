@@ -90,9 +90,11 @@ def test_case_40_fewer_rows_than_tiles(way, tmp_path, rows):
 
 
 @pytest.mark.parametrize("rows", [1, 3])
-def test_case_40_fewer_rows_than_tiles_are_saved(way, tmp_path, rows):
+def test_case_40_fewer_rows_than_tiles_are_saved(new_probe, tmp_path, rows):
     """Saved from four tiles, of which some hold nothing; read by others, and loaded into two."""
     data = rng.random((rows, 5))
+    probe = new_probe()
+    probe.call("context", threads=2)
     numpy.save(tmp_path / "in.npy", data)
     for name, options in (("v.h5", ["--layout", "virtual", "--tiles", "4"]), ("c.h5", ["--chunks", "1,2", "--codec", "deflate"]), ("n.npy", []),
                           ("s", ["--format", "hdf5", "--shards", "4"]), ("d", ["--shards", "4"])):
@@ -100,7 +102,7 @@ def test_case_40_fewer_rows_than_tiles_are_saved(way, tmp_path, rows):
         assert not [path for path in (tmp_path / name).rglob("*") if path.stat().st_size == 0]
     assert numpy.array_equal(numpy.load(tmp_path / "n.npy"), data)
     for name in ("v.h5", "c.h5"):
-        h5.check_load(way, tmp_path, tmp_path / name, "data", data, tiles=2)
+        h5.check_load(probe, tmp_path, tmp_path / name, "data", data, tiles=2)
         with h5py.File(tmp_path / name) as file:
             assert numpy.array_equal(file["data"][...], data)
     for name in ("s", "d"):

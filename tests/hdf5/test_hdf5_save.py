@@ -402,8 +402,7 @@ PYTHONS = {"this": (sys.executable, os.environ.get("PYTHONPATH", "")), "newer": 
            "older": ("/usr/bin/python3", "")}
 
 
-@pytest.mark.parametrize("before", ["read", "nothing"])
-@pytest.mark.parametrize("locking", ["", "FALSE"], ids=["locked", "not_locked"])
+@pytest.mark.parametrize("locking, before", [("", "nothing"), ("FALSE", "nothing"), ("FALSE", "read")])
 @pytest.mark.parametrize("which", PYTHONS)
 def test_a_reader_keeps_the_old_virtual_file_open(probe, tmp_path, which, locking, before):
     """Through two saves it sees its own values; through any number of them when it has locked the file, as HDF5 does if it may."""
