@@ -344,17 +344,19 @@ hid_t hdf5_driver_open(hdf5_library *library, tegula_plugin_file *file, char *fi
 
 hid_t hdf5_driver_save(hdf5_library *library, tegula_plugin_sink *sink) {
   const hdf5_functions *call = &library->call;
-  hid_t access = call->H5Pcreate(call->file_access_class), id = -1;
+  hid_t access = call->H5Pcreate(call->file_access_class), creation = call->H5Pcreate(call->file_create_class), id = -1;
   bool existing = library->host->sink_size(sink) > 0;
   library->saving = sink;
-  bool good = access >= 0 && call->H5Pset_driver(access, library->driver, NULL) >= 0;
+  bool good = access >= 0 && creation >= 0 && call->H5Pset_driver(access, library->driver, NULL) >= 0;
+  good = good && call->H5Pset_obj_track_times(creation, false) >= 0; /* of the root group */
   /* a page buffer would take the place of the driver; no chunk is ever read or kept by libhdf5 */
   good = good && call->H5Pset_page_buffer_size(access, 0, 0, 0) >= 0 && call->H5Pset_cache(access, 0, 1, 0, 0.75) >= 0;
   good = good && call->H5Pset_alignment(access, ALIGNED_FROM, ALIGNMENT) >= 0;
   if (good && call->set_file_locking) good = call->set_file_locking(access, false, true) >= 0;
   opening_library = library;
-  if (good) id = existing ? call->H5Fopen("file", HDF5_READ_WRITE, access) : call->H5Fcreate("file", HDF5_TRUNCATE, HDF5_DEFAULT, access);
+  if (good) id = existing ? call->H5Fopen("file", HDF5_READ_WRITE, access) : call->H5Fcreate("file", HDF5_TRUNCATE, creation, access);
   opening_library = NULL;
+  if (creation >= 0) call->H5Pclose(creation);
   if (access >= 0) call->H5Pclose(access);
   library->saving = NULL;
   return id;

@@ -177,7 +177,7 @@ typedef int (*hdf5_chunk_fn)(const hsize_t *offset, unsigned mask, haddr_t addre
   X(herr_t, H5Pset_fill_time, (hid_t, int))                                                                                                \
   X(herr_t, H5Pset_alloc_time, (hid_t, int))                                                                                               \
   X(herr_t, H5Pset_obj_track_times, (hid_t, bool))                                                                                         \
-  X(herr_t, H5Pset_create_intermediate_group, (hid_t, unsigned))                                                                           \
+  X(hid_t, H5Gcreate2, (hid_t, const char *, hid_t, hid_t, hid_t))                                                                         \
   X(herr_t, H5Zregister, (const void *))                                                                                                   \
   X(herr_t, H5Eset_auto2, (hid_t, void *, void *))                                                                                         \
   X(herr_t, H5Ewalk2, (hid_t, int, hdf5_error_fn, void *))                                                                                 \
@@ -200,7 +200,8 @@ typedef struct hdf5_functions {
   hid_t file_access_class; /* H5P_FILE_ACCESS */
   hid_t dataset_access_class;
   hid_t dataset_create_class;
-  hid_t link_create_class;
+  hid_t file_create_class;
+  hid_t group_create_class;
 } hdf5_functions;
 
 #endif

@@ -322,6 +322,8 @@ bool hdf5_filter_works(const hdf5_library *library, int number);
 tegula_status hdf5_save_filters(hdf5_library *library, const tegula_plugin_layout *layout, hid_t plist, const char *path, tegula_error *err);
 /* Writes the attributes of a dataset that was made. */
 tegula_status hdf5_save_attributes(hdf5_library *library, hid_t dataset, const tegula_plugin_layout *layout, const char *path, tegula_error *err);
+/* The groups above an object that is to be made, where they are not there. */
+bool hdf5_make_groups(hdf5_library *library, hid_t file, const char *name);
 /* along.c: what goes along from the dataset that this one is a copy of. */
 tegula_status hdf5_save_along(hdf5_library *library, hid_t file, hid_t dataset, const tegula_plugin_layout *layout, const char *path,
                               tegula_error *err);

@@ -77,8 +77,10 @@ static bool start(hdf5_library *library, char *why, size_t size) {
     call->file_access_class = hdf5_predefined(library, "H5P_CLS_FILE_ACCESS_ID_g");
     call->dataset_access_class = hdf5_predefined(library, "H5P_CLS_DATASET_ACCESS_ID_g");
     call->dataset_create_class = hdf5_predefined(library, "H5P_CLS_DATASET_CREATE_ID_g");
-    call->link_create_class = hdf5_predefined(library, "H5P_CLS_LINK_CREATE_ID_g");
-    good = call->file_access_class > 0 && call->dataset_access_class > 0 && call->dataset_create_class > 0 && call->link_create_class > 0 &&
+    call->file_create_class = hdf5_predefined(library, "H5P_CLS_FILE_CREATE_ID_g");
+    call->group_create_class = hdf5_predefined(library, "H5P_CLS_GROUP_CREATE_ID_g");
+    good = call->file_access_class > 0 && call->dataset_access_class > 0 && call->dataset_create_class > 0 && call->file_create_class > 0 &&
+           call->group_create_class > 0 &&
            hdf5_driver_register(library);
     hdf5_unlock(library);
   }

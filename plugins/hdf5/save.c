@@ -158,14 +158,32 @@ static tegula_status could_not_make(const saving *s, const tegula_plugin_layout 
   return hdf5_failed(s->library, err, TEGULA_IO, s->path, "make the dataset \"%s\" in \"%s\"", layout->dataset, s->path);
 }
 
+/* Groups that libhdf5 makes on the way have times. */
+bool hdf5_make_groups(hdf5_library *library, hid_t file, const char *name) {
+  const hdf5_functions *call = &library->call;
+  char *part = strdup(name);
+  hid_t list = call->H5Pcreate(call->group_create_class);
+  bool good = part && list >= 0 && call->H5Pset_obj_track_times(list, false) >= 0;
+  for (char *at = part ? strchr(part + 1, '/') : NULL; at && good; at = strchr(at + 1, '/')) {
+    *at = 0;
+    int there = call->H5Lexists(file, part, HDF5_DEFAULT);
+    hid_t group = there == 0 ? call->H5Gcreate2(file, part, HDF5_DEFAULT, list, HDF5_DEFAULT) : -1;
+    good = there > 0 || group >= 0;
+    if (group >= 0) call->H5Oclose(group);
+    *at = '/';
+  }
+  if (list >= 0) call->H5Pclose(list);
+  free(part);
+  return good;
+}
+
 static tegula_status create(saving *s, const tegula_plugin_layout *layout, hid_t type, hid_t list, hid_t *id, tegula_error *err) {
   const hdf5_functions *call = &s->library->call;
-  hid_t links = call->H5Pcreate(call->link_create_class), space = space_of(s, layout);
-  if (links >= 0 && space >= 0 && call->H5Pset_create_intermediate_group(links, 1) >= 0)
-    *id = call->H5Dcreate2(s->file, layout->dataset, type, space, links, list, HDF5_DEFAULT);
+  hid_t space = space_of(s, layout);
+  if (space >= 0 && hdf5_make_groups(s->library, s->file, layout->dataset))
+    *id = call->H5Dcreate2(s->file, layout->dataset, type, space, HDF5_DEFAULT, list, HDF5_DEFAULT);
   tegula_status status = *id >= 0 ? TEGULA_OK : could_not_make(s, layout, err);
   if (space >= 0) call->H5Sclose(space);
-  if (links >= 0) call->H5Pclose(links);
   return status;
 }
 

@@ -114,11 +114,9 @@ static bool tidy(const work *w, hid_t from, hid_t to, const char *name) {
 static hid_t copy_scale(const work *w, hid_t from, const char *name) {
   hdf5_library *library = w->along->library;
   const hdf5_functions *call = w->call;
-  hid_t links = call->H5Pcreate(call->link_create_class), id = -1;
-  bool good = links >= 0 && call->H5Pset_create_intermediate_group(links, 1) >= 0;
-  if (good && call->H5Ocopy(from, ".", w->along->file, name, HDF5_DEFAULT, links) >= 0)
+  hid_t id = -1;
+  if (hdf5_make_groups(library, w->along->file, name) && call->H5Ocopy(from, ".", w->along->file, name, HDF5_DEFAULT, HDF5_DEFAULT) >= 0)
     id = call->H5Oopen(w->along->file, name, HDF5_DEFAULT);
-  if (links >= 0) call->H5Pclose(links);
   if (id < 0) {
     tegula_error why = {0};
     if (library->failure.status == TEGULA_OK) hdf5_failed(library, &why, TEGULA_CORRUPT, NULL, "be copied");

@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 
 import h5py
 import numpy
@@ -316,6 +317,20 @@ def test_the_file_is_the_same_however_the_array_is_cut(probe, tmp_path, options)
         check_file(path, {"data": array})
 
 
+def test_the_file_does_not_tell_the_time(probe, tmp_path):
+    """Neither of datasets nor of the groups above them."""
+    content = set()
+    for turn in range(2):
+        put(probe, tmp_path, walk((12, 8)))
+        for number, options in enumerate(({}, {"chunk": [5, 4], "codec": "deflate"})):
+            path = tmp_path / "x.h5"
+            probe.call("save", path=str(path), dataset="g/h/x%d" % number, **options)
+        content.add(path.read_bytes())
+        path.unlink()
+        time.sleep(1.01 if turn == 0 else 0)  # times in files are whole seconds
+    assert len(content) == 1
+
+
 # ---- virtual files that move ------------------------------------------------------------------------------------------------------
 
 READ = """
@@ -387,6 +402,7 @@ def test_a_virtual_file_saved_by_a_relative_path(new_probe, tmp_path, monkeypatc
 
 KEEP_OPEN = """
 import sys
+import time
 try:
     import h5py, numpy
 except ImportError as error:
