@@ -124,7 +124,7 @@ static tegula_status copy_attributes(const hdf5_along *along, tegula_error *err)
   for (size_t k = 0; k < names.count && status == TEGULA_OK; k++) {
     const char *name = names.items[k];
     if (strcmp(name, DIMENSION_LIST) == 0 || library->call.H5Aexists(along->to, name) > 0) continue;
-    if (strcmp(name, REFERENCE_LIST) == 0 && takes_place(along)) continue; /* whoever uses it will use the new one */
+    if (strcmp(name, REFERENCE_LIST) == 0 && along->replaced->count > 0 && takes_place(along)) continue; /* whoever uses it will use the new one */
     if (strcmp(name, REFERENCE_LIST) == 0)
       hdf5_drop(along, "attribute", name, "the datasets whose axes this is a scale of are not copied");
     else
@@ -134,13 +134,13 @@ static tegula_status copy_attributes(const hdf5_along *along, tegula_error *err)
   return status;
 }
 
-tegula_status hdf5_save_along(hdf5_library *library, hid_t file, hid_t dataset, const tegula_plugin_layout *layout, const char *path,
-                              tegula_error *err) {
+tegula_status hdf5_save_along(hdf5_library *library, hid_t file, hid_t dataset, const tegula_plugin_layout *layout,
+                              const hdf5_replaced *replaced, const char *path, tegula_error *err) {
   const tegula_plugin_origin *origin = layout->origin;
   hdf5_call call = {.library = library, .builder = origin->builder};
   hdf5_file *source = NULL;
   hdf5_found found = {.id = -1};
-  hdf5_along along = {.library = library, .layout = layout, .path = path, .file = file, .to = dataset};
+  hdf5_along along = {.library = library, .layout = layout, .path = path, .file = file, .to = dataset, .replaced = replaced};
   tegula_status status;
   FORWARD_WITH(status, hdf5_file_open(&call, origin->path, &source, err));
   FORWARD_WITH(status, hdf5_find(&call, source, origin->dataset, &found, err));

@@ -18,6 +18,7 @@ typedef struct hdf5_along {
   hid_t from;
   const char *from_name;
   hid_t file, to; /* the target, and its new dataset */
+  const hdf5_replaced *replaced; /* what had its name before */
 } hdf5_along;
 
 void hdf5_drop(const hdf5_along *along, const char *what, const char *name, const char *format, ...) __attribute__((format(printf, 4, 5)));

@@ -177,6 +177,8 @@ typedef int (*hdf5_chunk_fn)(const hsize_t *offset, unsigned mask, haddr_t addre
   X(herr_t, H5Pset_fill_time, (hid_t, int))                                                                                                \
   X(herr_t, H5Pset_alloc_time, (hid_t, int))                                                                                               \
   X(herr_t, H5Pset_obj_track_times, (hid_t, bool))                                                                                         \
+  X(hid_t, H5Fget_create_plist, (hid_t))                                                                                                   \
+  X(herr_t, H5Pget_sizes, (hid_t, size_t *, size_t *))                                                                                     \
   X(hid_t, H5Gcreate2, (hid_t, const char *, hid_t, hid_t, hid_t))                                                                         \
   X(herr_t, H5Zregister, (const void *))                                                                                                   \
   X(herr_t, H5Eset_auto2, (hid_t, void *, void *))                                                                                         \

@@ -324,9 +324,6 @@ tegula_status hdf5_save_filters(hdf5_library *library, const tegula_plugin_layou
 tegula_status hdf5_save_attributes(hdf5_library *library, hid_t dataset, const tegula_plugin_layout *layout, const char *path, tegula_error *err);
 /* The groups above an object that is to be made, where they are not there. */
 bool hdf5_make_groups(hdf5_library *library, hid_t file, const char *name);
-/* along.c: what goes along from the dataset that this one is a copy of. */
-tegula_status hdf5_save_along(hdf5_library *library, hid_t file, hid_t dataset, const tegula_plugin_layout *layout, const char *path,
-                              tegula_error *err);
 /* scale_lists.c: what other datasets have to do with one that is replaced. `note` before its name is taken away: its scales have it no longer;
  * `mend` when the new one has its attributes: if that is a scale too it takes the old one's place, else axes have no scale there. */
 typedef struct hdf5_replaced {
@@ -336,6 +333,9 @@ typedef struct hdf5_replaced {
 } hdf5_replaced;
 void hdf5_replaced_note(hdf5_library *library, hid_t old, hdf5_replaced *out);
 bool hdf5_replaced_mend(hdf5_library *library, hid_t new, hdf5_replaced *replaced);
+/* along.c: what goes along from the dataset that this one is a copy of. */
+tegula_status hdf5_save_along(hdf5_library *library, hid_t file, hid_t dataset, const tegula_plugin_layout *layout,
+                              const hdf5_replaced *replaced, const char *path, tegula_error *err);
 tegula_status hdf5_save_open(void *plugin, tegula_plugin_sink *sink, void **saving, tegula_error *err);
 tegula_status hdf5_save_dataset(void *saving, const tegula_plugin_layout *layout, int64_t *number, int64_t *offset, tegula_error *err);
 tegula_status hdf5_save_place(void *saving, int64_t number, const int64_t *chunk, uint32_t length, uint32_t mask, uint64_t *offset,

@@ -277,7 +277,7 @@ static tegula_status make(saving *s, const tegula_plugin_layout *layout, hid_t *
   tegula_status status = make_way(s, layout, &replaced, err);
   if (status == TEGULA_OK) status = create_typed(s, layout, type, id, err);
   if (status == TEGULA_OK) status = hdf5_save_attributes(s->library, *id, layout, s->path, err);
-  if (status == TEGULA_OK && layout->origin) status = hdf5_save_along(s->library, s->file, *id, layout, s->path, err);
+  if (status == TEGULA_OK && layout->origin) status = hdf5_save_along(s->library, s->file, *id, layout, &replaced, s->path, err);
   if (status == TEGULA_OK && !hdf5_replaced_mend(s->library, *id, &replaced)) status = could_not_make(s, layout, err);
   free(replaced.users);
   s->library->call.H5Tclose(type);

@@ -63,6 +63,20 @@ static bool fits_axis(const work *w, hid_t id, int axis) {
   return w->from_shape[axis] == length || (single && shape[0] == (hsize_t)length);
 }
 
+/* Are addresses and lengths as long in both files? H5Ocopy writes beyond its memory where references are shorter in the target. */
+static bool same_widths(const work *w) {
+  const hdf5_functions *call = w->call;
+  const hid_t files[2] = {w->along->from_file->id, w->along->file};
+  size_t widths[2][2] = {{0}, {0}};
+  for (int i = 0; i < 2; i++) {
+    hid_t list = call->H5Fget_create_plist(files[i]);
+    bool good = list >= 0 && call->H5Pget_sizes(list, &widths[i][0], &widths[i][1]) >= 0;
+    if (list >= 0) call->H5Pclose(list);
+    if (!good) return false;
+  }
+  return widths[0][0] == widths[1][0] && widths[0][1] == widths[1][1];
+}
+
 /* Why it cannot be copied as it is stored; NULL: it can. */
 static const char *refuse_scale(const work *w, hid_t id) {
   const hdf5_functions *call = w->call;
@@ -144,6 +158,8 @@ static scale *find_scale(work *w, hid_t from, const char *name, const char *to_n
     hdf5_drop(w->along, "dimension scale", name, "%s", why);
   else if (strcmp(to_name, w->along->layout->dataset) == 0)
     hdf5_drop(w->along, "dimension scale", name, "the copied dataset has its name");
+  else if (there == 0 && !same_widths(w))
+    hdf5_drop(w->along, "dimension scale", name, "addresses in its file have another width than in the target");
   else if (there == 0)
     out->id = copy_scale(w, from, to_name);
   else {
