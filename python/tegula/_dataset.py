@@ -261,18 +261,24 @@ class Dataset:
         progress: Any = False,
     ) -> Array:
         """Everything, as :func:`tegula.load` does."""
+        return self._fill_memory(*self._memory_for(tiles, axis, tile_shape, overdecompose, out), progress)
+
+    def _memory_for(
+        self, tiles: int | None, axis: int, tile_shape: Sequence[int] | None, overdecompose: int, out: Any
+    ) -> tuple[_core.Tiling, NDArray, _core.Array]:
         cut = self._tiling(tiles, axis, tile_shape, overdecompose)
-        live = self._live()
+        self._live()
         of = context(self._threads)
         if out is None:
             memory = _core.Array.create(of, self._text, cut)
-            local: NDArray = np.ndarray(self.shape, self.dtype, buffer=memoryview(memory))
-        else:
-            local = target_of(out, self.shape, self.dtype)
-            memory = borrow(of, local, cut)
+            return cut, np.ndarray(self.shape, self.dtype, buffer=memoryview(memory)), memory
+        local = target_of(out, self.shape, self.dtype)
+        return cut, local, borrow(of, local, cut)
+
+    def _fill_memory(self, cut: _core.Tiling, local: NDArray, memory: _core.Array, progress: Any) -> Array:
         with progress_of(progress) as report:
             try:
-                live.load(memory, None, self._missing_number, report, timeout())
+                self._live().load(memory, None, self._missing_number, report, timeout())
             except Error as error:
                 self._explain(error)
                 raise

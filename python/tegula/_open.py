@@ -12,7 +12,7 @@ import numpy as np
 
 from ._array import Array
 from ._dataset import Dataset
-from ._errors import CancelledError, ChangedError, Error, OutOfMemoryError, TimeLimitError
+from ._errors import CancelledError, ChangedError, Error, MismatchError, OutOfMemoryError, TimeLimitError
 from ._sources import Options, Path, Read, Reader, choice, lengths, paths_of
 
 
@@ -147,22 +147,27 @@ def load(
         raise ValueError("comm: not supported yet, expected None")
     if device != "cpu":
         raise ValueError(f'device: only "cpu" is supported, found {device!r}')
-    how: dict[str, Any] = {
-        "tiles": tiles, "axis": axis, "tile_shape": tile_shape, "overdecompose": overdecompose, "out": out, "progress": progress,
-    }  # fmt: skip
+    how = tiles, axis, tile_shape, overdecompose, out
     if isinstance(path, Dataset):
         if dataset is not None or open_options:
             raise ValueError("an open dataset was given: options of open() make no sense")
-        return path.load(**how)
+        return path._fill_memory(*path._memory_for(*how), progress)
     try:  # all headers are read anyway, so they may come with the data
-        return open(path, dataset, **open_options, _defer=True).load(**how)
+        found = open(path, dataset, **open_options, _defer=True)
+        memory = found._memory_for(*how)
     except (Error, ValueError) as error:
         if not _may_be_foretold(error):
             raise
-    return open(path, dataset, **open_options).load(**how)
+    else:
+        try:
+            return found._fill_memory(*memory, progress)
+        except MismatchError:
+            del memory
+    found = open(path, dataset, **open_options)
+    return found._fill_memory(*found._memory_for(*how), progress)
 
 
 def _may_be_foretold(error: Exception) -> bool:
-    """Can it come from a header that is not as foretold?  A second load, which reads all headers first, finds what is there."""
+    """Up to the array all that is known may be foretold: does the failure come from that?  Then all headers are read first."""
     other = isinstance(error, (ChangedError, CancelledError, TimeLimitError, OutOfMemoryError))
-    return not other and getattr(error, "errno", None) in (None, 0) and error.__cause__ is None
+    return not other and getattr(error, "errno", None) in (None, 0)

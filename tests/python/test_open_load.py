@@ -190,11 +190,16 @@ def test_progress(tmp_path):
 def test_a_raising_progress_stops_the_load(tmp_path):
     numpy.save(tmp_path / "x.npy", numpy.zeros(1000))
 
-    def stop(done, total):
-        raise KeyError("enough")
+    calls = []
+    for kind in (KeyError, ValueError):
 
-    with pytest.raises(KeyError, match="enough"):
-        tegula.load(tmp_path / "x.npy", progress=stop)
+        def stop(done, total, kind=kind):
+            calls.append(done)
+            raise kind("enough")
+
+        with pytest.raises(kind, match="enough"):
+            tegula.load(tmp_path / "x.npy", progress=stop)
+    assert len(calls) == 2, "once each"
 
 
 def test_settings_of_the_environment(run_python, tmp_path):
