@@ -142,6 +142,33 @@ def test_interrupt(call):
     assert ds[7, 7] == 0  # all is as before
 
 
+def test_interrupt_between_batches():
+    """The piece that is being read ahead is waited for or stopped; nothing is left of the walk."""
+    ds = tegula.from_reader(slow, (4000, 1000), "f8", chunks=(2, 1000), threads=2)
+    timer = interrupt_after(0.3)
+    begin = time.monotonic()
+    batches = ds.batches((500, 1000))  # 2.5 seconds each
+    with pytest.raises(KeyboardInterrupt):
+        while batches.next() is not None:
+            pass
+    timer.join()
+    assert time.monotonic() - begin < 8
+    batches.close()
+    assert ds[7, 7] == 0
+
+
+def test_interrupted_fence_leaves_the_save_alone(tmp_path):
+    array = numpy.random.default_rng(0).integers(0, 1 << 14, 3 << 21).astype("i4")
+    tegula.save(array, tmp_path / "x.h5", codec="deflate:9", chunks=(1 << 14,), block=False)
+    timer = interrupt_after(0.05)
+    with pytest.raises(KeyboardInterrupt):
+        while True:
+            tegula.fence()
+    timer.join()
+    tegula.fence()
+    assert (tegula.load(tmp_path / "x.h5").local == array).all()
+
+
 def test_interrupted_saves_leave_nothing(tmp_path, monkeypatch):
     monkeypatch.setenv("TEGULA_THREADS", "1")
     array = numpy.random.default_rng(0).integers(0, 1 << 14, 3 << 23).astype("i4")
