@@ -72,7 +72,8 @@ PAGES = [ROOT / "docs/python.md", *sorted((ROOT / "docs/howto").glob("*.md"))]
 
 @pytest.mark.filterwarnings("ignore:Implicitly cleaning up:ResourceWarning")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_examples_of_a_page(page):
+def test_examples_of_a_page(page, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(PACKAGE))  # of the shell command
     text = re.sub("^```.*$", "", page.read_text(), flags=re.MULTILINE)  # the end of a block is no output
     runner = doctest.DocTestRunner()
     runner.run(doctest.DocTestParser().get_doctest(text, {}, page.name, str(page), 0))
