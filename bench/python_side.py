@@ -56,7 +56,7 @@ def boxes(folder):
         again = {name: [] for name in ("subject", "limit")}
         for turn in range(-1, ROUNDS):
             for name in sides if turn % 2 else reversed(sides):
-                taken = seconds(lambda: read_boxes(sides[name], scattered)) / BOXES  # noqa: B023
+                taken = seconds(lambda: read_boxes(sides[name], scattered))  # noqa: B023
                 if turn >= 0:
                     times[name].append(taken)
             for name, kept in again.items():

@@ -491,7 +491,7 @@ ROWS = {
     "save_zstd": ("save zstd 3 / h5py + hdf5plugin", 0.60, save_peer("zstd", "--layout", "chunked", "--codec", "zstd:3")),
     "save_group": ("100 arrays of 64 KiB into one file / h5py", 0.50, save_peer("group")),
     "copy": ("copy of 2 GiB, gzip to zstd / the slower of both alone", 1.20, copy_row),
-    "py_small_box": ("Python: 1 KiB of an open contiguous dataset / h5py", 0.30, python_boxes),
+    "py_small_box": ("Python: 1,000 boxes of 1 KiB, contiguous, open / h5py", 0.30, python_boxes),
     "py_load_uneven": ("Python: tegula.load of 32 uneven shards / the C call", 1.05, python_load("C")),
     "py_load_numpy": ("Python: tegula.load of 32 uneven shards / numpy's loop", 0.60, python_load("numpy")),
     "py_import": ("import tegula beyond numpy / import numpy", 0.30, python_import),
