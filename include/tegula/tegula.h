@@ -317,6 +317,8 @@ typedef struct tegula_dataset_info {
   const int64_t *chunk; /* shape of the stored chunks, ndim entries; NULL where data is not stored in chunks (of several files: the first's) */
   const char *codecs;   /* what the chunks went through, in that order, for example "shuffle,deflate:6"; "" for nothing */
   const void *fill;     /* what elements that were never written are: one item in native byte order; NULL: the format does not say */
+  int64_t sources;      /* further files (virtual datasets over more than 256): each is opened when a load first meets it. Until all
+                           were, files, chunks, stored_bytes, chunk and codecs do not count them */
 } tegula_dataset_info_t;
 
 TEGULA_API void tegula_dataset_info_init(tegula_dataset_info_t *info);

@@ -53,6 +53,16 @@ typedef struct tegula_plugin_chunked {
   int64_t slot_base, byte_base;
 } tegula_plugin_chunked;
 
+/* What is only found out when a load wants it. */
+typedef struct tegula_plugin_late {
+  /* Adds files, grids and parts to a builder whose array is set: together they are the boxes of this late part (add_late), no more and no
+   * less. Once it has succeeded it is not called again; any thread. The described file has not changed since it was described. */
+  tegula_status (*resolve)(void *state, tegula_plugin_builder *builder, tegula_error *err);
+  void *state;
+  tegula_release_fn release; /* or NULL */
+  const char *path;          /* where what it needs is expected; copied */
+} tegula_plugin_late;
+
 typedef struct tegula_plugin_host {
   size_t struct_size;
   int32_t version; /* TEGULA_PLUGIN_VERSION */
@@ -120,6 +130,11 @@ typedef struct tegula_plugin_host {
   tegula_status (*sink_read)(tegula_plugin_sink *sink, int64_t offset, void *out, size_t size, tegula_error *err);
   tegula_status (*sink_write)(tegula_plugin_sink *sink, int64_t offset, const void *data, size_t size, tegula_error *err);
   tegula_status (*sink_resize)(tegula_plugin_sink *sink, int64_t size, tegula_error *err);
+
+  /* Late parts. NULL: this host wants to know all at once. new_late gives the number of a late part, which the host releases in any case,
+   * failure included, within this call or later; add_late a box of it. While one is resolved there are no further ones. */
+  tegula_status (*new_late)(tegula_plugin_builder *builder, const tegula_plugin_late *late, int64_t *number, tegula_error *err);
+  tegula_status (*add_late)(tegula_plugin_builder *builder, int64_t late, const int64_t *lo, const int64_t *hi, tegula_error *err);
 } tegula_plugin_host;
 
 /* ---- what the plugin gives ---- */

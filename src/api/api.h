@@ -28,6 +28,8 @@ struct tegula_context {
   tegula__plugins *plugins;
 };
 
+typedef struct tegula__views tegula__views;
+
 struct tegula_dataset {
   _Atomic int32_t references;
   tegula_context *context;
@@ -35,6 +37,7 @@ struct tegula_dataset {
   tegula__manifest manifest;
   tegula__file_set *files;
   tegula__unread *unread; /* headers that are to be compared before anything else is said of the files; NULL: none */
+  tegula__views *views; /* what is known of its late parts; NULL: it has none */
   char *codecs; /* names of the first chunked part's chain */
   char *opened; /* the first of the files that were found */
   char *asked;  /* containers: the name that was asked for; NULL: none */
@@ -109,6 +112,20 @@ tegula_status tegula__save(const tegula_array *array, const char *path, const te
 /* Reads and compares the headers that were deferred, where that has not been done: what the manifest says of the files is certain then.
  * Everything that shows more of it than the whole shape calls this first. `counts` may be NULL. */
 tegula_status tegula__dataset_confirm(const tegula_dataset *dataset, tegula__io_counts *counts, tegula_error *err);
+
+/* view.c: a dataset whose manifest can be planned for the tiles, or for everything: late parts are found out first. Itself where it has
+ * none. Close it before the dataset. `options` are asked whether to go on; they and `counts` may be NULL. */
+tegula_status tegula__dataset_view(const tegula_dataset *dataset, const tegula__tile *tiles, int64_t count,
+                                   const tegula_load_options *options, tegula__io_counts *counts, tegula_dataset **out,
+                                   tegula_error *err);
+tegula_status tegula__dataset_view_all(const tegula_dataset *dataset, const tegula_load_options *options, tegula__io_counts *counts,
+                                       tegula_dataset **out, tegula_error *err);
+/* The dataset with what has been found out of it; borrowed, as long as the dataset lives. */
+const tegula_dataset *tegula__dataset_known(const tegula_dataset *dataset);
+tegula_status tegula__views_create(tegula_dataset *dataset, tegula_error *err);
+void tegula__views_destroy(tegula__views *views);
+/* dataset.c */
+tegula_status tegula__dataset_name_codecs(tegula_dataset *dataset, tegula_error *err);
 
 /* Moves tiles between a dataset's files and memory, and confirms the dataset. */
 tegula_status tegula__dataset_move(const tegula_dataset *dataset, const tegula__tile *tiles, int64_t count, const tegula_load_options *options,

@@ -50,10 +50,12 @@ static bool visit_part(visitor *v, const tegula__manifest *manifest, const tegul
 tegula_status tegula_dataset_chunks(const tegula_dataset *dataset, tegula_chunk_fn each, void *state, tegula_error *err) {
   CHECK_ARGUMENT(dataset != NULL && each != NULL, "the dataset or the function to be called is NULL");
   FORWARD(tegula__dataset_confirm(dataset, NULL, err));
-  const tegula__manifest *manifest = &dataset->manifest;
+  tegula_dataset *view;
+  FORWARD(tegula__dataset_view_all(dataset, NULL, NULL, &view, err));
+  const tegula__manifest *manifest = &view->manifest;
   visitor v = {.each = each, .state = state};
-  for (int64_t i = 0; i < manifest->part_count; i++)
-    if (!visit_part(&v, manifest, &manifest->parts[i]))
-      return tegula__fail(err, TEGULA_CANCELLED, NULL, -1, "the list of chunks was not wanted any further");
-  return TEGULA_OK;
+  bool wanted = true;
+  for (int64_t i = 0; i < manifest->part_count && wanted; i++) wanted = visit_part(&v, manifest, &manifest->parts[i]);
+  tegula_dataset_close(view);
+  return wanted ? TEGULA_OK : tegula__fail(err, TEGULA_CANCELLED, NULL, -1, "the list of chunks was not wanted any further");
 }

@@ -97,6 +97,21 @@ static tegula_status compare_elements(const tegula_dataset *a, const tegula_data
   return status;
 }
 
+/* Windows are cut by the chunks of both. */
+static tegula_status compare_all(const tegula_dataset *a, const tegula_dataset *b, bool values, const tegula_load_options *options,
+                                 tegula__tally *tally, tegula_difference *out, tegula_error *err) {
+  tegula_dataset *left, *right;
+  if (heads_differ(&a->manifest, &b->manifest, out)) return TEGULA_OK;
+  FORWARD(tegula__dataset_view_all(a, options, &tally->counts, &left, err));
+  tegula_status status = tegula__dataset_view_all(b, options, &tally->counts, &right, err);
+  if (status == TEGULA_OK) {
+    status = compare_elements(left, right, values, options, tally, out, err);
+    tegula_dataset_close(right);
+  }
+  tegula_dataset_close(left);
+  return status;
+}
+
 /* Both datasets' places in one list, so that the two turns are one. */
 static tegula_status join_places(const tegula_dataset *a, const tegula_dataset *b, tegula__places *out, tegula_error *err) {
   int64_t count = a->places.count + b->places.count;
@@ -125,8 +140,8 @@ tegula_status tegula_compare(tegula_dataset *a, tegula_dataset *b, uint32_t flag
   tegula__queue_enter(a->context->queue, &turn, &(tegula__touch){.places = &places});
   tegula_status status = tegula__dataset_confirm(a, &tally.counts, err);
   if (status == TEGULA_OK) status = tegula__dataset_confirm(b, &tally.counts, err);
-  if (status == TEGULA_OK && !heads_differ(&a->manifest, &b->manifest, &found))
-    status = compare_elements(a, b, (flags & TEGULA_COMPARE_VALUES) != 0, &local, &tally, &found, err);
+  if (status == TEGULA_OK)
+    status = compare_all(a, b, (flags & TEGULA_COMPARE_VALUES) != 0, &local, &tally, &found, err);
   tegula__queue_leave(&turn);
   free(places.items);
   status = a->context->comm->agree(a->context->comm, status, err);

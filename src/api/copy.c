@@ -277,8 +277,13 @@ static tegula_status copy(tegula__copying *c, const char *path, wanted_copy *w, 
   tegula_statistics *statistics = w->save.statistics;
   FORWARD(tegula__tally_start(&c->reading, statistics, err));
   tegula__buffer_init(&w->codec, 4096);
-  tegula_status status = tegula__dataset_confirm(c->dataset, &c->reading.counts, err);
-  if (status == TEGULA_OK) status = inherit(c, path, w, err);
+  tegula_dataset *dataset = c->dataset, *view = NULL;
+  tegula_status status = tegula__dataset_confirm(dataset, &c->reading.counts, err);
+  if (status == TEGULA_OK) status = tegula__dataset_view_all(dataset, NULL, &c->reading.counts, &view, err);
+  if (status == TEGULA_OK) {
+    c->dataset = view;
+    status = inherit(c, path, w, err);
+  }
   if (status == TEGULA_OK) status = check_dropped(c, err);
   if (status == TEGULA_OK) status = make_tiling(c, &w->tiling, err);
   if (status == TEGULA_OK) status = save_copy(c, w, err);
@@ -286,6 +291,8 @@ static tegula_status copy(tegula__copying *c, const char *path, wanted_copy *w, 
   tegula__tally_end(&c->reading, statistics, offsetof(tegula_statistics, seconds_move));
   tegula_tiling_destroy(w->tiling);
   tegula__buffer_free(&w->codec);
+  c->dataset = dataset;
+  tegula_dataset_close(view);
   return status;
 }
 

@@ -59,11 +59,13 @@ tegula_status tegula__discover_options_of(const tegula_open_options *options, te
 static tegula_status choose_places(tegula_dataset *dataset, const tegula__places *opened, tegula_error *err) {
   const tegula__manifest *manifest = &dataset->manifest;
   dataset->places = *opened;
-  if (!manifest->files[0].recorded) return TEGULA_OK;
-  const char **paths = tegula__realloc_array(NULL, manifest->file_count, sizeof *paths);
-  if (paths == NULL) return tegula__out_of_memory(err, manifest->file_count * (int64_t)sizeof *paths);
+  if (!manifest->files[0].recorded && manifest->late_count == 0) return TEGULA_OK;
+  int64_t count = manifest->file_count + manifest->late_count;
+  const char **paths = tegula__realloc_array(NULL, count, sizeof *paths);
+  if (paths == NULL) return tegula__out_of_memory(err, count * (int64_t)sizeof *paths);
   for (int64_t i = 0; i < manifest->file_count; i++) paths[i] = manifest->files[i].path;
-  tegula_status status = tegula__places_of(paths, manifest->file_count, &dataset->places, err);
+  for (int64_t i = 0; i < manifest->late_count; i++) paths[manifest->file_count + i] = manifest->lates[i]->path;
+  tegula_status status = tegula__places_of(paths, count, &dataset->places, err);
   free(paths);
   return status;
 }
@@ -75,7 +77,7 @@ static const tegula__part *chunked_part(const tegula__manifest *manifest) {
   return NULL;
 }
 
-static tegula_status name_codecs(tegula_dataset *dataset, tegula_error *err) {
+tegula_status tegula__dataset_name_codecs(tegula_dataset *dataset, tegula_error *err) {
   const tegula__part *part = chunked_part(&dataset->manifest);
   tegula__buffer text;
   tegula__buffer_init(&text, 4096);
@@ -114,12 +116,14 @@ static tegula_status open_paths(tegula_context *context, tegula__paths *paths, c
                               err);
   tegula__paths_free(paths);
   if (status == TEGULA_OK) status = tegula__unread_create(&dataset->manifest, &dataset->unread, err);
-  if (status == TEGULA_OK) status = name_codecs(dataset, err);
+  if (status == TEGULA_OK) status = tegula__dataset_name_codecs(dataset, err);
+  if (status == TEGULA_OK) status = tegula__views_create(dataset, err);
   if (status == TEGULA_OK) status = choose_places(dataset, places, err);
   status = context->comm->agree(context->comm, status, err);
   if (status != TEGULA_OK) {
     if (dataset != NULL) tegula__file_set_destroy(dataset->files);
     if (dataset != NULL) tegula__unread_destroy(dataset->unread);
+    if (dataset != NULL) tegula__views_destroy(dataset->views);
     if (dataset != NULL) tegula__manifest_free(&dataset->manifest);
     if (dataset != NULL) free(dataset->codecs);
     if (dataset != NULL) free(dataset->opened);
@@ -253,6 +257,7 @@ tegula_dataset *tegula__dataset_retain(const tegula_dataset *dataset) {
 void tegula_dataset_close(tegula_dataset *dataset) {
   if (dataset == NULL || atomic_fetch_sub(&dataset->references, 1) != 1) return;
   tegula__places_free(&dataset->places);
+  tegula__views_destroy(dataset->views);
   tegula__file_set_destroy(dataset->files);
   tegula__unread_destroy(dataset->unread);
   tegula__manifest_free(&dataset->manifest);
@@ -289,13 +294,15 @@ static void count_stored(const tegula__manifest *manifest, tegula_dataset_info_t
 
 tegula_status tegula_dataset_info(const tegula_dataset *dataset, tegula_dataset_info_t *out, tegula_error *err) {
   CHECK_ARGUMENT(dataset != NULL && out != NULL, "the dataset or the place for its information is NULL");
+  dataset = tegula__dataset_known(dataset);
   const tegula__manifest *manifest = &dataset->manifest;
   tegula_dataset_info_t info = {.dtype = manifest->dtype,
                                 .ndim = manifest->ndim,
                                 .files = manifest->file_count,
                                 .format = manifest->format,
                                 .name = manifest->name,
-                                .descr = manifest->descr};
+                                .descr = manifest->descr,
+                                .sources = manifest->late_count};
   memcpy(info.shape, manifest->shape, sizeof info.shape);
   tegula__shape_bytes(manifest->shape, manifest->ndim, manifest->dtype.item_size, &info.bytes); /* finish has checked it */
   count_stored(manifest, &info);
@@ -333,7 +340,7 @@ static void find_rows(const tegula__manifest *manifest, int64_t file, tegula_fil
 
 tegula_status tegula_dataset_file(const tegula_dataset *dataset, int64_t index, tegula_file_info *out, tegula_error *err) {
   CHECK_ARGUMENT(dataset != NULL && out != NULL, "the dataset or the place for its information is NULL");
-  const tegula__manifest *manifest = &dataset->manifest;
+  const tegula__manifest *manifest = &tegula__dataset_known(dataset)->manifest;
   if (index < 0 || index >= manifest->file_count)
     return tegula__fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1, "file %lld was asked for, the dataset has %lld", (long long)index,
                         (long long)manifest->file_count);
@@ -347,13 +354,14 @@ tegula_status tegula_dataset_to_json(const tegula_dataset *dataset, const char *
   CHECK_ARGUMENT(dataset != NULL && out != NULL, "the dataset or the place for its text is NULL");
   FORWARD(tegula__dataset_confirm(dataset, NULL, err));
   const tegula__manifest_names names = {.codecs = tegula__codec_names()};
-  return tegula__manifest_write(&dataset->manifest, &names, folder, out, err);
+  tegula_dataset *view;
+  FORWARD(tegula__dataset_view_all(dataset, NULL, NULL, &view, err));
+  tegula_status status = tegula__manifest_write(&view->manifest, &names, folder, out, err);
+  tegula_dataset_close(view);
+  return status;
 }
 
-tegula_status tegula_dataset_lost(const tegula_dataset *dataset, int64_t index, tegula_box *box, tegula_error *why, tegula_error *err) {
-  CHECK_ARGUMENT(dataset != NULL && box != NULL, "the dataset or the place for the box is NULL");
-  CHECK_ARGUMENT(index >= 0, "the index is negative");
-  const tegula__manifest *manifest = &dataset->manifest;
+static tegula_status find_lost(const tegula__manifest *manifest, int64_t index, tegula_box *box, tegula_error *why) {
   for (int64_t i = 0; i < manifest->part_count; i++) {
     const tegula__part *part = &manifest->parts[i];
     if (part->kind != TEGULA__PART_LOST || index-- > 0) continue;
@@ -366,4 +374,14 @@ tegula_status tegula_dataset_lost(const tegula_dataset *dataset, int64_t index, 
     return TEGULA_OK;
   }
   return TEGULA_END;
+}
+
+tegula_status tegula_dataset_lost(const tegula_dataset *dataset, int64_t index, tegula_box *box, tegula_error *why, tegula_error *err) {
+  CHECK_ARGUMENT(dataset != NULL && box != NULL, "the dataset or the place for the box is NULL");
+  CHECK_ARGUMENT(index >= 0, "the index is negative");
+  tegula_dataset *view;
+  FORWARD(tegula__dataset_view_all(dataset, NULL, NULL, &view, err));
+  tegula_status status = find_lost(&view->manifest, index, box, why);
+  tegula_dataset_close(view);
+  return status;
 }

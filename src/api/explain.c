@@ -69,10 +69,7 @@ static bool write_text(const tegula__manifest *manifest, const tegula_tiling *ti
   return tegula__buffer_append(out, "]}", 3); /* with its zero byte */
 }
 
-tegula_status tegula_explain(const tegula_dataset *dataset, const tegula_tiling *tiling, char **out, tegula_error *err) {
-  CHECK_ARGUMENT(dataset != NULL && tiling != NULL && out != NULL, "the dataset, the tiling or the place for the text is NULL");
-  FORWARD(check_tiling(&dataset->manifest, tiling, err));
-  FORWARD(tegula__dataset_confirm(dataset, NULL, err));
+static tegula_status explain(const tegula_dataset *dataset, const tegula_tiling *tiling, char **out, tegula_error *err) {
   int64_t total = 0, *reads = tegula__realloc_array(NULL, tiling->count, sizeof *reads);
   if (reads == NULL) return tegula__out_of_memory(err, tiling->count * (int64_t)sizeof *reads);
   tegula_status status = TEGULA_OK;
@@ -88,5 +85,16 @@ tegula_status tegula_explain(const tegula_dataset *dataset, const tegula_tiling 
     *out = text.data;
   else
     tegula__buffer_free(&text);
+  return status;
+}
+
+tegula_status tegula_explain(const tegula_dataset *dataset, const tegula_tiling *tiling, char **out, tegula_error *err) {
+  CHECK_ARGUMENT(dataset != NULL && tiling != NULL && out != NULL, "the dataset, the tiling or the place for the text is NULL");
+  FORWARD(check_tiling(&dataset->manifest, tiling, err));
+  FORWARD(tegula__dataset_confirm(dataset, NULL, err));
+  tegula_dataset *view; /* tiles are all of the array */
+  FORWARD(tegula__dataset_view_all(dataset, NULL, NULL, &view, err));
+  tegula_status status = explain(view, tiling, out, err);
+  tegula_dataset_close(view);
   return status;
 }

@@ -7,8 +7,8 @@
 
 void tegula_load_options_init(tegula_load_options *options) { *options = (tegula_load_options){.struct_size = sizeof *options}; }
 
-tegula_status tegula__dataset_move(const tegula_dataset *dataset, const tegula__tile *tiles, int64_t count, const tegula_load_options *options,
-                                   tegula__tally *tally, tegula_error *err) {
+static tegula_status move_tiles(const tegula_dataset *dataset, const tegula__tile *tiles, int64_t count, const tegula_load_options *options,
+                                tegula__tally *tally, tegula_error *err) {
   tegula__heads heads = {.size = tegula__unread_size, .check = tegula__unread_check, .state = dataset->unread};
   tegula__move move = {.manifest = &dataset->manifest,
                        .files = dataset->files,
@@ -20,7 +20,16 @@ tegula_status tegula__dataset_move(const tegula_dataset *dataset, const tegula__
                        .progress_state = options->progress_state,
                        .statistics = &tally->statistics,
                        .counts = &tally->counts};
-  FORWARD(tegula__engine_run(&dataset->context->engine, &move, err));
+  return tegula__engine_run(&dataset->context->engine, &move, err);
+}
+
+tegula_status tegula__dataset_move(const tegula_dataset *dataset, const tegula__tile *tiles, int64_t count, const tegula_load_options *options,
+                                   tegula__tally *tally, tegula_error *err) {
+  tegula_dataset *view;
+  FORWARD(tegula__dataset_view(dataset, tiles, count, options, &tally->counts, &view, err));
+  tegula_status status = move_tiles(view, tiles, count, options, tally, err);
+  tegula_dataset_close(view);
+  FORWARD(status);
   return tegula__dataset_confirm(dataset, &tally->counts, err); /* files that no tile wants anything of */
 }
 

@@ -116,9 +116,8 @@ static tegula_status conclude(tegula__summing *s, tegula__sums *sums, tegula_err
   return TEGULA_OK;
 }
 
-static tegula_status sum_dataset(tegula_dataset *dataset, tegula__summing *s, const char *folder, char **out, tegula_error *err) {
+static tegula_status sum_view(tegula_dataset *dataset, tegula__summing *s, const char *folder, char **out, tegula_error *err) {
   tegula__sums sums = {0};
-  FORWARD(tegula__dataset_confirm(dataset, &s->call.tally->counts, err));
   tegula_status status = describe(dataset, &sums, err);
   if (status == TEGULA_OK) {
     status = tegula__summing_create(s, sums.file_count, err);
@@ -128,6 +127,17 @@ static tegula_status sum_dataset(tegula_dataset *dataset, tegula__summing *s, co
   }
   if (status == TEGULA_OK) status = tegula__sums_write(&sums, folder, out, err);
   tegula__sums_free(&sums);
+  return status;
+}
+
+static tegula_status sum_dataset(tegula_dataset *dataset, tegula__summing *s, const char *folder, char **out, tegula_error *err) {
+  FORWARD(tegula__dataset_confirm(dataset, &s->call.tally->counts, err));
+  tegula_dataset *view;
+  FORWARD(tegula__dataset_view_all(dataset, s->call.options, &s->call.tally->counts, &view, err));
+  s->dataset = view;
+  tegula_status status = sum_view(view, s, folder, out, err);
+  s->dataset = dataset;
+  tegula_dataset_close(view);
   return status;
 }
 

@@ -303,9 +303,7 @@ static tegula_status read_sums(const char *path, tegula__io_counts *counts, tegu
   return status;
 }
 
-static tegula_status check_all(checking *c, const char *path, tegula_error *err) {
-  FORWARD(read_sums(path, &c->summing.call.tally->counts, &c->sums, err));
-  if (c->dataset != NULL) FORWARD(tegula__dataset_confirm(c->dataset, &c->summing.call.tally->counts, err));
+static tegula_status check_view(checking *c, tegula_error *err) {
   tegula_status status = prepare(c, err);
   if (status == TEGULA_OK) status = tegula__summing_run(&c->summing, err);
   if (status == TEGULA_OK) {
@@ -318,6 +316,21 @@ static tegula_status check_all(checking *c, const char *path, tegula_error *err)
     }
   }
   tegula__summing_free(&c->summing);
+  return status;
+}
+
+static tegula_status check_all(checking *c, const char *path, tegula_error *err) {
+  tegula__io_counts *counts = &c->summing.call.tally->counts;
+  tegula_dataset *dataset = c->dataset, *view = NULL;
+  FORWARD(read_sums(path, counts, &c->sums, err));
+  if (dataset != NULL) FORWARD(tegula__dataset_confirm(dataset, counts, err));
+  if (dataset != NULL) FORWARD(tegula__dataset_view_all(dataset, c->summing.call.options, counts, &view, err));
+  c->dataset = view;
+  c->summing.dataset = view;
+  tegula_status status = check_view(c, err);
+  c->dataset = dataset;
+  c->summing.dataset = dataset;
+  tegula_dataset_close(view);
   return status;
 }
 

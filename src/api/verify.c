@@ -366,6 +366,26 @@ static tegula_status verify_all(verify *v, tegula_verify_level level, tegula_err
   return v->first.status;
 }
 
+/* A source that cannot be described is a problem: no group has it, and what else is wrong is not looked for. */
+static tegula_status verify_dataset(verify *v, tegula_verify_level level, tegula_error *err) {
+  tegula_dataset *dataset = v->dataset;
+  tegula_error why = {0};
+  FORWARD(tegula__dataset_confirm(dataset, &v->call.tally->counts, err));
+  tegula_status status = tegula__dataset_view_all(dataset, v->call.options, &v->call.tally->counts, &v->dataset, &why);
+  if (status != TEGULA_OK) {
+    v->dataset = dataset;
+    if (!tegula__status_is_ours(status)) note(v, TEGULA__NO_FILE, &why);
+    tell(v);
+    if (err != NULL) *err = why;
+    return status;
+  }
+  v->manifest = &v->dataset->manifest;
+  status = verify_all(v, level, err);
+  tegula_dataset_close(v->dataset);
+  v->dataset = dataset;
+  return status;
+}
+
 static void release(verify *v) {
   tegula__block_free(&v->window);
   pthread_mutex_destroy(&v->lock);
@@ -400,8 +420,7 @@ tegula_status tegula_dataset_verify(tegula_dataset *dataset, tegula_verify_level
     tegula__shape_bytes(v.manifest->shape, v.manifest->ndim, v.manifest->dtype.item_size, &v.call.total); /* finish has checked it */
   pthread_mutex_init(&v.lock, NULL);
   tegula__queue_enter(dataset->context->queue, &turn, &(tegula__touch){.places = &dataset->places});
-  tegula_status status = tegula__dataset_confirm(dataset, &tally.counts, err);
-  if (status == TEGULA_OK) status = verify_all(&v, level, err);
+  tegula_status status = verify_dataset(&v, level, err);
   tegula__queue_leave(&turn);
   release(&v);
   status = dataset->context->comm->agree(dataset->context->comm, status, err);

@@ -276,11 +276,11 @@ static tegula_status check_rows(const tegula__manifest *manifest, int64_t expect
 }
 
 static tegula_status check_files(const describe_job *job, const tegula__manifest *manifest, tegula_error *err) {
-  int64_t expected = job->options->expect_files;
-  if (expected < 0 || manifest->file_count == expected) return TEGULA_OK;
+  int64_t expected = job->options->expect_files, found = manifest->file_count + manifest->late_count;
+  if (expected < 0 || found == expected) return TEGULA_OK;
   return tegula__hint(err,
                       tegula__fail(err, TEGULA_MISMATCH, manifest->files[0].path, -1, "expected %lld files, found %lld from \"%s\" on",
-                                   (long long)expected, (long long)manifest->file_count, manifest->files[0].path),
+                                   (long long)expected, (long long)found, manifest->files[0].path),
                       "a file is missing at the end, or one is there that does not belong to the set");
 }
 

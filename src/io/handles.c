@@ -119,6 +119,10 @@ tegula_status tegula__file_set_create(tegula__handles *handles, tegula__file *fi
 
 void tegula__file_set_move(tegula__file_set *set, tegula__file *files) { set->files = files; }
 
+void tegula__file_set_stamped(tegula__file_set *set) {
+  for (int64_t i = 0; i < set->count; i++) set->items[i].stamped = true;
+}
+
 void tegula__file_set_destroy(tegula__file_set *set) {
   if (set == NULL) return;
   tegula__handles *handles = set->handles;
@@ -165,6 +169,12 @@ static tegula_status compare_stamps(const char *path, const tegula__stamp *was, 
   else
     status = tegula__fail(err, TEGULA_CHANGED, path, -1, "\"%s\" was written to while it was in use", path);
   return tegula__hint(err, status, "open it again when nothing writes to it any more");
+}
+
+tegula_status tegula__io_unchanged(const char *path, const tegula__stamp *stamp, tegula__io_counts *counts, tegula_error *err) {
+  tegula__stamp now;
+  FORWARD(read_stamp(CLOSED, path, counts, &now, err));
+  return compare_stamps(path, stamp, &now, err);
 }
 
 /* The first open of a file that a manifest speaks of. Only what was not recorded is noted: the rest may be read by others meanwhile. */

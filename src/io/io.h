@@ -129,6 +129,8 @@ void tegula__file_set_destroy(tegula__file_set *set);
 /* Points the set at another table with the same files (after a join has moved it). */
 void tegula__file_set_move(tegula__file_set *set, tegula__file *files);
 
+/* The stamps in the table are of files that were open: the first open compares them. Before the set is shared. */
+void tegula__file_set_stamped(tegula__file_set *set);
 /* Notes the stamp of file `index` by its name, without opening it; the first open compares it. Before the set is shared. */
 tegula_status tegula__file_set_stat(tegula__file_set *set, int64_t index, tegula__io_counts *counts, tegula_error *err);
 /* Opens file `index` if it is not open, and pins it until release; several threads may hold pins. Of a file that is read, the first open
@@ -138,6 +140,8 @@ void tegula__file_set_release(tegula__file_set *set, int64_t index);
 /* Of a set that is read: is the file still there under its name, can it be opened, and is it the one that was described? Looks at what
  * the name leads to now, also when the set has the file open. */
 tegula_status tegula__file_set_check(const tegula__file_set *set, int64_t index, tegula__io_counts *counts, tegula_error *err);
+/* Does the name still lead to the file with that stamp? CHANGED. */
+tegula_status tegula__io_unchanged(const char *path, const tegula__stamp *stamp, tegula__io_counts *counts, tegula_error *err);
 /* After the last transfer of a pinned file. Read: compares the stamp again, TEGULA_CHANGED says what changed. Written: with `durable`,
  * waits until the data is on the disk. */
 tegula_status tegula__file_set_finish(tegula__file_set *set, int64_t index, int fd, bool durable, tegula__io_counts *counts,

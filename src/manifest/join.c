@@ -49,6 +49,7 @@ static tegula_status check_file_numbers(const tegula__manifest *shard, tegula_er
   for (int64_t i = 0; i < shard->part_count; i++)
     good = good && shard->parts[i].file >= TEGULA__NO_FILE && shard->parts[i].file < shard->file_count;
   for (int64_t i = 0; i < shard->grid_count; i++) good = good && shard->grids[i]->file >= 0 && shard->grids[i]->file < shard->file_count;
+  for (int64_t i = 0; i < shard->late_count; i++) good = good && shard->lates[i]->file >= 0 && shard->lates[i]->file < shard->file_count;
   if (good) return TEGULA_OK;
   return tegula__fail(err, TEGULA_INTERNAL, path_of(shard), -1, "the manifest of \"%s\" speaks of a file that it does not have",
                       path_of(shard));
@@ -72,25 +73,34 @@ static void move_shard(tegula__manifest *shard, tegula__manifest *out, int64_t r
     shard->readers[i]->row += row;
     out->readers[out->reader_count++] = shard->readers[i];
   }
+  for (int64_t i = 0; i < shard->late_count; i++) {
+    tegula__late *late = shard->lates[i];
+    late->row += row;
+    late->file += out->file_count;
+    late->number = out->late_count;
+    out->lates[out->late_count++] = late;
+  }
   for (int64_t i = 0; i < shard->kept_count; i++) out->kept[out->kept_count++] = shard->kept[i];
   for (int64_t i = 0; i < shard->file_count; i++) out->files[out->file_count++] = shard->files[i];
-  shard->part_count = shard->file_count = shard->grid_count = shard->reader_count = shard->kept_count = 0;
+  shard->part_count = shard->file_count = shard->grid_count = shard->reader_count = shard->late_count = shard->kept_count = 0;
 }
 
 /* Room for all that the shards hold together. */
 static bool make_room(const tegula__manifest *shards, int64_t count, tegula__manifest *out) {
-  int64_t parts = 0, files = 0, grids = 0, readers = 0, kept = 0;
+  int64_t parts = 0, files = 0, grids = 0, readers = 0, lates = 0, kept = 0;
   for (int64_t i = 0; i < count; i++) {
     parts += shards[i].part_count;
     files += shards[i].file_count;
     grids += shards[i].grid_count;
     readers += shards[i].reader_count;
+    lates += shards[i].late_count;
     kept += shards[i].kept_count;
   }
   out->files = tegula__realloc_array(NULL, tegula__max(1, files), sizeof *out->files);
   return out->files != NULL && tegula__vector_reserve((void **)&out->parts, &out->part_capacity, parts, sizeof *out->parts) &&
          tegula__vector_reserve((void **)&out->grids, &out->grid_capacity, grids, sizeof(void *)) &&
          tegula__vector_reserve((void **)&out->readers, &out->reader_capacity, readers, sizeof(void *)) &&
+         tegula__vector_reserve((void **)&out->lates, &out->late_capacity, lates, sizeof(void *)) &&
          tegula__vector_reserve((void **)&out->kept, &out->kept_capacity, kept, sizeof *out->kept);
 }
 

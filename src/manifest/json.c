@@ -195,6 +195,7 @@ static tegula_status refuse_reader(const tegula__reader *reader, const char *pat
 static tegula_status check_writable(const tegula__manifest *manifest, tegula_error *err) {
   const char *path = manifest->file_count > 0 ? manifest->files[0].path : NULL;
   if (manifest->reader_count > 0) return refuse_reader(manifest->readers[0], path, err);
+  if (manifest->late_count > 0) return tegula__fail(err, TEGULA_INTERNAL, path, -1, "a manifest with late parts cannot be written as JSON");
   bool good = manifest->file_count > 0;
   for (int64_t i = 0; good && i < manifest->part_count; i++) {
     const tegula__part *part = &manifest->parts[i];

@@ -9,14 +9,16 @@
 void tegula__manifest_init(tegula__manifest *manifest) { *manifest = (tegula__manifest){.name = "", .format = ""}; }
 
 void tegula__manifest_free(tegula__manifest *manifest) {
-  if (manifest->vectors == NULL) /* not finished: each part owns its vectors */
+  if (manifest->vectors == NULL && !manifest->borrows) /* not finished: each part owns its vectors */
     for (int64_t i = 0; i < manifest->part_count; i++) free((void *)manifest->parts[i].lo);
   for (int64_t i = 0; i < manifest->file_count; i++) free(manifest->files[i].path);
-  for (int64_t i = 0; i < manifest->grid_count; i++) tegula__grid_free(manifest->grids[i]);
-  for (int64_t i = 0; i < manifest->reader_count; i++) tegula__reader_free(manifest->readers[i]);
+  for (int64_t i = 0; i < manifest->grid_count && !manifest->borrows; i++) tegula__grid_free(manifest->grids[i]);
+  for (int64_t i = 0; i < manifest->reader_count && !manifest->borrows; i++) tegula__reader_free(manifest->readers[i]);
+  for (int64_t i = 0; i < manifest->late_count; i++) tegula__late_free(manifest->lates[i]);
   for (int64_t i = 0; i < manifest->kept_count; i++) free(manifest->kept[i]);
   free(manifest->grids);
   free(manifest->readers);
+  free(manifest->lates);
   free(manifest->kept);
   free(manifest->reach);
   free(manifest->vectors);
@@ -139,6 +141,9 @@ static bool kind_in_place(const tegula__manifest *manifest, const tegula__part *
     case TEGULA__PART_LOST:
       return part->lost != NULL && part->lost->status != TEGULA_OK && part->chunk == NULL && free_in_place(manifest, part);
     case TEGULA__PART_READ: return part->reader != NULL && free_in_place(manifest, part);
+    case TEGULA__PART_LATE:
+      return part->late != NULL && part->late->file >= 0 && part->late->file < manifest->file_count && part->chunk == NULL &&
+             free_in_place(manifest, part);
   }
   return false;
 }
@@ -189,11 +194,10 @@ static bool two_meet(const tegula__manifest *manifest, const tegula__part **sort
 }
 
 /* Disjoint parts whose sizes add up to the whole cover it. */
-tegula_status tegula__parts_cover(const tegula__manifest *manifest, tegula__cover *out, tegula_error *err) {
-  int64_t total = 0, wanted = 1;
+tegula_status tegula__parts_share(const tegula__manifest *manifest, int64_t wanted, tegula__cover *out, tegula_error *err) {
+  int64_t total = 0;
   int32_t ndim = manifest->ndim;
   *out = (tegula__cover){.one = -1, .two = -1};
-  for (int32_t k = 0; k < ndim; k++) wanted *= manifest->shape[k];
   for (int64_t i = 0; i < manifest->part_count; i++)
     if (!tegula__add(total, tegula__box_count(ndim, manifest->parts[i].lo, manifest->parts[i].hi), &total)) return TEGULA_OK;
   out->good = total == wanted;
@@ -206,6 +210,12 @@ tegula_status tegula__parts_cover(const tegula__manifest *manifest, tegula__cove
   out->good = !two_meet(manifest, sorted, axis, out);
   free(sorted);
   return TEGULA_OK;
+}
+
+tegula_status tegula__parts_cover(const tegula__manifest *manifest, tegula__cover *out, tegula_error *err) {
+  int64_t wanted = 1;
+  for (int32_t k = 0; k < manifest->ndim; k++) wanted *= manifest->shape[k];
+  return tegula__parts_share(manifest, wanted, out, err);
 }
 
 /* Each part begins where the last one ended, and spans all of the other axes: what most formats give. */
@@ -229,30 +239,48 @@ static int compare_rows(const void *a, const void *b, void *state) {
   return 0;
 }
 
-static tegula_status check_parts(tegula__manifest *manifest, tegula_error *err) {
+void tegula__manifest_sort(tegula__manifest *manifest) {
+  bool sorted = true;
+  for (int64_t i = 1; sorted && i < manifest->part_count; i++)
+    sorted = compare_rows(&manifest->parts[i - 1], &manifest->parts[i], &manifest->ndim) <= 0;
+  if (!sorted) qsort_r(manifest->parts, (size_t)manifest->part_count, sizeof *manifest->parts, compare_rows, &manifest->ndim);
+}
+
+static tegula_status check_each(const tegula__manifest *manifest, tegula_error *err) {
   for (int64_t i = 0; i < manifest->grid_count; i++) FORWARD(check_grid(manifest, manifest->grids[i], err));
   for (int64_t i = 0; i < manifest->part_count; i++) FORWARD(check_part(manifest, i, err));
+  return TEGULA_OK;
+}
+
+static tegula_status check_parts(tegula__manifest *manifest, tegula_error *err) {
+  FORWARD(check_each(manifest, err));
   if (parts_follow(manifest)) return TEGULA_OK;
   tegula__cover cover;
   FORWARD(tegula__parts_cover(manifest, &cover, err));
   if (!cover.good)
     return tegula__fail(err, TEGULA_INTERNAL, first_path(manifest), -1, "the parts of the manifest overlap or do not cover its shape");
-  if (manifest->part_count > 1)
-    qsort_r(manifest->parts, (size_t)manifest->part_count, sizeof *manifest->parts, compare_rows, &manifest->ndim);
+  tegula__manifest_sort(manifest);
+  return TEGULA_OK;
+}
+
+tegula_status tegula__manifest_reach(tegula__manifest *manifest, tegula_error *err) {
+  int64_t reach = 0;
+  manifest->reach = tegula__realloc_array(NULL, tegula__max(1, manifest->part_count), sizeof *manifest->reach);
+  if (manifest->reach == NULL) return tegula__out_of_memory(err, manifest->part_count * (int64_t)sizeof *manifest->reach);
+  for (int64_t i = 0; i < manifest->part_count; i++) {
+    if (manifest->ndim > 0) reach = tegula__max(reach, manifest->parts[i].hi[0]);
+    manifest->reach[i] = reach;
+  }
   return TEGULA_OK;
 }
 
 /* Moves the vectors of all parts into one block. */
 static tegula_status gather_vectors(tegula__manifest *manifest, tegula_error *err) {
   size_t axes = (size_t)manifest->ndim;
-  int64_t count = 0, used = 0, reach = 0;
+  int64_t count = 0, used = 0;
   for (int64_t i = 0; i < manifest->part_count; i++) count += tegula__part_vectors(&manifest->parts[i]);
   int64_t *block = tegula__realloc_array(NULL, tegula__max(1, count), axes * sizeof *block + 1);
-  manifest->reach = tegula__realloc_array(NULL, tegula__max(1, manifest->part_count), sizeof *manifest->reach);
-  if (block == NULL || manifest->reach == NULL) {
-    free(block);
-    return tegula__out_of_memory(err, count * (int64_t)(axes * sizeof *block));
-  }
+  if (block == NULL) return tegula__out_of_memory(err, count * (int64_t)(axes * sizeof *block));
   for (int64_t i = 0; i < manifest->part_count; i++) {
     tegula__part *part = &manifest->parts[i];
     int64_t *vectors = block + (size_t)used * axes, own = tegula__part_vectors(part);
@@ -260,11 +288,9 @@ static tegula_status gather_vectors(tegula__manifest *manifest, tegula_error *er
     free((void *)part->lo);
     tegula__part_point(part, vectors, manifest->ndim);
     used += own;
-    if (axes > 0) reach = tegula__max(reach, part->hi[0]);
-    manifest->reach[i] = reach;
   }
   manifest->vectors = block;
-  return TEGULA_OK;
+  return tegula__manifest_reach(manifest, err);
 }
 
 tegula_status tegula__manifest_finish(tegula__manifest *manifest, tegula_error *err) {
@@ -279,6 +305,24 @@ tegula_status tegula__manifest_finish(tegula__manifest *manifest, tegula_error *
                         "an array of shape %s is larger than 2^63 bytes", text);
   }
   FORWARD(check_parts(manifest, err));
+  for (int64_t i = 0; i < manifest->late_count; i++) manifest->lates[i]->elements = 0;
+  for (int64_t i = 0; i < manifest->part_count; i++) {
+    const tegula__part *part = &manifest->parts[i];
+    if (part->kind == TEGULA__PART_LATE) part->late->elements += tegula__box_count(manifest->ndim, part->lo, part->hi);
+  }
+  return gather_vectors(manifest, err);
+}
+
+tegula_status tegula__manifest_finish_late(tegula__manifest *manifest, const tegula__manifest *whole, const tegula__late *late,
+                                           tegula_error *err) {
+  FORWARD(check_each(manifest, err));
+  tegula__cover cover;
+  FORWARD(tegula__parts_share(manifest, late->elements, &cover, err));
+  for (int64_t i = 0; cover.good && i < manifest->part_count; i++) cover.good = tegula__late_holds(whole, late, &manifest->parts[i]);
+  if (!cover.good)
+    return tegula__fail(err, TEGULA_INTERNAL, late->path, -1, "the parts that \"%s\" gave are not the boxes that were asked for",
+                        late->path);
+  tegula__manifest_sort(manifest);
   return gather_vectors(manifest, err);
 }
 

@@ -4,10 +4,12 @@
  *
  * A manifest is a dataset (dtype, shape), a table of files, and parts: disjoint boxes that together cover the array, sorted by their first
  * rows (axis 0), so those of a range of rows are found by bisection. A part is dense (bytes of one file), chunked (a box of a stored array of
- * chunks), filled (absent by the format's rules), lost, or read by a function. After tegula__manifest_finish a manifest is immutable and may
- * be read by any threads. */
+ * chunks), filled (absent by the format's rules), lost, read by a function, or late: not looked at before a box of it is wanted. After
+ * tegula__manifest_finish a manifest is immutable and may be read by any threads. */
 #ifndef TEGULA_MANIFEST_MANIFEST_H
 #define TEGULA_MANIFEST_MANIFEST_H
+
+#include <pthread.h>
 
 #include "base/base.h"
 
@@ -49,8 +51,31 @@ typedef enum tegula__part_kind {
   TEGULA__PART_CHUNKED, /* see below */
   TEGULA__PART_FILL,    /* absent: every element is `fill` */
   TEGULA__PART_LOST,    /* should be there but is not: `lost` says why */
-  TEGULA__PART_READ     /* `reader` gives the elements */
+  TEGULA__PART_READ,    /* `reader` gives the elements */
+  TEGULA__PART_LATE     /* `late` says where the elements are when it is asked; never in what is planned */
 } tegula__part_kind;
+
+struct tegula__store; /* format/format.h */
+typedef struct tegula__manifest tegula__manifest;
+
+/* What several parts of a manifest hold is only found out when one of them is wanted: a source of a virtual dataset over thousands. It is
+ * found out once, by whoever comes first; from then on it stays as it is. */
+typedef struct tegula__late tegula__late;
+struct tegula__late {
+  /* Gives an initialised manifest, whose dtype and shape are set, the files, grids and parts of these boxes. `from` is the file that speaks
+   * of them, which has not changed. */
+  tegula_status (*resolve)(const tegula__late *late, const struct tegula__store *store, const tegula__file *from, tegula__manifest *out,
+                           tegula_error *err);
+  void *state;
+  tegula_release_fn release; /* or NULL */
+  char *path;                /* where what it needs is expected */
+  int64_t file;              /* the file of this manifest that speaks of it */
+  int64_t row;               /* where its array begins in the joined one: what `resolve` gives counts from there */
+  int64_t number;            /* among those of the manifest */
+  int64_t elements;          /* of its boxes; set by finish */
+  pthread_mutex_t lock;      /* of `found` */
+  tegula__manifest *found;   /* NULL: nobody has asked yet */
+};
 
 /* Chunked: along axis k an element is number g = start[k] + (index[k] - lo[k]) of the stored array. Its chunk is slot
  * slot_base + sum((g / chunk[k]) * slot_strides[k]) of the grid, and in the decoded chunk it is at offset + sum((g % chunk[k]) * strides[k]).
@@ -71,6 +96,7 @@ typedef struct tegula__part {
   const void *fill; /* fill and lost: one item in native byte order; NULL: zeros */
   const tegula_error *lost;
   const tegula__reader *reader;
+  tegula__late *late;
 } tegula__part;
 
 #define TEGULA__NO_FILE ((int64_t)-1)
@@ -78,7 +104,7 @@ typedef struct tegula__part {
 /* Of each file so much is read at once to learn what it holds; nearly all headers fit. */
 #define TEGULA__HEAD_BYTES 4096
 
-typedef struct tegula__manifest {
+struct tegula__manifest {
   tegula_dtype dtype; /* native byte order */
   int32_t ndim;
   int64_t shape[TEGULA_MAX_DIMS];
@@ -97,9 +123,12 @@ typedef struct tegula__manifest {
   int64_t grid_count, grid_capacity;
   tegula__reader **readers; /* owned, their release functions are called with them */
   int64_t reader_count, reader_capacity;
+  tegula__late **lates; /* owned */
+  int64_t late_count, late_capacity;
+  bool borrows; /* parts, grids and readers are another manifest's: only the tables are owned */
   void **kept; /* fill values, texts and errors that parts point at; owned */
   int64_t kept_count, kept_capacity;
-} tegula__manifest;
+};
 
 /* The file that its bytes come from; TEGULA__NO_FILE for parts without. */
 static inline int64_t tegula__part_file(const tegula__part *part) { return part->grid != NULL ? part->grid->file : part->file; }
@@ -118,6 +147,7 @@ tegula_status tegula__manifest_keep(tegula__manifest *manifest, void *memory, te
 /* Take the struct and what it owns on success. */
 tegula_status tegula__manifest_add_grid(tegula__manifest *manifest, tegula__grid *grid, tegula_error *err);
 tegula_status tegula__manifest_add_reader(tegula__manifest *manifest, tegula__reader *reader, tegula_error *err);
+tegula_status tegula__manifest_add_late(tegula__manifest *manifest, tegula__late *late, tegula_error *err);
 void tegula__grid_free(tegula__grid *grid);
 
 /* Is the chunk stored as it is: no filter, or all of them skipped? */
@@ -148,6 +178,22 @@ tegula_status tegula__manifest_finish(tegula__manifest *manifest, tegula_error *
 /* Joins the manifests of shards along axis 0 into `out`, and moves files and parts (the shards are emptied). A difference in dtype,
  * trailing axes or record description is TEGULA_MISMATCH naming the file and both values; a 0-d shard is refused when count > 1. */
 tegula_status tegula__manifest_join(tegula__manifest *shards, int64_t count, tegula__manifest *out, tegula_error *err);
+
+/* ---- late parts (late.c) ---- */
+
+/* Marks in `wanted` (an entry for each of manifest->lates) those of which the box wants something. */
+void tegula__late_mark(const tegula__manifest *manifest, const int64_t *lo, const int64_t *hi, bool *wanted);
+/* Finds out what it is, unless that is known. What it gives must be its boxes, no more and no less. Any threads. */
+tegula_status tegula__late_resolve(const tegula__manifest *manifest, tegula__late *late, const struct tegula__store *store,
+                                   const tegula__file *from, tegula_error *err);
+/* The manifest with all that has been found out of those that are wanted in the place of late parts, and nothing in the place of the
+ * others: it may be planned for boxes that want nothing of them. It borrows from `manifest`, which must outlive it. `files`: the manifest's,
+ * with stamps that nobody changes any more. */
+tegula_status tegula__manifest_view(const tegula__manifest *manifest, const tegula__file *files, const bool *wanted, tegula__manifest *out,
+                                    tegula_error *err);
+
+/* Do the parts of a view give every element of the box? */
+bool tegula__view_holds(const tegula__manifest *view, const int64_t *lo, const int64_t *hi);
 
 /* Among the parts [*first, *last) are all that hold rows of [lo, hi): by bisection. For ndim 0 all of them. */
 void tegula__manifest_find(const tegula__manifest *manifest, int64_t lo, int64_t hi, int64_t *first, int64_t *last);

@@ -21,6 +21,8 @@ typedef struct tegula__cover {
   int64_t one, two; /* else the numbers of two parts that meet; -1: none do, but there are too few or too many elements */
 } tegula__cover;
 tegula_status tegula__parts_cover(const tegula__manifest *manifest, tegula__cover *out, tegula_error *err);
+/* The same where they are to have `wanted` elements. */
+tegula_status tegula__parts_share(const tegula__manifest *manifest, int64_t wanted, tegula__cover *out, tegula_error *err);
 
 /* json_parts.c: the lists "grids" (may be missing) and "parts" of a text. */
 tegula_status tegula__json_read_grids(const tegula__json *root, const char *const *codecs, tegula__manifest *out, tegula_error *err);
@@ -31,5 +33,15 @@ tegula_status tegula__json_read_item(const tegula__json *object, const char *key
 /* Of a table with coordinates: the first entry whose slot is not below; `count` when all are. */
 int64_t tegula__grid_entry_from(const tegula__grid *grid, int64_t slot);
 void tegula__reader_free(tegula__reader *reader);
+void tegula__late_free(tegula__late *late);
+/* Does the part lie in one of the late's boxes in the finished manifest `whole`? */
+bool tegula__late_holds(const tegula__manifest *whole, const tegula__late *late, const tegula__part *part);
+/* As finish, for parts that are to be the boxes of `late` in `whole`. */
+tegula_status tegula__manifest_finish_late(tegula__manifest *manifest, const tegula__manifest *whole, const tegula__late *late,
+                                           tegula_error *err);
+/* Sorts parts by where they begin, unless they are. */
+void tegula__manifest_sort(tegula__manifest *manifest);
+/* Fills manifest->reach. */
+tegula_status tegula__manifest_reach(tegula__manifest *manifest, tegula_error *err);
 
 #endif

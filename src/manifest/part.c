@@ -73,6 +73,14 @@ tegula_status tegula__manifest_add_reader(tegula__manifest *manifest, tegula__re
   return TEGULA_OK;
 }
 
+tegula_status tegula__manifest_add_late(tegula__manifest *manifest, tegula__late *late, tegula_error *err) {
+  if (!tegula__vector_reserve((void **)&manifest->lates, &manifest->late_capacity, manifest->late_count + 1, sizeof *manifest->lates))
+    return tegula__out_of_memory(err, (manifest->late_count + 1) * (int64_t)sizeof *manifest->lates);
+  late->number = manifest->late_count;
+  manifest->lates[manifest->late_count++] = late;
+  return TEGULA_OK;
+}
+
 void tegula__grid_free(tegula__grid *grid) {
   if (grid == NULL) return;
   free(grid->filters);

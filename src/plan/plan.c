@@ -295,8 +295,9 @@ static tegula_status cut_part(const tegula__cutting *cutting, int64_t number, te
     case TEGULA__PART_FILL: return cut_other(cutting, number, TEGULA__STEP_FILL, err);
     case TEGULA__PART_LOST: return cut_other(cutting, number, TEGULA__STEP_LOST, err);
     case TEGULA__PART_READ: return cut_other(cutting, number, TEGULA__STEP_READ, err);
+    case TEGULA__PART_LATE: break; /* whoever plans finds out first */
   }
-  return tegula__fail(err, TEGULA_INTERNAL, NULL, -1, "part %lld has no kind", (long long)number);
+  return tegula__fail(err, TEGULA_INTERNAL, NULL, -1, "part %lld cannot be planned", (long long)number);
 }
 
 tegula_status tegula__plan_create(const tegula__manifest *manifest, const tegula__targets *targets, const tegula__plan_limits *limits,

@@ -89,7 +89,7 @@ static const struct {
     {"load", sizeof(tegula_load_options), sizeof(tegula_load_options), init_load, size_load},
     {"save", sizeof(tegula_save_options), sizeof(tegula_save_options), init_save, size_save},
     {"statistics", sizeof(tegula_statistics), sizeof(tegula_statistics), init_statistics, size_statistics},
-    {"info", sizeof(tegula_dataset_info_t), sizeof(tegula_dataset_info_t), init_info, size_info},
+    {"info", sizeof(tegula_dataset_info_t), offsetof(tegula_dataset_info_t, sources), init_info, size_info},
     {"file", sizeof(tegula_file_info), sizeof(tegula_file_info), init_file, size_file},
 };
 

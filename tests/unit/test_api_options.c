@@ -157,7 +157,8 @@ static tegula_status get_report(void *out, tegula_error *error) {
 }
 static tegula_status get_difference(void *out, tegula_error *error) { return tegula_compare(dataset, dataset, 0, NULL, out, error); }
 
-static void walk_out(size_t known, call_fn call, void *expected, size_t compared) {
+/* `first`: its size in version 1. */
+static void walk_out(size_t first, size_t known, call_fn call, void *expected, size_t compared) {
   unsigned char *bytes = malloc(known + TAIL + 8);
   assert_non_null(bytes);
   for (size_t size = 0; size <= known + TAIL; size++) {
@@ -166,7 +167,7 @@ static void walk_out(size_t known, call_fn call, void *expected, size_t compared
     memcpy(bytes, &size, sizeof size);
     tegula_error error;
     tegula_status status = call(bytes, &error);
-    assert_int_equal(status, size < known ? TEGULA_INVALID_ARGUMENT : TEGULA_OK);
+    assert_int_equal(status, size < first ? TEGULA_INVALID_ARGUMENT : TEGULA_OK);
     size_t written = status == TEGULA_OK ? size : sizeof size;
     for (size_t i = written; i < known + TAIL + 8; i++) assert_int_equal(bytes[i], 0xA5); /* not a byte beyond */
     for (size_t i = known; i < written; i++) assert_int_equal(bytes[i], 0);               /* what we do not know stays zero */
@@ -183,21 +184,21 @@ static void information_of_any_size(void **state) {
   tegula_dataset_info_t info;
   tegula_dataset_info_init(&info);
   assert_ok(tegula_dataset_info(dataset, &info, &error));
-  walk_out(sizeof info, get_info, &info, offsetof(tegula_dataset_info_t, format));
+  walk_out(offsetof(tegula_dataset_info_t, sources), sizeof info, get_info, &info, offsetof(tegula_dataset_info_t, format));
   tegula_file_info file;
   tegula_file_info_init(&file);
   assert_ok(tegula_dataset_file(dataset, 1, &file, &error));
-  walk_out(sizeof file, get_file, &file, sizeof file);
+  walk_out(sizeof file, sizeof file, get_file, &file, sizeof file);
   tegula_verify_report report;
   tegula_verify_report_init(&report);
   assert_ok(get_report(&report, &error));
   assert_int_equal(report.bytes, SHARD_ROWS * SHARD_COLUMNS * 4);
-  walk_out(sizeof report, get_report, &report, sizeof report);
+  walk_out(sizeof report, sizeof report, get_report, &report, sizeof report);
   tegula_difference difference;
   tegula_difference_init(&difference);
   assert_ok(get_difference(&difference, &error));
   assert_int_equal(difference.equal, 1);
-  walk_out(sizeof difference, get_difference, &difference, sizeof difference);
+  walk_out(sizeof difference, sizeof difference, get_difference, &difference, sizeof difference);
 }
 
 static void statistics_of_a_wrong_size_are_refused(void **state) {

@@ -404,8 +404,71 @@ static void lists_end_when_they_are_not_wanted(void **state) {
   making_end(&m);
 }
 
+/* ---- late parts ---- */
+
+typedef struct late_state {
+  const char *opens;
+  bool nests;
+  int released;
+} late_state;
+
+/* All of the array from the file `opens`, whose bytes are looked at. */
+static tegula_status late_resolve(void *state, tegula_plugin_builder *builder, tegula_error *err) {
+  const late_state *s = state;
+  tegula_plugin_file *file;
+  int64_t number, other;
+  char byte;
+  if (s->nests) return host->new_late(builder, &(tegula_plugin_late){.path = "inner"}, &other, err);
+  FORWARD(host->file_open(builder, s->opens, &file, err));
+  tegula_status status = host->add_file(builder, file, &number, err);
+  if (status == TEGULA_OK) status = host->file_read(file, 9, &byte, 1, err);
+  assert_true(status != TEGULA_OK || byte == 's');
+  if (status == TEGULA_OK) status = host->add_dense(builder, number, 0, lo, hi, strides, '<', err);
+  host->file_close(file);
+  return status;
+}
+
+static void late_release(void *state) { ((late_state *)state)->released++; }
+
+static void late_parts_are_asked_for_what_they_are(void **state) {
+  (void)state;
+  tegula_error error;
+  static const char *const opens[] = {"other", "x.h5" /* the described file, which is not open any more */, "missing", NULL};
+  for (size_t i = 0; i < sizeof opens / sizeof *opens; i++) {
+    making m;
+    late_state s = {.opens = opens[i], .nests = opens[i] == NULL};
+    int64_t number = -1;
+    making_start(&m, true);
+    tegula_plugin_late late = {.resolve = late_resolve, .state = &s, .release = late_release, .path = "folder/other"};
+    assert_ok(host->new_late(&m.builder, &late, &number, &error));
+    assert_int_equal(number, 0);
+    assert_refused(host->add_late(&m.builder, 1, lo, hi, &error), TEGULA_INTERNAL);
+    assert_refused(host->add_late(&m.builder, -1, lo, hi, &error), TEGULA_INTERNAL);
+    assert_refused(host->add_late(&m.builder, 0, hi, lo, &error), TEGULA_INTERNAL);
+    assert_ok(host->add_late(&m.builder, 0, lo, hi, &error));
+    assert_string_equal(m.manifest.lates[0]->path, "folder/other");
+    assert_int_equal(m.manifest.parts[0].kind, TEGULA__PART_LATE);
+    tegula__manifest found;
+    tegula__manifest_init(&found);
+    found.dtype = m.manifest.dtype;
+    found.ndim = 2;
+    tegula__late *made = m.manifest.lates[0];
+    tegula_status status = made->resolve(made, &m.store, &m.manifest.files[0], &found, &error);
+    assert_int_equal(status, i < 2 ? TEGULA_OK : i == 2 ? TEGULA_NOT_FOUND : TEGULA_INTERNAL);
+    assert_int_equal(found.part_count, i < 2);
+    assert_int_equal(m.opened, i < 2);
+    assert_int_equal(m.closed, m.opened);
+    if (i < 2) assert_string_equal(found.files[0].path, opens[i]);
+    assert_int_equal(s.released, 0);
+    tegula__manifest_free(&found);
+    making_end(&m);
+    assert_int_equal(s.released, 1);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(late_parts_are_asked_for_what_they_are),
       cmocka_unit_test(files_are_opened_once_and_read_inside),      cmocka_unit_test(the_array_comes_first_and_once),
       cmocka_unit_test(bad_grids_stay_with_the_plugin),             cmocka_unit_test(a_stored_chunk_that_is_too_long_is_corrupt),
       cmocka_unit_test(a_grid_and_its_parts_make_a_manifest),       cmocka_unit_test(dense_filled_and_lost_parts_are_checked),

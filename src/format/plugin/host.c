@@ -7,8 +7,7 @@
 #include "codec/codec.h"
 #include "format/plugin/plugin.h"
 
-/* What only a broken plugin says. */
-static tegula_status wrong(const tegula_plugin_builder *builder, const char *what, tegula_error *err) {
+tegula_status tegula__plugin_wrong(const tegula_plugin_builder *builder, const char *what, tegula_error *err) {
   const char *path = builder->source->path;
   return tegula__fail(err, TEGULA_INTERNAL, path, -1, "the plugin that describes \"%s\" gave %s", path, what);
 }
@@ -54,7 +53,7 @@ static tegula_status file_open(tegula_plugin_builder *builder, const char *path,
     free(file);
     return tegula__out_of_memory(err, (int64_t)sizeof *file);
   }
-  if (source->stamp != NULL && strcmp(path, source->path) == 0) {
+  if (!builder->late && strcmp(path, source->path) == 0) {
     file->stamp = *source->stamp;
   } else {
     tegula_status status = open_in_store(source, file, err);
@@ -146,8 +145,8 @@ static tegula_status keep_item(tegula__manifest *manifest, const void *value, co
 static tegula_status set_array(tegula_plugin_builder *builder, const char *name, tegula_dtype dtype, int32_t ndim, const int64_t *shape,
                                tegula_error *err) {
   tegula__manifest *out = builder->out;
-  if (tegula__dtype_valid(out->dtype)) return wrong(builder, "an array twice", err); /* what is there has its size and axes */
-  if (ndim < 0 || ndim > TEGULA_MAX_DIMS || !tegula__dtype_valid(dtype)) return wrong(builder, "no valid dtype or number of axes", err);
+  if (tegula__dtype_valid(out->dtype)) return tegula__plugin_wrong(builder, "an array twice", err); /* what is there has its size and axes */
+  if (ndim < 0 || ndim > TEGULA_MAX_DIMS || !tegula__dtype_valid(dtype)) return tegula__plugin_wrong(builder, "no valid dtype or number of axes", err);
   out->dtype = tegula_dtype_native(dtype);
   out->ndim = ndim;
   for (int32_t k = 0; k < ndim; k++) out->shape[k] = shape[k];
@@ -187,8 +186,8 @@ static const int64_t zeros[TEGULA_MAX_DIMS];
 
 /* Parts and grids of files that are not there would be another file's after joining. */
 static tegula_status check_place(const tegula_plugin_builder *builder, int64_t file, tegula_error *err) {
-  if (!tegula__dtype_valid(builder->out->dtype)) return wrong(builder, "a part before its array", err);
-  return file < 0 || file >= builder->out->file_count ? wrong(builder, "the number of a file that is not there", err) : TEGULA_OK;
+  if (!tegula__dtype_valid(builder->out->dtype)) return tegula__plugin_wrong(builder, "a part before its array", err);
+  return file < 0 || file >= builder->out->file_count ? tegula__plugin_wrong(builder, "the number of a file that is not there", err) : TEGULA_OK;
 }
 
 static tegula_status add_dense(tegula_plugin_builder *builder, int64_t file, int64_t offset, const int64_t *lo, const int64_t *hi,
@@ -217,7 +216,7 @@ static tegula_status take_filters(const tegula_plugin_builder *builder, const te
       return tegula__fail(err, TEGULA_UNSUPPORTED, builder->source->path, -1, "the codec \"%.60s\" of \"%s\" is not known", filters[i].codec,
                           builder->source->path);
     if (filters[i].param_count < 0 || filters[i].param_count > TEGULA__FILTER_PARAMS)
-      return wrong(builder, "a codec with more parameters than there can be", err);
+      return tegula__plugin_wrong(builder, "a codec with more parameters than there can be", err);
     filter->param_count = (uint16_t)filters[i].param_count;
     memcpy(filter->params, filters[i].params, sizeof filter->params);
   }
@@ -231,7 +230,7 @@ static tegula_status add_grid(tegula_plugin_builder *builder, int64_t file, int6
                  "chunks are handed over as they are");
   FORWARD(check_place(builder, file, err));
   if (chunk_bytes <= 0 || slots < 0 || count < 0 || count > slots || (coordinates == NULL && count != slots) || (count > 0 && chunks == NULL))
-    return wrong(builder, "a table of chunks that contradicts itself", err);
+    return tegula__plugin_wrong(builder, "a table of chunks that contradicts itself", err);
   tegula__grid *grid = calloc(1, sizeof *grid);
   if (grid == NULL) return tegula__out_of_memory(err, sizeof *grid);
   *grid = (tegula__grid){.file = file, .chunk_bytes = chunk_bytes, .order = (uint8_t)order, .slots = slots, .count = count};
@@ -251,7 +250,7 @@ static tegula_status add_grid(tegula_plugin_builder *builder, int64_t file, int6
 }
 
 static tegula_status add_chunked(tegula_plugin_builder *builder, int64_t grid, const tegula_plugin_chunked *part, tegula_error *err) {
-  if (grid < 0 || grid >= builder->out->grid_count) return wrong(builder, "the number of a table of chunks that is not there", err);
+  if (grid < 0 || grid >= builder->out->grid_count) return tegula__plugin_wrong(builder, "the number of a table of chunks that is not there", err);
   const tegula__grid *stored = builder->out->grids[grid];
   tegula__part copy = {.kind = TEGULA__PART_CHUNKED,
                        .order = stored->order,
@@ -268,12 +267,11 @@ static tegula_status add_chunked(tegula_plugin_builder *builder, int64_t grid, c
   return tegula__manifest_add_part(builder->out, &copy, err);
 }
 
-/* A part without bytes in a file: its strides are those of C order, so that it is cut along rows. */
-static tegula_status add_without_file(tegula_plugin_builder *builder, tegula__part *part, tegula_error *err) {
+tegula_status tegula__plugin_add_without_file(tegula_plugin_builder *builder, tegula__part *part, tegula_error *err) {
   int64_t shape[TEGULA_MAX_DIMS], strides[TEGULA_MAX_DIMS], bytes;
-  if (!tegula__dtype_valid(builder->out->dtype)) return wrong(builder, "a part before its array", err);
+  if (!tegula__dtype_valid(builder->out->dtype)) return tegula__plugin_wrong(builder, "a part before its array", err);
   for (int32_t k = 0; k < builder->out->ndim; k++) {
-    if (part->lo[k] < 0 || part->hi[k] < part->lo[k]) return wrong(builder, "a part that ends before it begins", err);
+    if (part->lo[k] < 0 || part->hi[k] < part->lo[k]) return tegula__plugin_wrong(builder, "a part that ends before it begins", err);
     shape[k] = part->hi[k] - part->lo[k];
   }
   if (!tegula__shape_bytes(shape, builder->out->ndim, builder->out->dtype.item_size, &bytes))
@@ -289,13 +287,13 @@ static tegula_status add_without_file(tegula_plugin_builder *builder, tegula__pa
 static tegula_status add_fill(tegula_plugin_builder *builder, const int64_t *lo, const int64_t *hi, const void *fill, tegula_error *err) {
   tegula__part part = {.kind = TEGULA__PART_FILL, .lo = lo, .hi = hi};
   FORWARD(keep_item(builder->out, fill, &part.fill, err));
-  return add_without_file(builder, &part, err);
+  return tegula__plugin_add_without_file(builder, &part, err);
 }
 
 static tegula_status add_lost(tegula_plugin_builder *builder, const int64_t *lo, const int64_t *hi, const void *fill, tegula_status status,
                               int32_t os_errno, const char *text, const char *path, tegula_error *err) {
   tegula__part part = {.kind = TEGULA__PART_LOST, .lo = lo, .hi = hi};
-  if (status == TEGULA_OK) return wrong(builder, "a lost part without an error", err);
+  if (status == TEGULA_OK) return tegula__plugin_wrong(builder, "a lost part without an error", err);
   FORWARD(keep_item(builder->out, fill, &part.fill, err));
   char first[TEGULA__SHAPE_TEXT], end[TEGULA__SHAPE_TEXT];
   tegula__shape_format(lo, builder->out->ndim, first);
@@ -307,7 +305,7 @@ static tegula_status add_lost(tegula_plugin_builder *builder, const int64_t *lo,
   if (lost != NULL) lost->os_errno = os_errno;
   FORWARD(tegula__manifest_keep(builder->out, lost, err));
   part.lost = lost;
-  return add_without_file(builder, &part, err);
+  return tegula__plugin_add_without_file(builder, &part, err);
 }
 
 static tegula_status add_reader(tegula_plugin_builder *builder, const int64_t *lo, const int64_t *hi, const int64_t *chunk, int64_t cost_bytes,
@@ -331,7 +329,7 @@ static tegula_status add_reader(tegula_plugin_builder *builder, const int64_t *l
     return status;
   }
   tegula__part part = {.kind = TEGULA__PART_READ, .lo = lo, .hi = hi, .start = zeros, .chunk = chunk, .reader = reader};
-  return add_without_file(builder, &part, err);
+  return tegula__plugin_add_without_file(builder, &part, err);
 }
 
 static void *allocate(size_t size) { return malloc(size > 0 ? size : 1); }
@@ -365,7 +363,9 @@ const tegula_plugin_host tegula__plugin_host = {.struct_size = sizeof(tegula_plu
                                                 .sink_path = tegula__plugin_sink_path,
                                                 .sink_read = tegula__plugin_sink_read,
                                                 .sink_write = tegula__plugin_sink_write,
-                                                .sink_resize = tegula__plugin_sink_resize};
+                                                .sink_resize = tegula__plugin_sink_resize,
+                                                .new_late = tegula__plugin_new_late,
+                                                .add_late = tegula__plugin_add_late};
 
 /* ---- calling a plugin ---- */
 

@@ -48,14 +48,24 @@ tegula_status tegula__plugin_sink_resize(tegula_plugin_sink *sink, int64_t size,
 
 /* What the plugin keeps open gets handles of its own: the builder ends. */
 void tegula__plugin_detach(tegula_plugin_builder *builder);
+/* late.c: those of the host table. */
+tegula_status tegula__plugin_new_late(tegula_plugin_builder *builder, const tegula_plugin_late *late, int64_t *number, tegula_error *err);
+tegula_status tegula__plugin_add_late(tegula_plugin_builder *builder, int64_t number, const int64_t *lo, const int64_t *hi,
+                                      tegula_error *err);
 
 /* What host.c builds with. */
 struct tegula_plugin_builder {
   const tegula__source *source;
   tegula__manifest *out;
   bool locked; /* files that others have locked are taken, too */
+  bool late;   /* a late part is resolved: the described file is not open */
   int64_t file_capacity;
   tegula_plugin_file *open; /* a list: what is open still when the description is done stays so */
 };
+
+/* host.c, for late.c. What only a broken plugin says. */
+tegula_status tegula__plugin_wrong(const tegula_plugin_builder *builder, const char *what, tegula_error *err);
+/* A part without bytes in a file: its strides are those of C order, so that it is cut along rows. */
+tegula_status tegula__plugin_add_without_file(tegula_plugin_builder *builder, tegula__part *part, tegula_error *err);
 
 #endif
