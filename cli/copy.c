@@ -126,7 +126,7 @@ static tegula_status copy_dataset(cli_job *job, copy_work *work) {
   job_phase(job, 0);
   tegula_status status = tegula_copy(work->run.dataset, values->paths[1], &options, &copy_options, &work->report, &job->error);
   job_phase_end(job);
-  return status;
+  return status != TEGULA_OK ? status : tegula_dataset_info(work->run.dataset, &work->run.info, &job->error); /* with all its sources */
 }
 
 /* ---- report ---- */

@@ -10,10 +10,11 @@
 
 static json_t *info_object(const tegula_dataset_info_t *info) {
   json_t *dataset =
-    json_pack("{s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I}", "name", report_text(info->name), "shape",
+    json_pack("{s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:I}", "name", report_text(info->name), "shape",
               report_shape(info->shape, info->ndim), "dtype", report_dtype(info->dtype), "chunks",
               info->chunk != NULL ? report_shape(info->chunk, info->ndim) : json_null(), "codecs", info_codecs(info->codecs), "files",
-              (json_int_t)info->files, "bytes", (json_int_t)info->bytes, "stored_bytes", (json_int_t)info->stored_bytes);
+              (json_int_t)info->files, "sources", (json_int_t)info->sources, "bytes", (json_int_t)info->bytes, "stored_bytes",
+              (json_int_t)info->stored_bytes);
   if (info->descr != NULL && json_object_set_new(dataset, "descr", report_text(info->descr)) != 0) {
     json_decref(dataset);
     return NULL;
@@ -42,7 +43,9 @@ static tegula_status print_files(cli_job *job, const tegula_dataset *dataset, in
 static tegula_status print_info(cli_job *job, const tegula_dataset *dataset, const tegula_dataset_info_t *info) {
   char shape[REPORT_TEXT], dtype[TEGULA_DTYPE_TEXT], bytes[32];
   tegula_dtype_format(info->dtype, dtype);
-  printf("format  %s, %" PRId64 " file%s\n", info->format, info->files, info->files == 1 ? "" : "s");
+  char sources[64];
+  printf("format  %s, %" PRId64 " file%s%s\n", info->format, info->files, info->files == 1 ? "" : "s",
+         report_sources(info->sources, sources));
   fputs("dataset ", stdout);
   report_shown(stdout, info->name);
   printf(": shape %s, dtype %s, %s (%" PRId64 " bytes)\n",
@@ -174,6 +177,8 @@ const cli_command info_command = {
   .summary = "say what is in a file, a folder or a pattern",
   .paths = "PATH",
   .description = "Reads headers only: format, shape, dtype, number of files, bytes. With -v each file and its rows.\n\n"
+                 "The sources of a virtual dataset over more than 256 files are counted (sources), but not opened before a load, or\n"
+                 "--chunks or --manifest, meets them: files, chunks, codecs and stored_bytes do not speak of them.\n\n"
                  "--manifest writes a small JSON file that stands for all the files: opening it reads no headers and lists no\n"
                  "folder. The files must then stay as they are; one that changed is refused. Put it beside the folder of a set,\n"
                  "not into it (or give it a name that begins with a dot).\n\n"
@@ -182,8 +187,8 @@ const cli_command info_command = {
                  "written are left out. Of several datasets in a file, --dataset names one.\n\n"
                  "--attributes shows what is noted on each dataset and on the file itself (with --dataset or --chunks: on that\n"
                  "dataset): numbers, bools and text, up to 1 MiB each; of other types their name.\n\n"
-                 "With --json: format, datasets [{name, shape, dtype, chunks (null: contiguous), codecs, files, bytes,\n"
-                 "stored_bytes}], manifest (with --manifest), and descr for structured records. --chunks adds to the dataset\n"
+                 "With --json: format, datasets [{name, shape, dtype, chunks (null: contiguous), codecs, files, sources,\n"
+                 "bytes, stored_bytes}], manifest (with --manifest), and descr for structured records. --chunks adds to the dataset\n"
                  "chunk_list [{box, offset, length, mask, file}], where offset, length and file are null for what only a reader finds.\n"
                  "--attributes adds attributes [{name, dtype, shape, value}] to each dataset and to the report: value is null, with\n"
                  "omitted (why), where it is not shown, and null with shape null where there is none. Complex numbers are [real, imag];\n"

@@ -331,6 +331,9 @@ static tegula_status run_load(cli_job *job) {
     status = load_once(job, &run, &runs[i]);
   }
   if (status == TEGULA_OK) {
+    status = tegula_dataset_info(run.dataset, &run.info, &job->error); /* of sources that the load met, too */
+  }
+  if (status == TEGULA_OK) {
     status = conclude(job, &run, runs, count);
   }
   load_release(&run);
@@ -365,8 +368,9 @@ const cli_command load_command = {
                  "--io: pread; io_uring keeps many requests of each thread on their way; direct goes past the page cache;\n"
                  "auto takes pread, and io_uring where separate requests wait for storage. A way that cannot be taken here\n"
                  "falls back to pread, and the report says why.\n\n"
-                 "With --json: format, shape, dtype, files, chunks, tiles, ranks, bytes, seconds (from the first open to the\n"
-                 "last byte), seconds_describe, seconds_allocate, seconds_move, gb_per_s, opens, reads, bytes_read,\n"
+                 "With --json: format, shape, dtype, files, sources (virtual datasets over more than 256 files, while not all\n"
+                 "of them were met: those of which files and chunks do not speak), chunks, tiles, ranks, bytes, seconds (from\n"
+                 "the first open to the last byte), seconds_describe, seconds_allocate, seconds_move, gb_per_s, opens, reads, bytes_read,\n"
                  "reader_bytes, missing, missing_list (lost pieces that were filled), peak_rss_bytes, io_path, fallback_reason,\n"
                  "hash; runs with --repeat; tile_list with -v\n"
                  "(boxes count from the start of what is loaded, the rows of a source from the start of its file).\n",

@@ -164,7 +164,8 @@ static json_t *missing_list(const load_run *run) {
   json_t *list = json_array();
   tegula_box box;
   tegula_error why;
-  for (int64_t i = 0; list != NULL && tegula_dataset_lost(run->dataset, i, &box, &why, NULL) == TEGULA_OK; i++) {
+  int filled = run->statistics.missing > 0; /* else there are none, and all sources need not be looked at */
+  for (int64_t i = 0; list != NULL && filled && tegula_dataset_lost(run->dataset, i, &box, &why, NULL) == TEGULA_OK; i++) {
     int touched = 1;
     for (int32_t axis = 0; axis < box.ndim; axis++) {
       touched = touched && box.lo[axis] < run->box.hi[axis] && box.hi[axis] > run->box.lo[axis];
@@ -183,7 +184,8 @@ static json_t *missing_list(const load_run *run) {
 json_t *load_report_object(const load_summary *summary, json_t *tile_list) {
   json_t *object = joined(what_was_loaded(summary->run), how_fast(summary));
   object = joined(object, what_it_took(summary));
-  int failed = json_object_set_new(object, "missing_list", missing_list(summary->run)) != 0 ||
+  int failed = json_object_set_new(object, "sources", json_integer(summary->run->info.sources)) != 0 ||
+               json_object_set_new(object, "missing_list", missing_list(summary->run)) != 0 ||
                (summary->runs != NULL && json_object_set_new(object, "runs", run_list(summary)) != 0) ||
                (tile_list != NULL && json_object_set(object, "tile_list", tile_list) != 0);
   if (failed) {
@@ -229,8 +231,9 @@ static void print_text(const cli_job *job, const load_summary *summary, const js
   int64_t shape[TEGULA_MAX_DIMS], tiles = tegula_tiling_count(run->tiling);
   box_shape(&run->box, shape);
   tegula_dtype_format(run->info.dtype, dtype);
-  printf("found   %" PRId64 " %s file%s: shape %s, dtype %s\n", run->info.files, run->info.format,
-         run->info.files == 1 ? "" : "s", report_shape_text(run->info.shape, run->info.ndim, shape_text), dtype);
+  char sources[64];
+  printf("found   %" PRId64 " %s file%s%s: shape %s, dtype %s\n", run->info.files, run->info.format, run->info.files == 1 ? "" : "s",
+         report_sources(run->info.sources, sources), report_shape_text(run->info.shape, run->info.ndim, shape_text), dtype);
   printf("loaded  %s of shape %s in %" PRId64 " tile%s, %d thread%s\n", report_bytes_text((double)run->bytes, bytes_text),
          report_shape_text(shape, run->box.ndim, shape_text), tiles, tiles == 1 ? "" : "s",
          (int)tegula_context_threads(job->context), tegula_context_threads(job->context) == 1 ? "" : "s");

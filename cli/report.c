@@ -311,6 +311,14 @@ const char *report_shape_text(const int64_t *shape, int32_t ndim, char out[REPOR
   return out;
 }
 
+const char *report_sources(int64_t sources, char out[64]) {
+  out[0] = '\0';
+  if (sources > 0) {
+    snprintf(out, 64, " and %" PRId64 " source%s not opened yet", sources, sources == 1 ? "" : "s");
+  }
+  return out;
+}
+
 const char *report_bytes_text(double bytes, char out[32]) {
   static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB", "PB", "EB"};
   size_t unit = 0;

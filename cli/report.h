@@ -65,5 +65,7 @@ char *report_dump(const json_t *object, size_t flags);
 const char *report_shape_text(const int64_t *shape, int32_t ndim, char out[REPORT_TEXT]);
 /* "64.0 MB" (decimal). */
 const char *report_bytes_text(double bytes, char out[32]);
+/* " and 1000 sources not opened yet" of a dataset; "" for none. */
+const char *report_sources(int64_t sources, char out[64]);
 
 #endif

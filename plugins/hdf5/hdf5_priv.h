@@ -147,6 +147,7 @@ typedef struct hdf5_call {
   hdf5_file *files;  /* those that are open */
   size_t array_item; /* item size of the array that is described */
   const struct hdf5_ancestor *ancestors;
+  bool late; /* a late part is resolved */
 } hdf5_call;
 
 /* Do these 12 bytes begin a superblock? And its consistency flags; 0 for versions that have none. */
@@ -253,6 +254,7 @@ typedef struct hdf5_dataset {
   int64_t grid;                  /* chunks */
   struct hdf5_mapping *mappings; /* virtual */
   int64_t mapping_count;
+  bool measured;             /* virtual: sources were looked at, because mappings or the shape depend on them */
   struct hdf5_pieces *parts; /* virtual: all of them, from the first time that some are wanted */
   hid_t memory;                  /* reader: the type asked for; 0: from `type` */
   bool swapped;                  /* reader: its elements are in the other byte order */

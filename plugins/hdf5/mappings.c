@@ -240,5 +240,6 @@ tegula_status hdf5_virtual_open(hdf5_dataset *dataset, tegula_error *err) {
     any = any || open[k];
     if (open[k]) grow_shape(dataset, k);
   }
+  dataset->measured = any;
   return any ? hdf5_set_strides(dataset, err) : TEGULA_OK;
 }

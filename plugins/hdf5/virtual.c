@@ -160,6 +160,10 @@ static tegula_status emit_group(const group *g, tegula_error *err) {
   return status;
 }
 
+bool hdf5_piece_seen(const hdf5_dataset *dataset, const hdf5_pieces *pieces, int64_t index, const hdf5_place *outer, hdf5_place *out) {
+  return compose(dataset, pieces, hdf5_piece(pieces, index), 0, outer, out);
+}
+
 static tegula_status emit_gap(hdf5_dataset *dataset, const hdf5_pieces *pieces, int64_t index, const hdf5_place *outer, tegula_error *err) {
   hdf5_place place;
   if (!compose(dataset, pieces, hdf5_piece(pieces, index), 0, outer, &place)) return TEGULA_OK;
@@ -167,11 +171,6 @@ static tegula_status emit_gap(hdf5_dataset *dataset, const hdf5_pieces *pieces, 
 }
 
 /* ---- pieces by source ---- */
-
-typedef struct sort_entry {
-  const hdf5_mapping *mapping; /* NULL: a gap */
-  int64_t piece;
-} sort_entry;
 
 static int compare_sources(const hdf5_mapping *a, const hdf5_mapping *b) {
   if (!a || !b) return (a != NULL) - (b != NULL);
@@ -182,30 +181,49 @@ static int compare_sources(const hdf5_mapping *a, const hdf5_mapping *b) {
 }
 
 static int by_source(const void *a, const void *b) {
-  const sort_entry *x = a, *y = b;
+  const hdf5_sorted *x = a, *y = b;
   int sources = compare_sources(x->mapping, y->mapping);
   return sources ? sources : (x->piece > y->piece) - (x->piece < y->piece);
 }
 
-static tegula_status emit_sorted(hdf5_dataset *dataset, const hdf5_pieces *pieces, const hdf5_place *outer, tegula_error *err) {
-  sort_entry *entries = malloc((size_t)pieces->count * sizeof *entries);
-  int64_t *order = malloc((size_t)pieces->count * sizeof *order);
-  tegula_status status = entries && order ? TEGULA_OK : hdf5_out_of_memory(dataset->call->library, err);
-  for (int64_t k = 0; status == TEGULA_OK && k < pieces->count; k++) {
-    int64_t mapping = *hdf5_piece_mapping(pieces, hdf5_piece(pieces, k));
-    entries[k] = (sort_entry){mapping < 0 ? NULL : &dataset->mappings[mapping], k};
-  }
-  if (status == TEGULA_OK) qsort(entries, (size_t)pieces->count, sizeof *entries, by_source);
-  for (int64_t from = 0, to; status == TEGULA_OK && from < pieces->count; from = to) {
-    for (to = from; to < pieces->count && compare_sources(entries[from].mapping, entries[to].mapping) == 0; to++)
-      order[to - from] = entries[to].piece;
+tegula_status hdf5_emit_sources(hdf5_dataset *dataset, const hdf5_pieces *pieces, const hdf5_place *outer, const hdf5_sorted *sorted,
+                                int64_t count, tegula_error *err) {
+  int64_t *order = malloc((size_t)(count ? count : 1) * sizeof *order);
+  tegula_status status = order ? TEGULA_OK : hdf5_out_of_memory(dataset->call->library, err);
+  for (int64_t from = 0, to; status == TEGULA_OK && from < count; from = to) {
+    for (to = from; to < count && compare_sources(sorted[from].mapping, sorted[to].mapping) == 0; to++) order[to - from] = sorted[to].piece;
     group g = {.dataset = dataset, .outer = outer, .pieces = pieces, .order = order, .count = to - from};
-    if (entries[from].mapping) status = emit_group(&g, err);
-    for (int64_t k = 0; !entries[from].mapping && status == TEGULA_OK && k < g.count; k++)
+    if (sorted[from].mapping) status = emit_group(&g, err);
+    for (int64_t k = 0; !sorted[from].mapping && status == TEGULA_OK && k < g.count; k++)
       status = emit_gap(dataset, pieces, order[k], outer, err);
   }
-  free(entries);
   free(order);
+  return status;
+}
+
+/* Those of the file itself at once, others when they are wanted. */
+static tegula_status emit_late(hdf5_dataset *dataset, const hdf5_pieces *pieces, const hdf5_place *outer, const hdf5_sorted *sorted,
+                               int64_t count, tegula_error *err) {
+  for (int64_t from = 0, to; from < count; from = to) {
+    for (to = from; to < count && hdf5_sorted_here(&sorted[to]); to++) continue;
+    FORWARD(hdf5_emit_sources(dataset, pieces, outer, sorted + from, to - from, err));
+    for (; to < count && !hdf5_sorted_here(&sorted[to]); to++) continue;
+  }
+  return hdf5_late_emit(dataset, outer, sorted, count, err);
+}
+
+static tegula_status emit_sorted(hdf5_dataset *dataset, const hdf5_pieces *pieces, const hdf5_place *outer, tegula_error *err) {
+  hdf5_sorted *sorted = malloc((size_t)(pieces->count ? pieces->count : 1) * sizeof *sorted);
+  RETURN_IF(!sorted, hdf5_out_of_memory(dataset->call->library, err));
+  for (int64_t k = 0; k < pieces->count; k++) {
+    int64_t mapping = *hdf5_piece_mapping(pieces, hdf5_piece(pieces, k));
+    sorted[k] = (hdf5_sorted){mapping < 0 ? NULL : &dataset->mappings[mapping], k};
+  }
+  qsort(sorted, (size_t)pieces->count, sizeof *sorted, by_source);
+  tegula_status status = hdf5_late_wanted(dataset, sorted, pieces->count)
+                             ? emit_late(dataset, pieces, outer, sorted, pieces->count, err)
+                             : hdf5_emit_sources(dataset, pieces, outer, sorted, pieces->count, err);
+  free(sorted);
   return status;
 }
 

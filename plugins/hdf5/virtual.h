@@ -95,4 +95,22 @@ bool hdf5_mapping_pieces(const hdf5_mapping *mapping, int64_t index, hdf5_pieces
 /* Cuts pieces so that they are disjoint (the later mapping wins) and, with gaps, cover the shape. */
 bool hdf5_pieces_partition(const hdf5_pieces *in, const int64_t *shape, hdf5_pieces *out);
 
+/* Pieces in the order of their sources. */
+typedef struct hdf5_sorted {
+  const hdf5_mapping *mapping; /* NULL: a gap */
+  int64_t piece;
+} hdf5_sorted;
+
+/* Has it so many sources that they are only looked at when they are wanted? */
+bool hdf5_late_wanted(const hdf5_dataset *dataset, const hdf5_sorted *sorted, int64_t count);
+/* Tells the host of the pieces that are in other files as late parts, one for each file. Takes the mappings and pieces of the dataset. */
+tegula_status hdf5_late_emit(hdf5_dataset *dataset, const hdf5_place *outer, const hdf5_sorted *sorted, int64_t count, tegula_error *err);
+/* Is it in the file of the dataset itself, or a gap? */
+bool hdf5_sorted_here(const hdf5_sorted *sorted);
+/* Tells the host of pieces, sorted by source. */
+tegula_status hdf5_emit_sources(hdf5_dataset *dataset, const hdf5_pieces *pieces, const hdf5_place *outer, const hdf5_sorted *sorted,
+                                int64_t count, tegula_error *err);
+/* Does the piece lie in the place? Its box of the array that is described. */
+bool hdf5_piece_seen(const hdf5_dataset *dataset, const hdf5_pieces *pieces, int64_t index, const hdf5_place *outer, hdf5_place *out);
+
 #endif

@@ -138,6 +138,7 @@ LOAD_REPORT = {
     "shape": [101, 5],
     "dtype": "<f4",
     "files": 12,
+    "sources": 0,
     "chunks": 12,
     "tiles": 1,
     "ranks": 1,
@@ -406,6 +407,7 @@ def test_info(shards):
                 "chunks": None,
                 "codecs": [],
                 "files": 12,
+                "sources": 0,
                 "bytes": 2020,
                 "stored_bytes": 2020,
             }

@@ -18,8 +18,8 @@ from command import refused, report, start, tegula, usage_error  # noqa: E402
 from reference_hash import content_hash  # noqa: E402
 
 ENV = {key: value for key, value in os.environ.items() if key in ("TEGULA_HDF5_LIBRARY", "TEGULA_PLUGIN_PATH")}
-LOAD_KEYS = {"format", "shape", "dtype", "files", "chunks", "tiles", "ranks", "bytes", "seconds", "seconds_describe", "seconds_allocate",
-             "seconds_move", "gb_per_s", "opens", "reads", "bytes_read", "reader_bytes", "missing", "peak_rss_bytes", "io_path",
+LOAD_KEYS = {"format", "shape", "dtype", "files", "sources", "chunks", "tiles", "ranks", "bytes", "seconds", "seconds_describe",
+             "seconds_allocate", "seconds_move", "gb_per_s", "opens", "reads", "bytes_read", "reader_bytes", "missing", "peak_rss_bytes", "io_path",
              "fallback_reason", "hash", "missing_list"}
 SHAPE = (61, 7, 5)
 data = numpy.random.default_rng(5).integers(-99, 99, SHAPE).astype("<i4")

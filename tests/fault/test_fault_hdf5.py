@@ -35,6 +35,13 @@ def files(tmp_path_factory):
         layout[20 * k : 20 * k + 20] = h5py.VirtualSource("part%d.h5" % k, "x", (20, 6))
     with h5py.File(folder / "virtual.h5", "w", libver="latest") as file:
         file.create_virtual_dataset("v", layout)
+    layout = h5py.VirtualLayout((300, 6), "<i4")  # the last 260 sources are not there: nobody wants them
+    for k in range(2):
+        layout[20 * k : 20 * k + 20] = h5py.VirtualSource("part%d.h5" % k, "x", (20, 6))
+    for k in range(40, 300):
+        layout[k] = h5py.VirtualSource("absent%d.h5" % k, "x", (6,))
+    with h5py.File(folder / "late.h5", "w", libver="latest") as file:
+        file.create_virtual_dataset("v", layout)
     shards = folder / "shards"
     shards.mkdir()
     for k in range(3):
@@ -56,6 +63,7 @@ COMMANDS = {
     "load-gzip": ["load", "one.h5", "--dataset", "gzip", "--hash", "--threads", "1"],
     "load-contiguous": ["load", "one.h5", "--dataset", "/plain", "--hash", "--threads", "2"],
     "load-virtual": ["load", "virtual.h5", "--dataset", "v", "--hash", "--threads", "1"],
+    "load-late": ["load", "late.h5", "--dataset", "v", "--box", "0:40,:", "--hash", "--threads", "1"],
     "load-shards": ["load", "shards", "--dataset", "x", "--hash", "--threads", "2"],
     "info": ["info", "one.h5", "--threads", "1"],
 }

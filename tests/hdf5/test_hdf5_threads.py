@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # What each finds is compared with numpy; under ThreadSanitizer a race of the library or of the plugin fails it.
+import itertools
+
 import numpy
 import pytest
 
@@ -43,3 +45,22 @@ def test_sixteen_threads(shared_probe, tmp_path, files, contexts):
         want.append(hashes[name])
     found = shared_probe.call("crowd", items=items, contexts=contexts, rounds=6, threads=3)["hashes"]
     assert found == want
+
+
+def test_threads_meet_the_sources_of_one_dataset(new_probe, tmp_path):
+    """Sources that are opened when they are wanted: whoever comes first opens one, all get the same."""
+    rows, count, rng = 3, 258, numpy.random.default_rng(3)
+    data = rng.integers(0, 1000, (count * rows, 10)).astype("<i4")
+    for k in range(count):
+        with h5py.File(tmp_path / f"s{k}.h5", "w") as file:
+            options = ({}, {"chunks": (2, 6), "compression": "gzip"}, {"chunks": (2, 6), "scaleoffset": 0})[k % 3]
+            file.create_dataset("d", data=data[k::count], **options)
+    h5.virtual(tmp_path / "v.h5", "dealt", data.shape, "<i4", [(numpy.s_[k::count], f"s{k}.h5", "d", (rows, 10), None) for k in range(count)])
+    probe = new_probe()
+    probe.call("context", threads=2)
+    for _ in range(2):
+        assert probe.call("open", path=str(tmp_path / "v.h5"), dataset="dealt")["sources"] == count
+        spans = [(at, at + size) for at, size in zip(rng.integers(0, len(data) - 20, 32).tolist(), itertools.cycle((20, 3, 11)))]
+        spans += [(0, len(data))] * 2
+        probe.call("read_boxes", dtype="<i4", boxes=[[list(span), [0, 10]] for span in spans], threads=8, path=str(tmp_path / "boxes"))
+        assert (tmp_path / "boxes").read_bytes() == b"".join(data[slice(*span)].tobytes() for span in spans)

@@ -329,6 +329,32 @@ def numpy_ones(box, out):
     out[...] = 1
 
 
+def test_a_virtual_dataset_over_many_files(tmp_path):
+    """Its sources are opened when they are wanted, by any thread; a pickle brings all of them."""
+    import h5py
+
+    data = numpy.arange(260 * 6, dtype="<i4").reshape(260, 6)
+    layout = h5py.VirtualLayout(data.shape, "<i4")
+    for k in range(260):
+        with h5py.File(tmp_path / f"s{k}.h5", "w") as file:
+            file.create_dataset("x", data=data[k], chunks=(4,) if k % 2 else None)
+        layout[k] = h5py.VirtualSource(f"s{k}.h5", "x", (6,))
+    with h5py.File(tmp_path / "v.h5", "w", libver="latest") as file:
+        file.create_virtual_dataset("v", layout)
+    ds = tegula.open(tmp_path / "v.h5", "v")
+    assert len(ds.files) == 1
+    (tmp_path / "s259.h5").rename(tmp_path / "away")
+    assert numpy.array_equal(ds[7:9, 1:], data[7:9, 1:]) and numpy.array_equal(ds[3:250:80], data[3:250:80])
+    with pytest.raises(tegula.NotFoundError, match="s259"):
+        ds[258:]
+    (tmp_path / "away").rename(tmp_path / "s259.h5")
+    ds = tegula.open(tmp_path / "v.h5", "v")
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        assert [row.tolist() for row in pool.map(lambda k: ds[k], range(0, 260, 3))] == data[::3].tolist()
+    again = pickle.loads(pickle.dumps(ds))
+    assert len(again.files) == 261 and numpy.array_equal(again[...], data)
+
+
 def test_a_pickle_brings_its_manifest(shards, monkeypatch):
     """The other process lists no folder; files that changed since are an error."""
     folder, array = shards

@@ -99,8 +99,8 @@ static json_t *info_answer(probe_state *state, const tegula_dataset *dataset) {
   for (int32_t axis = 0; axis < info.ndim; axis++) {
     json_array_append_new(shape, json_integer(info.shape[axis]));
   }
-  return json_pack("{s:o, s:o, s:I, s:I, s:I, s:I, s:s?, s:s?, s:o}", "dtype", dtype_answer(info.dtype), "shape", shape, "files",
-                   (json_int_t)info.files, "chunks", (json_int_t)info.chunks, "bytes", (json_int_t)info.bytes, "stored_bytes",
+  return json_pack("{s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:s?, s:s?, s:o}", "dtype", dtype_answer(info.dtype), "shape", shape, "files",
+                   (json_int_t)info.files, "sources", (json_int_t)info.sources, "chunks", (json_int_t)info.chunks, "bytes", (json_int_t)info.bytes, "stored_bytes",
                    (json_int_t)info.stored_bytes, "format", info.format, "name", info.name, "descr", any_text(info.descr));
 }
 
@@ -687,7 +687,7 @@ static const struct {
                 {"save", do_save},   {"hash", do_hash},       {"demo", do_demo}, {"dtype", do_dtype}, {"statuses", do_statuses},
                 {"build", do_build}, {"sizes", do_sizes},    {"explain", do_explain}, {"verify", do_verify}, {"compare", do_compare},
                 {"faults", do_faults}, {"to_json", do_to_json}, {"batches", do_batches},
-                {"pieces", do_pieces}, {"reader", do_reader}, {"readers", do_readers}, {"fence", do_fence}, {"crowd", do_crowd},
+                {"pieces", do_pieces}, {"reader", do_reader}, {"readers", do_readers}, {"fence", do_fence}, {"crowd", do_crowd}, {"read_boxes", do_read_boxes},
                 {"keep", do_keep}, {"save_group", do_save_group}, {"save_begin", do_save_begin}, {"save_tiles", do_save_tiles},
                 {"save_token", do_save_token}, {"save_commit", do_save_commit}, {"save_abandon", do_save_abandon}};
 

@@ -111,4 +111,62 @@ static json_t *do_crowd(probe_state *state, const json_t *command) {
   return answer;
 }
 
+/* ---- one dataset ---- */
+
+typedef struct probe_turn {
+  pthread_t thread;
+  const tegula_dataset *dataset;
+  probe_block *blocks;
+  int first, step, count;
+  tegula_status status;
+  tegula_error error;
+} probe_turn;
+
+static void *turn_run(void *state) {
+  probe_turn *t = state;
+  for (int i = t->first; i < t->count && t->status == TEGULA_OK; i += t->step) {
+    t->status = tegula_dataset_read(t->dataset, &t->blocks[i].view, NULL, &t->error);
+  }
+  return NULL;
+}
+
+/* "boxes" of the open dataset, read by "threads" at the same time; their elements go to the file "path" one after the other. */
+static json_t *do_read_boxes(probe_state *state, const json_t *command) {
+  const json_t *list = json_object_get(command, "boxes");
+  int count = (int)json_array_size(list), threads = (int)number(command, "threads", 1);
+  probe_turn turns[PROBE_CROWD];
+  tegula_dtype dtype;
+  if (threads < 1 || threads > PROBE_CROWD || tegula_dtype_parse(text(command, "dtype"), &dtype, NULL) != TEGULA_OK) {
+    return misuse(state, "too many threads, or no dtype");
+  }
+  probe_block *blocks = calloc((size_t)count + 1, sizeof *blocks);
+  for (int i = 0; i < count; i++) {
+    tegula_box box;
+    box_read(json_array_get(list, (size_t)i), &box);
+    probe_block_make(&blocks[i], dtype, &box, NULL);
+  }
+  for (int i = 0; i < threads; i++) {
+    turns[i] = (probe_turn){.dataset = state->dataset, .blocks = blocks, .first = i, .step = threads, .count = count};
+    if (pthread_create(&turns[i].thread, NULL, turn_run, &turns[i])) {
+      abort();
+    }
+  }
+  json_t *answer = NULL;
+  for (int i = 0; i < threads; i++) {
+    pthread_join(turns[i].thread, NULL);
+    if (turns[i].status != TEGULA_OK && !answer) {
+      answer = error_answer(state, turns[i].status, &turns[i].error);
+    }
+  }
+  for (int i = 0; i < count; i++) {
+    size_t bytes;
+    unsigned char *data = probe_view_bytes(&blocks[i].view, &bytes);
+    file_write(text(command, "path"), data, bytes, i > 0 ? "ab" : "wb");
+    free(data);
+    free(blocks[i].base);
+  }
+  free(blocks);
+  return answer ? answer : json_object();
+}
+
 #endif
