@@ -88,14 +88,14 @@ static tegula_status go_to_root(hdf5_call *call, cursor *at, hdf5_file *file, te
   return at->id >= 0 ? TEGULA_OK : hdf5_failed(call->library, err, TEGULA_CORRUPT, file->path, "open the root group of \"%s\"", file->path);
 }
 
-/* Takes the first component off `rest`; new memory, NULL: there is none. */
-static char *next_component(cursor *at) {
+/* Takes the first component off `rest`, as new memory; NULL: there is none. False: no memory. */
+static bool next_component(cursor *at, char **out) {
   char *from = at->rest + strspn(at->rest, "/");
   while (from[0] == '.' && (from[1] == '/' || from[1] == 0)) from += 1 + strspn(from + 1, "/");
   size_t length = strcspn(from, "/");
-  char *out = length ? strndup(from, length) : NULL;
+  *out = length ? strndup(from, length) : NULL;
   memmove(at->rest, from + length, strlen(from + length) + 1);
-  return out;
+  return *out || !length;
 }
 
 static tegula_status no_such(hdf5_call *call, const cursor *at, const char *component, tegula_error *err) {
@@ -169,9 +169,10 @@ tegula_status hdf5_follow(hdf5_call *call, hdf5_file *file, const char *name, hd
   file->references++;
   tegula_status status = go_to_root(call, &at, file, err);
   while (status == TEGULA_OK) {
-    char *component = next_component(&at);
-    if (!component) break;
-    status = step(call, &at, component, err);
+    char *component;
+    bool there = next_component(&at, &component);
+    if (there && !component) break;
+    status = !there ? hdf5_out_of_memory(call->library, err) : step(call, &at, component, err);
     free(component);
   }
   if (status == TEGULA_OK) {

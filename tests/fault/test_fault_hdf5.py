@@ -93,3 +93,15 @@ def test_hdf5_command(name, files, tmp_path):
         got.expect(answer is not None or (family, kind) not in HARMLESS, "this is no reason to fail")
 
     assert each(plan(clean.counted["calls"], 48 if SANITIZER == "" else 7), check) > 20
+
+
+def test_a_name_is_followed_to_its_end(files, tmp_path):
+    """A name of which a part got no memory is not that of the group before it: around there each allocation fails."""
+    library = os.environ.get("TEGULA_HDF5_LIBRARY")
+
+    def check(number, family, kind, fault):
+        run = HdfRun([BIN, "info", "--json", files / "one.h5", "--dataset", "group/deep", "--threads", "1"], tmp_path / ("report%d" % number), fault,
+                     environment={"TEGULA_FAULT_SPARE": "libc", **({"TEGULA_HDF5_LIBRARY": library} if library else {})})
+        run.expect(run.code in (0, 1), "another error than that of memory")
+
+    each([("memory", "ENOMEM", "memory:%d:ENOMEM" % n) for n in range(30, 75)], check)
