@@ -20,7 +20,7 @@ typedef struct made {
 typedef struct saving {
   hdf5_library *library;
   const char *path; /* the sink's */
-  hid_t file;
+  hid_t file, plain; /* plain: the list of how plain contiguous datasets are made, the same for all; -1: not made yet */
   int64_t longest; /* the largest length that the file can tell */
   made *datasets;
   int64_t count, capacity;
@@ -65,7 +65,7 @@ tegula_status hdf5_save_open(void *plugin, tegula_plugin_sink *sink, void **out,
   hdf5_library *library = plugin;
   saving *s = calloc(1, sizeof *s);
   RETURN_IF(!s, hdf5_out_of_memory(library, err));
-  *s = (saving){.library = library, .path = library->host->sink_path(sink), .file = -1};
+  *s = (saving){.library = library, .path = library->host->sink_path(sink), .file = -1, .plain = -1};
   hdf5_lock(library);
   tegula_status status = open_file(s, sink, err);
   hdf5_unlock(library);
@@ -127,8 +127,8 @@ static bool set_fill(const saving *s, const tegula_plugin_layout *layout, hid_t 
   return good;
 }
 
-/* The creation list; -1 on failure. */
-static hid_t creation_list(const saving *s, const tegula_plugin_layout *layout, hid_t type) {
+/* A creation list; -1 on failure. */
+static hid_t make_list(const saving *s, const tegula_plugin_layout *layout, hid_t type) {
   const hdf5_functions *call = &s->library->call;
   hid_t list = call->H5Pcreate(call->dataset_create_class);
   hsize_t chunk[HDF5_MAX_RANK];
@@ -148,6 +148,17 @@ static hid_t creation_list(const saving *s, const tegula_plugin_layout *layout, 
   return -1;
 }
 
+static bool is_plain(const tegula_plugin_layout *layout) {
+  return !layout->chunk && !layout->mappings && !layout->fill && layout->filter_count == 0;
+}
+
+/* The list of a dataset: to be closed but for the one of all plain datasets. Making one costs as much as making a dataset. */
+static hid_t creation_list(saving *s, const tegula_plugin_layout *layout, hid_t type) {
+  if (!is_plain(layout)) return make_list(s, layout, type);
+  if (s->plain < 0) s->plain = make_list(s, layout, type);
+  return s->plain;
+}
+
 static hid_t space_of(const saving *s, const tegula_plugin_layout *layout) {
   hsize_t shape[HDF5_MAX_RANK];
   for (int k = 0; k < layout->ndim; k++) shape[k] = (hsize_t)layout->shape[k];
@@ -158,16 +169,27 @@ static tegula_status could_not_make(const saving *s, const tegula_plugin_layout 
   return hdf5_failed(s->library, err, TEGULA_IO, s->path, "make the dataset \"%s\" in \"%s\"", layout->dataset, s->path);
 }
 
+/* How groups are made: without times; -1 on failure. */
+static hid_t timeless_list(const hdf5_library *library) {
+  const hdf5_functions *call = &library->call;
+  hid_t list = call->H5Pcreate(call->group_create_class);
+  if (list < 0 || call->H5Pset_obj_track_times(list, false) >= 0) return list;
+  call->H5Pclose(list);
+  return -1;
+}
+
 /* Groups that libhdf5 makes on the way have times. */
 bool hdf5_make_groups(hdf5_library *library, hid_t file, const char *name) {
   const hdf5_functions *call = &library->call;
+  RETURN_IF(!strchr(name + 1, '/'), true);
   char *part = strdup(name);
-  hid_t list = call->H5Pcreate(call->group_create_class);
-  bool good = part && list >= 0 && call->H5Pset_obj_track_times(list, false) >= 0;
+  hid_t list = -1;
+  bool good = part != NULL;
   for (char *at = part ? strchr(part + 1, '/') : NULL; at && good; at = strchr(at + 1, '/')) {
     *at = 0;
     int there = call->H5Lexists(file, part, HDF5_DEFAULT);
-    hid_t group = there == 0 ? call->H5Gcreate2(file, part, HDF5_DEFAULT, list, HDF5_DEFAULT) : -1;
+    if (there == 0 && list < 0) list = timeless_list(library);
+    hid_t group = there == 0 && list >= 0 ? call->H5Gcreate2(file, part, HDF5_DEFAULT, list, HDF5_DEFAULT) : -1;
     good = there > 0 || group >= 0;
     if (group >= 0) call->H5Oclose(group);
     *at = '/';
@@ -192,7 +214,7 @@ static tegula_status create_typed(saving *s, const tegula_plugin_layout *layout,
   RETURN_IF(list < 0, could_not_make(s, layout, err));
   tegula_status status = hdf5_save_filters(s->library, layout, list, s->path, err);
   if (status == TEGULA_OK) status = create(s, layout, type, list, id, err);
-  s->library->call.H5Pclose(list);
+  if (list != s->plain) s->library->call.H5Pclose(list);
   return status;
 }
 
@@ -372,6 +394,7 @@ static tegula_status close_all(saving *s, bool keep, tegula_error *err) {
   bool good = true;
   library->discarding = !keep;
   for (int64_t i = 0; i < s->count; i++) good = call->H5Oclose(s->datasets[i].id) >= 0 && good;
+  if (s->plain >= 0) call->H5Pclose(s->plain);
   good = good && (!keep || call->H5Fflush(s->file, 0 /* this file */) >= 0);
   tegula_status status = good ? TEGULA_OK : hdf5_failed(library, err, TEGULA_IO, s->path, "complete \"%s\"", s->path);
   library->discarding = !keep || !good;

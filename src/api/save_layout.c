@@ -122,12 +122,12 @@ static tegula_status add_chunked(tegula__member *m, int64_t i, const held *h, te
   return tegula__manifest_add_part(&m->manifest, &part, err);
 }
 
-/* One run of bytes: space for it is got at once. */
+/* One run of bytes. */
 static tegula_status add_dense(tegula__member *m, int64_t i, const held *h, int64_t offset, int64_t bytes, tegula_error *err) {
   int64_t strides[TEGULA_MAX_DIMS], *size = &m->manifest.files[i].stamp.size;
   tegula__target *target = &m->saving->targets[m->first_target + i];
   if (offset < 0 || !tegula__add(offset, bytes, size)) return too_large(m, err);
-  if (*size > target->sink.size(&target->sink)) FORWARD(target->sink.resize(&target->sink, *size, err));
+  target->wanted = tegula__max(target->wanted, *size);
   tegula__dense_strides(h->shape, m->tiling->ndim, m->stored.item_size, 'C', strides);
   return tegula__manifest_add(&m->manifest, i, offset, h->lo, h->hi, strides, m->stored.order, err);
 }
@@ -146,6 +146,7 @@ static tegula_status lay_out_dataset(tegula__member *m, int64_t i, const held *h
   if (bytes > 0) FORWARD(m->layout == TEGULA__CHUNKED ? add_chunked(m, i, h, err) : add_dense(m, i, h, offset, bytes, err));
   if (m->file_count == 1) return TEGULA_OK; /* of many files, none stays open for its metadata: the engine opens as many at a time as it may */
   if (m->layout == TEGULA__CHUNKED) return tegula__target_park(target, err);
+  FORWARD(tegula__target_reserve(target, err));
   s->early = true;
   return tegula__target_complete(s, target, false, err);
 }
@@ -235,5 +236,7 @@ tegula_status tegula__saving_lay_out(tegula__saving *s, tegula_error *err) {
   if (s->targets == NULL) return tegula__out_of_memory(err, s->target_count * (int64_t)sizeof *s->targets);
   for (int64_t i = 0; i < s->target_count; i++) s->targets[i].fd = -1;
   for (int64_t i = 0; i < s->member_count; i++) FORWARD(lay_out_member(&s->members[i], err));
+  for (int64_t i = 0; i < s->target_count; i++)
+    if (s->targets[i].fd >= 0) FORWARD(tegula__target_reserve(&s->targets[i], err));
   return virtual ? lay_out_main(s, err) : TEGULA_OK;
 }

@@ -33,7 +33,9 @@ static tegula_status sink_write(tegula__sink *sink, int64_t offset, const void *
   int fd;
   FORWARD(open_parked(target, &fd, err));
   FORWARD(close_parked(target, fd, tegula__io_write(fd, target->path, offset, data, size, target->counts, err), err));
-  target->size = tegula__max(target->size, offset + (int64_t)size);
+  int64_t end = offset + (int64_t)size;
+  if (offset <= target->reserved) target->reserved = tegula__max(target->reserved, end);
+  target->size = tegula__max(target->size, end);
   return TEGULA_OK;
 }
 
@@ -41,8 +43,8 @@ static tegula_status sink_resize(tegula__sink *sink, int64_t size, tegula_error 
   tegula__target *target = sink->state;
   int fd;
   FORWARD(open_parked(target, &fd, err));
-  FORWARD(close_parked(target, fd, tegula__io_resize(fd, target->path, size, err), err));
-  target->size = size;
+  FORWARD(close_parked(target, fd, tegula__io_resize(fd, target->path, target->reserved, size, err), err));
+  target->size = target->reserved = size;
   return TEGULA_OK;
 }
 
@@ -55,7 +57,8 @@ tegula_status tegula__target_open(tegula__saving *s, tegula__target *target, teg
   unsigned mode = s->publish.there && !s->publish.folder ? s->publish.mode | 0200 : 0666;
   FORWARD(tegula__io_make(target->path, mode, target->counts, &target->fd, err));
   if (s->adds) FORWARD(tegula__io_copy(s->publish.target, target->fd, target->path, target->counts, &s->before, err));
-  target->size = s->adds ? s->before.size : 0; /* never asked of the system: a file that seems to be empty would be made anew */
+  /* never asked of the system: a file that seems to be empty would be made anew */
+  target->size = target->reserved = s->adds ? s->before.size : 0;
   return s->format->container->open(s->context->plugins, &target->sink, &target->saving, err);
 }
 
@@ -64,6 +67,10 @@ tegula_status tegula__target_park(tegula__target *target, tegula_error *err) {
   target->fd = -1;
   target->parked = true;
   return tegula__io_complete(fd, target->path, false, err);
+}
+
+tegula_status tegula__target_reserve(tegula__target *target, tegula_error *err) {
+  return target->wanted > target->size ? sink_resize(&target->sink, target->wanted, err) : TEGULA_OK;
 }
 
 tegula_status tegula__target_complete(const tegula__saving *s, tegula__target *target, bool durable, tegula_error *err) {

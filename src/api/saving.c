@@ -142,10 +142,9 @@ tegula_status tegula__saving_begin(tegula__saving *s, tegula_context *context, c
   if (s->format->container == NULL) FORWARD(check_space(s, err));
   if (s->format->container == NULL) FORWARD(for_files(s, make_file, err));
   s->align = preferred_block(s);
-  for (int64_t i = 0; i < count; i++) {
-    tegula__member *m = &s->members[i];
-    FORWARD(tegula__file_set_create(context->handles, m->manifest.files, m->manifest.file_count, true, &m->files, err));
-  }
+  tegula__member *first = &s->members[0];
+  FORWARD(tegula__file_set_create(context->handles, first->manifest.files, first->manifest.file_count, true, &first->files, err));
+  for (int64_t i = 1; i < count; i++) s->members[i].files = first->files; /* several arrays are in one file, which is opened once */
   return TEGULA_OK;
 }
 
@@ -246,9 +245,9 @@ static tegula_status complete(tegula__saving *s, tegula_error *err) {
 }
 
 static void release(tegula__saving *s) {
+  if (s->member_count > 0) tegula__file_set_destroy(s->members[0].files); /* of all */
   for (int64_t i = 0; i < s->member_count; i++) {
     tegula__member *m = &s->members[i];
-    tegula__file_set_destroy(m->files);
     tegula__manifest_free(&m->manifest);
     tegula_tiling_destroy((tegula_tiling *)(uintptr_t)m->tiling);
     free(m->numbers);

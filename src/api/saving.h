@@ -15,6 +15,8 @@ typedef struct tegula__target {
   tegula__buffer header;  /* of formats that have one in front */
   tegula__sink sink;      /* containers */
   int64_t size;           /* without what the engine has written */
+  int64_t reserved;       /* up to here there is space for it */
+  int64_t wanted;         /* where the last contiguous dataset ends */
   int fd;                 /* -1: not open */
   bool parked;            /* one of many: opened when something is read or written */
   void *saving;           /* of the format; NULL: not open */
@@ -43,7 +45,7 @@ typedef struct tegula__member {
   int64_t *numbers;          /* containers: what the dataset is called in each file */
   _Atomic int64_t placed;    /* bytes of chunks that got a place */
   tegula__manifest manifest; /* of the files that are written */
-  tegula__file_set *files;
+  tegula__file_set *files; /* of all members */
 } tegula__member;
 
 typedef struct tegula__saving {
@@ -105,6 +107,8 @@ tegula_status tegula__saving_side_file(tegula__saving *saving, tegula_error *err
 tegula_status tegula__target_open(tegula__saving *saving, tegula__target *target, tegula_error *err);
 /* It is one of so many that it does not stay open; what the container has of it does. */
 tegula_status tegula__target_park(tegula__target *target, tegula_error *err);
+/* Space for all contiguous datasets, at once. */
+tegula_status tegula__target_reserve(tegula__target *target, tegula_error *err);
 /* All its metadata is in it; the bytes of the container's contiguous datasets may come later. */
 tegula_status tegula__target_complete(const tegula__saving *saving, tegula__target *target, bool durable, tegula_error *err);
 /* After a failure, and always at the end. */

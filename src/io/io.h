@@ -102,8 +102,8 @@ tegula_status tegula__io_reopen(const char *path, tegula__io_counts *counts, int
 /* Makes it hold what the file `from` holds, at no cost where the file system can share blocks. *stamp is that of `from`; CHANGED when that was
  * written to meanwhile, UNSUPPORTED when somebody has locked it. */
 tegula_status tegula__io_copy(const char *from, int fd, const char *path, tegula__io_counts *counts, tegula__stamp *stamp, tegula_error *err);
-/* Its length; space for it is reserved where the file system can. */
-tegula_status tegula__io_resize(int fd, const char *path, int64_t size, tegula_error *err);
+/* Its length; space for the bytes from `from` on is reserved where the file system can: those before have theirs. */
+tegula_status tegula__io_resize(int fd, const char *path, int64_t from, int64_t size, tegula_error *err);
 /* Closes it in any case; with `durable` when it is on the disk. */
 tegula_status tegula__io_complete(int fd, const char *path, bool durable, tegula_error *err);
 /* The first bytes of a file: at most `size`. */

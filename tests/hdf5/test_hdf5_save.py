@@ -105,7 +105,7 @@ def test_codecs(probe, tmp_path, chain):
     answer = probe.ask({"do": "save_group", "path": str(tmp_path / "x.h5"), "members": members})
     if "error" in answer and answer["error"]["status"] == "unsupported" and "this build has no" in answer["error"]["message"]:
         pytest.skip(answer["error"]["message"])
-    assert answer == {}
+    assert "error" not in answer, answer
     check_file(tmp_path / "x.h5", expected)
     with h5py.File(tmp_path / "x.h5") as file:
         for name in expected:

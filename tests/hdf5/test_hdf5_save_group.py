@@ -37,6 +37,16 @@ def test_a_hundred_arrays(probe, tmp_path):
     assert left(tmp_path) == ["x.h5"]
 
 
+def test_the_file_of_a_hundred_arrays_is_opened_once_to_write_them(probe, tmp_path):
+    keep_all(probe, tmp_path, [DATA + k for k in range(4)])
+    members = [{"array": k % 4, "dataset": "g%d/a%d" % (k % 3, k), **({"fill": "07000000"} if k == 50 else {})} for k in range(100)]
+    counts = probe.call("save_group", path=str(tmp_path / "x.h5"), members=members)["statistics"]
+    assert counts["opens"] == 2, counts  # one makes it
+    check_file(tmp_path / "x.h5", {member["dataset"]: DATA + member["array"] for member in members})
+    with h5py.File(tmp_path / "x.h5") as file:  # what one dataset is told is not told to the others
+        assert [file[member["dataset"]].fillvalue for member in members] == [7 if k == 50 else 0 for k in range(100)]
+
+
 def test_one_array_under_several_names(probe, tmp_path):
     keep_all(probe, tmp_path, [DATA])
     probe.call("save_group", path=str(tmp_path / "x.h5"), members=[{"array": 0, "dataset": "a"}, {"array": 0, "dataset": "b", "codec": "zstd"}])

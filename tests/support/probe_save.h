@@ -147,7 +147,10 @@ static json_t *do_save_group(probe_state *state, const json_t *command) {
   for (int64_t i = 0; i < count; i++) {
     member_read(state, json_array_get(list, (size_t)i), &wanted[i], &members[i]);
   }
+  tegula_statistics statistics;
+  tegula_statistics_init(&statistics);
   save_options_read(command, &of_all, &options);
+  options.statistics = &statistics;
   tegula_status status = tegula_save_group(members, count, text(command, "path"), &options, &error);
   for (int64_t i = 0; i < count; i++) {
     wanted_free(&wanted[i]);
@@ -155,7 +158,7 @@ static json_t *do_save_group(probe_state *state, const json_t *command) {
   wanted_free(&of_all);
   free(wanted);
   free(members);
-  return status == TEGULA_OK ? json_object() : error_answer(state, status, &error);
+  return status == TEGULA_OK ? json_pack("{s:o}", "statistics", statistics_answer(&statistics)) : error_answer(state, status, &error);
 }
 
 /* ---- tile by tile -------------------------------------------------------------------------------------------------------- */

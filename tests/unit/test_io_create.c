@@ -15,8 +15,11 @@ int __wrap_fdatasync(int fd);
 ssize_t __wrap_pwrite(int fd, const void *data, size_t size, off_t offset);
 
 static int fail_fallocate, syncs, writes_left;
+static int64_t reserved[2]; /* the last time: offset, bytes */
 
 int __wrap_fallocate(int fd, int mode, off_t offset, off_t size) {
+  reserved[0] = offset;
+  reserved[1] = size;
   if (fail_fallocate == 0) return __real_fallocate(fd, mode, offset, size);
   errno = fail_fallocate;
   return -1;
@@ -125,6 +128,26 @@ static void a_full_disk_is_told_before_data_is_written(void **state) {
   assert_int_equal(counts.writes, 0);
 }
 
+/* What is there already is not gone through again: many growths of a file would take a time that grows with their square. */
+static void a_file_that_grows_reserves_what_it_gains(void **state) {
+  (void)state;
+  tegula_error error;
+  tegula__io_counts counts = {0};
+  int fd;
+  assert_ok(tegula__io_make(path.text, 0600, &counts, &fd, &error));
+  assert_ok(tegula__io_resize(fd, path.text, 0, 5000, &error));
+  assert_true(reserved[0] == 0 && reserved[1] == 5000);
+  assert_ok(tegula__io_resize(fd, path.text, 5000, 70000, &error));
+  assert_true(reserved[0] == 5000 && reserved[1] == 65000);
+  reserved[0] = reserved[1] = -1;
+  assert_ok(tegula__io_resize(fd, path.text, 70000, 6000, &error)); /* shorter */
+  assert_true(reserved[0] == -1);
+  assert_int_equal(lseek(fd, 0, SEEK_END), 6000);
+  fail_fallocate = ENOSPC;
+  assert_refused(tegula__io_resize(fd, path.text, 6000, 7000, &error), TEGULA_IO);
+  assert_ok(tegula__io_complete(fd, path.text, false, &error));
+}
+
 static void a_header_that_cannot_be_written_is_told(void **state) {
   (void)state;
   tegula_error error;
@@ -142,6 +165,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(nothing_is_ever_replaced, setup, teardown),
       cmocka_unit_test_setup_teardown(a_missing_folder_is_told, setup, teardown),
       cmocka_unit_test_setup_teardown(a_full_disk_is_told_before_data_is_written, setup, teardown),
+      cmocka_unit_test_setup_teardown(a_file_that_grows_reserves_what_it_gains, setup, teardown),
       cmocka_unit_test_setup_teardown(a_header_that_cannot_be_written_is_told, setup, teardown),
   };
   return cmocka_run_group_tests_name("io: create", tests, NULL, NULL);
