@@ -42,8 +42,8 @@ static void gather(const tile_hash *h, int64_t first, int64_t count, char *scrat
   int32_t boxes = tegula__range_boxes(h->shape, h->ndim, first, count, vectors);
   for (int32_t i = 0; i < boxes; i++) {
     const int64_t *lo = vectors + (int64_t)i * 2 * h->ndim, *hi = lo + h->ndim;
-    int64_t from = 0, to = h->targets->count;
-    if (h->ndim > 0) tegula__targets_find(h->targets, lo[0], hi[0], &from, &to);
+    int64_t from, to;
+    tegula__targets_find(h->targets, lo, hi, &from, &to);
     for (int64_t t = from; t < to; t++) gather_tile(h, lo, hi, &h->targets->tiles[h->targets->sorted[t]], scratch);
     scratch += tegula__box_count(h->ndim, lo, hi) * h->dtype.item_size;
   }

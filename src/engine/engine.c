@@ -33,8 +33,8 @@ tegula_status tegula__find_pieces(tegula__worker *worker, const tegula__doing *d
                                   tegula_error *err) {
   const tegula__targets *targets = doing->targets;
   int32_t ndim = targets->ndim;
-  int64_t first = 0, last = targets->count;
-  if (ndim > 0) tegula__targets_find(targets, box_lo[0], box_hi[0], &first, &last);
+  int64_t first, last;
+  tegula__targets_find(targets, box_lo, box_hi, &first, &last);
   if (!tegula__vector_reserve((void **)&worker->pieces, &worker->piece_capacity, last - first, sizeof *worker->pieces) ||
       !tegula__vector_reserve((void **)&worker->vectors, &worker->vector_capacity, (last - first) * 2 * ndim + 1, sizeof *worker->vectors))
     return tegula__out_of_memory(err, (last - first) * (int64_t)sizeof *worker->pieces);

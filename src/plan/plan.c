@@ -64,8 +64,8 @@ static const tegula__tile *next_tile(const tegula__targets *targets, walk *w, co
 }
 
 static walk start_walk(const tegula__targets *targets, const int64_t *lo, const int64_t *hi) {
-  walk w = {0, targets->count};
-  if (targets->ndim > 0) tegula__targets_find(targets, lo[0], hi[0], &w.at, &w.last);
+  walk w;
+  tegula__targets_find(targets, lo, hi, &w.at, &w.last);
   return w;
 }
 
@@ -306,7 +306,7 @@ tegula_status tegula__plan_create(const tegula__manifest *manifest, const tegula
   tegula__cutting cutting = {.plan = out, .limits = limits, .share = even_share(targets, manifest->dtype.item_size, limits->threads)};
   int64_t first = 0, last = manifest->part_count;
   if (manifest->ndim > 0 && targets->count > 0)
-    tegula__manifest_find(manifest, targets->tiles[targets->sorted[0]].lo[0], targets->reach[targets->count - 1], &first, &last);
+    tegula__manifest_find(manifest, targets->first_row, targets->last_row, &first, &last);
   cutting.first_part = first;
   tegula_status status = tegula__link_parts(&cutting, last, err);
   for (int64_t i = first; i < last && status == TEGULA_OK; i++) status = cut_part(&cutting, i, err);

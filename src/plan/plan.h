@@ -12,20 +12,22 @@
 #include "base/base.h"
 #include "manifest/manifest.h"
 
-/* ---- targets: the tiles of this rank, searchable by row ---- */
+/* ---- targets: the tiles of this rank, searchable along one axis ---- */
 
 typedef struct tegula__targets {
   int32_t ndim;
   int64_t count;
   const tegula__tile *tiles; /* borrowed */
-  int64_t *sorted;           /* tile numbers by first row */
-  int64_t *reach;            /* the largest hi[0] among sorted[0..i] */
+  int32_t axis;              /* the one along which they overlap least */
+  int64_t *sorted;           /* tile numbers by lo[axis] */
+  int64_t *reach;            /* the largest hi[axis] among sorted[0..i] */
+  int64_t first_row, last_row; /* of all tiles: [first_row, last_row) along axis 0 */
 } tegula__targets;
 
 tegula_status tegula__targets_create(int32_t ndim, const tegula__tile *tiles, int64_t count, tegula__targets *out, tegula_error *err);
 void tegula__targets_free(tegula__targets *targets);
-/* Tiles that may meet the rows [lo, hi) are sorted[*first .. *last). */
-void tegula__targets_find(const tegula__targets *targets, int64_t lo, int64_t hi, int64_t *first, int64_t *last);
+/* Tiles that may meet the box [lo, hi) are sorted[*first .. *last). */
+void tegula__targets_find(const tegula__targets *targets, const int64_t *lo, const int64_t *hi, int64_t *first, int64_t *last);
 
 /* ---- how the file order of a box looks ---- */
 

@@ -28,7 +28,7 @@ static tegula_status find_pieces(counter *c, const int64_t *box_lo, const int64_
   const tegula__targets *targets = c->plan->targets;
   int32_t ndim = targets->ndim;
   int64_t first, last;
-  tegula__targets_find(targets, ndim > 0 ? box_lo[0] : 0, ndim > 0 ? box_hi[0] : 1, &first, &last);
+  tegula__targets_find(targets, box_lo, box_hi, &first, &last);
   if (!tegula__vector_reserve((void **)&c->pieces, &c->piece_capacity, last - first, sizeof *c->pieces) ||
       !tegula__vector_reserve((void **)&c->corners, &c->corner_capacity, (last - first) * 2 * ndim + 1, sizeof *c->corners))
     return tegula__out_of_memory(err, (last - first) * (int64_t)sizeof *c->pieces);

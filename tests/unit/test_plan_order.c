@@ -108,7 +108,7 @@ static void tiles_are_found_by_rows_in_any_order(void **state) {
       for (int64_t to = from + 1; to <= 40; to++) {
         int64_t first, last;
         bool found[MOST_TILES] = {false};
-        tegula__targets_find(&targets, from, to, &first, &last);
+        tegula__targets_find(&targets, &from, &to, &first, &last);
         for (int64_t i = first; i < last; i++) {
           assert_false(found[targets.sorted[i]]); /* each once */
           found[targets.sorted[i]] = true;
@@ -116,6 +116,34 @@ static void tiles_are_found_by_rows_in_any_order(void **state) {
         for (int64_t i = 0; i < count; i++)
           if (lo[i] < hi[i] && lo[i] < to && hi[i] > from) assert_true(found[i]);
       }
+    tegula__targets_free(&targets);
+  }
+}
+
+/* Columns, and a grid whose rows are many and whose columns are few: sorted by the axis that tells them apart. */
+static void tiles_are_found_along_the_axis_that_tells_them_apart(void **state) {
+  (void)state;
+  enum { TILES = 1000 };
+  static int64_t vectors[TILES][4];
+  static tegula__tile tiles[TILES];
+  for (int shape = 0; shape < 2; shape++) {
+    for (int64_t i = 0; i < TILES; i++) { /* from the last to the first */
+      int64_t at = TILES - 1 - i, row = shape == 0 ? 0 : at / 4, column = shape == 0 ? at : at % 4;
+      memcpy(vectors[i], (int64_t[]){8 * row, 10 * column, 8 * row + 8, 10 * column + 10}, sizeof vectors[i]);
+      tiles[i] = (tegula__tile){.lo = vectors[i], .hi = vectors[i] + 2};
+    }
+    tegula__targets targets;
+    tegula_error error;
+    assert_ok(tegula__targets_create(2, tiles, TILES, &targets, &error));
+    assert_true(targets.first_row == 0 && targets.last_row == (shape == 0 ? 8 : 2000));
+    for (int64_t i = 0; i < TILES; i++) {
+      int64_t first, last;
+      bool found = false;
+      tegula__targets_find(&targets, tiles[i].lo, tiles[i].hi, &first, &last);
+      assert_int_equal(last - first, shape == 0 ? 1 : 4);
+      for (int64_t k = first; k < last; k++) found = found || targets.sorted[k] == i;
+      assert_true(found);
+    }
     tegula__targets_free(&targets);
   }
 }
@@ -134,10 +162,10 @@ static void even_tiles_are_found_exactly(void **state) {
   tegula_error error;
   int64_t first, last;
   assert_ok(tegula__targets_create(1, tiles, TILES, &targets, &error));
-  tegula__targets_find(&targets, 4995, 5010, &first, &last); /* rows of tiles 499 and 500, no more */
+  tegula__targets_find(&targets, (int64_t[]){4995}, (int64_t[]){5010}, &first, &last); /* rows of tiles 499 and 500, no more */
   assert_int_equal(first, 499);
   assert_int_equal(last, 501);
-  tegula__targets_find(&targets, 9999, 10000, &first, &last);
+  tegula__targets_find(&targets, (int64_t[]){9999}, (int64_t[]){10000}, &first, &last);
   assert_int_equal(first, 999);
   assert_int_equal(last, 1000);
   tegula__targets_free(&targets);
@@ -147,7 +175,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(axes_go_from_slow_to_fast),           cmocka_unit_test(axes_of_length_one_have_no_place),
       cmocka_unit_test(a_request_spans_gaps_up_to_the_limit), cmocka_unit_test(a_common_run_lies_densely_in_both),
-      cmocka_unit_test(tiles_are_found_by_rows_in_any_order), cmocka_unit_test(even_tiles_are_found_exactly),
+      cmocka_unit_test(tiles_are_found_by_rows_in_any_order), cmocka_unit_test(tiles_are_found_along_the_axis_that_tells_them_apart),
+      cmocka_unit_test(even_tiles_are_found_exactly),
   };
   return cmocka_run_group_tests_name("plan: order, targets", tests, NULL, NULL);
 }
