@@ -201,7 +201,8 @@ typedef struct tegula_statistics {
 TEGULA_API void tegula_statistics_init(tegula_statistics *statistics);
 
 /* Called now and then while bytes move, from whichever worker has news, never from two at once. A return value other than 0 cancels
- * the operation: it ends with TEGULA_CANCELLED. It must not call the library. */
+ * the operation: it ends with TEGULA_CANCELLED, as soon as the chunks that are being encoded or decoded are done. It must not call the
+ * library. */
 typedef int (*tegula_progress_fn)(void *state, int64_t bytes_done, int64_t bytes_total);
 
 /* ---- context ------------------------------------------------------------------------------------------------------------- */

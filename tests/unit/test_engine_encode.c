@@ -21,7 +21,8 @@ enum { THREAD_COUNTS = sizeof THREADS / sizeof *THREADS };
 
 /* ---- the encoder ---- */
 
-static _Atomic int encoder_fails = NEVER, encoder_slow = NEVER;
+enum { ALL = -2 };
+static _Atomic int encoder_fails = NEVER, encoder_slow = NEVER, encoded;
 
 tegula_status __real_tegula__encode(tegula__encoder *encoder, const tegula__filter *filters, int32_t count, const void *in, size_t in_size,
                                     void *out, size_t room, size_t *size, uint32_t *mask, tegula_error *err);
@@ -31,7 +32,8 @@ tegula_status __wrap_tegula__encode(tegula__encoder *encoder, const tegula__filt
                                     void *out, size_t room, size_t *size, uint32_t *mask, tegula_error *err) {
   int32_t number;
   memcpy(&number, in, sizeof number);
-  if (number == encoder_slow) usleep(3000);
+  encoded++;
+  if (number == encoder_slow || encoder_slow == ALL) usleep(3000);
   if (number == encoder_fails) return tegula__fail(err, TEGULA_LIMIT_EXCEEDED, NULL, -1, "encoder %d", number);
   return __real_tegula__encode(encoder, filters, count, in, in_size, out, room, size, mask, err);
 }
@@ -230,6 +232,7 @@ static int stop_at(void *state, int64_t done, int64_t total) {
   return --*(int *)state < 0;
 }
 
+/* What is being encoded is completed, what waits is not begun. */
 static void cancelled_by_progress(void **state) {
   (void)state;
   for (int t = 0; t < THREAD_COUNTS; t++) {
@@ -237,8 +240,11 @@ static void cancelled_by_progress(void **state) {
     tegula_error error;
     int calls = 0;
     save_make(&s, THREADS[t], MOST, 0);
-    encoder_slow = 1;
+    encoder_slow = ALL;
+    encoded = 0;
     assert_refused(run(&s, stop_at, &calls, &error), TEGULA_CANCELLED);
+    if (THREADS[t] == 1) assert_int_equal(encoded, 1);
+    if (THREADS[t] <= 8) assert_in_range(encoded, 1, MOST / 2);
     encoder_slow = NEVER;
     save_free(&s);
   }
