@@ -112,7 +112,7 @@ tegula_status tegula__sum_content(tegula__summing *s, tegula_error *err) {
   rest r = {.s = s, .block = tegula__hash_block_elements(manifest->dtype)};
   tegula_error error;
   tegula__shape_count(manifest->shape, manifest->ndim, &r.elements);
-  s->call.done = tegula__min(atomic_load(&s->done), s->call.total);
+  s->call.done = tegula__summing_done(s);
   tegula_status status = r.elements > 0 ? make_window(&r, &error) : TEGULA_OK;
   if (status == TEGULA_OK && r.elements > 0) status = walk(&r, &error);
   free(r.runs);

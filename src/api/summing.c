@@ -31,6 +31,7 @@ void tegula__summing_free(tegula__summing *s) {
   free(s->chunk_done);
   free(s->segments);
   free(s->runs);
+  tegula__assembly_destroy(s->assembly);
 }
 
 /* ---- which bytes of a file are content as they are ---- */
@@ -88,6 +89,8 @@ typedef struct task {
   tegula__sum_file *file;
   int64_t from, to; /* of the file */
   tegula__sum_state *block, *chunk, *content;
+  tegula__kept *kept; /* chunks that are to be hashed for the content; NULL: none */
+  bool keeps;         /* the chunk that is passed now */
   int64_t next_chunk, chunk_end; /* the first that is not done; where the last one ended */
   int64_t next_segment;
   tegula__hash128 sum; /* of the content */
@@ -97,6 +100,7 @@ static bool create_states(task *t) {
   t->block = tegula__sum_create();
   t->chunk = t->file->chunk_count > 0 ? tegula__sum_create() : NULL;
   t->content = t->file->segment_count > 0 ? tegula__sum_create() : NULL;
+  t->kept = t->file->chunk_count > 0 ? tegula__kept_create(t->s->assembly) : NULL;
   return t->block != NULL && (t->chunk != NULL || t->file->chunk_count == 0) && (t->content != NULL || t->file->segment_count == 0);
 }
 
@@ -104,6 +108,7 @@ static void destroy_states(task *t) {
   tegula__sum_destroy(t->block);
   tegula__sum_destroy(t->chunk);
   tegula__sum_destroy(t->content);
+  tegula__kept_destroy(t->kept);
 }
 
 /* The first chunk of the file that begins at `offset` or behind. */
@@ -119,17 +124,21 @@ static int64_t chunk_from(const tegula__summing *s, const tegula__sum_file *file
   return low;
 }
 
-/* The bytes [at, end) are at `data`. Chunks that do not lie in the task, or share bytes with the one before, are left. */
+/* The bytes [at, end) are at `data`. Chunks that begin in another task, or share bytes with the one before, are left, and those that end in
+ * another, unless the task reads on for them. */
 static void take_chunks(task *t, int64_t at, int64_t end, const char *data) {
   tegula__summing *s = t->s;
   for (int64_t last = t->file->first_chunk + t->file->chunk_count; t->next_chunk < last; t->next_chunk++) {
     const tegula__chunk_sum *chunk = &s->chunks[t->next_chunk];
     int64_t stop = chunk->offset + chunk->length;
-    if (chunk->offset >= end) return;
-    if (stop > t->to || chunk->offset < t->chunk_end) continue;
+    if (chunk->offset >= tegula__min(end, t->to)) return;
+    if (chunk->offset < t->chunk_end) continue;
+    if (chunk->offset >= at) t->keeps = stop <= t->file->size && tegula__kept_wants(t->kept, chunk);
+    if (stop > t->to && !t->keeps) continue;
     int64_t lo = tegula__max(at, chunk->offset), hi = tegula__min(end, stop);
     if (chunk->offset >= at) tegula__sum_reset(t->chunk, 0);
     tegula__sum_update(t->chunk, data + (lo - at), (size_t)(hi - lo));
+    if (t->keeps) tegula__kept_add(t->kept, chunk, lo - chunk->offset, data + (lo - at), hi - lo);
     if (stop > end) return;
     s->chunk_sums[t->next_chunk] = tegula__sum_digest(t->chunk);
     s->chunk_done[t->next_chunk] = 1;
@@ -195,12 +204,14 @@ static bool note_runs(task *t) {
   return good;
 }
 
+int64_t tegula__summing_done(tegula__summing *s) { return tegula__min(atomic_load(&s->done) + atomic_load(&s->unpacked), s->call.total); }
+
 /* Tells the caller of progress, and asks whether to go on. */
 static tegula_status ask(tegula__summing *s, int64_t bytes, tegula_error *err) {
   const tegula_load_options *options = s->call.options;
   atomic_fetch_add(&s->done, bytes);
   if (options->progress != NULL && pthread_mutex_trylock(&s->lock) == 0) {
-    int64_t done = tegula__min(atomic_load(&s->done), s->call.total);
+    int64_t done = tegula__summing_done(s);
     if (!atomic_load(&s->stopped) && options->progress(options->progress_state, done, s->call.total) != 0) atomic_store(&s->stopped, true);
     s->call.told = done;
     pthread_mutex_unlock(&s->lock);
@@ -208,6 +219,22 @@ static tegula_status ask(tegula__summing *s, int64_t bytes, tegula_error *err) {
   if (!atomic_load(&s->stopped)) return TEGULA_OK;
   return tegula__fail(err, TEGULA_CANCELLED, NULL, -1, "cancelled after %lld of %lld bytes", (long long)atomic_load(&s->done),
                       (long long)s->call.total);
+}
+
+/* The rest of a chunk that ends behind the task; then all that was kept is decoded. */
+static tegula_status read_on(task *t, int fd, char *slot, tegula_error *err) {
+  tegula__summing *s = t->s;
+  int64_t step = tegula__min(BUFFER_BYTES, tegula__staging_slot(s->context->engine.staging)), stop = 0;
+  bool begun = t->next_chunk < t->file->first_chunk + t->file->chunk_count && s->chunks[t->next_chunk].offset < t->to;
+  if (begun) stop = s->chunks[t->next_chunk].offset + s->chunks[t->next_chunk].length;
+  for (int64_t at = t->to, end; at < stop; at = end) {
+    end = tegula__min(stop, at + step);
+    FORWARD(tegula__io_read(fd, t->file->file->path, at, slot, (size_t)(end - at), &s->call.tally->counts, err));
+    take_chunks(t, at, end, slot);
+    FORWARD(ask(s, 0, err));
+  }
+  tegula__kept_flush(t->kept);
+  return TEGULA_OK;
 }
 
 static tegula_status read_task(task *t, int fd, char *slot, tegula_error *err) {
@@ -221,7 +248,7 @@ static tegula_status read_task(task *t, int fd, char *slot, tegula_error *err) {
     if (t->content != NULL) take_segments(t, at, end, slot); /* the last: it changes the bytes of bools */
     FORWARD(ask(s, end - at, err));
   }
-  return TEGULA_OK;
+  return t->kept != NULL ? read_on(t, fd, slot, err) : TEGULA_OK;
 }
 
 static tegula_status sum_opened(task *t, int fd, int64_t item, tegula_error *err) {
@@ -380,8 +407,11 @@ tegula_status tegula__summing_run(tegula__summing *s, tegula_error *err) {
   if (s->level != TEGULA_VERIFY_DECODE) s->segment_count = 0;
   order_segments(s);
   FORWARD(lay_out(s, err));
+  if (s->level == TEGULA_VERIFY_DECODE && s->dataset != NULL && s->chunk_vectors != NULL && s->chunk_count > 0)
+    s->assembly = tegula__assembly_create(s);
   if (s->items > 0) tegula__pool_run_waiting(pool, s->items, run_item, s);
   if (s->chunk_count > 0 && s->level != TEGULA_VERIFY_SIZES) tegula__pool_run_waiting(pool, s->chunk_count, run_chunk, s);
+  if (s->assembly != NULL && !tegula__assembly_end(s->assembly)) return tegula__out_of_memory(err, s->run_count * (int64_t)sizeof *s->runs);
   if (s->stop.status == TEGULA_OK && !atomic_load(&s->stopped)) (void)ask(s, 0, &s->stop);
   if (s->stop.status != TEGULA_OK) {
     if (err != NULL) *err = s->stop;

@@ -3,8 +3,9 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Each block of each file is one task, so that one large file keeps all workers busy. Where a part of the array lies in a file as it is
- * hashed (C order, whole rows, no other byte order), its bytes are hashed for the content, too, while they are at hand; what is left of the
- * content (blocks of the hash that lie in several files or tasks, chunks, other orders) is read through the engine afterwards. */
+ * hashed (C order, whole rows, no other byte order), its bytes are hashed for the content, too, while they are at hand, and so are chunks,
+ * decoded (sum_chunks.c); what is left of the content (blocks of the hash that lie in several files or tasks, other orders) is read through
+ * the engine afterwards. */
 #ifndef TEGULA_API_SUMMING_H
 #define TEGULA_API_SUMMING_H
 
@@ -37,6 +38,9 @@ typedef struct tegula__sum_run {
   int64_t first, last;
 } tegula__sum_run;
 
+typedef struct tegula__assembly tegula__assembly;
+typedef struct tegula__kept tegula__kept;
+
 typedef struct tegula__summing {
   tegula_context *context;
   const tegula_dataset *dataset; /* NULL: files only */
@@ -45,6 +49,7 @@ typedef struct tegula__summing {
   tegula__sum_file *files; /* owned, like all lists here; the caller fills set, file, index, size and chunks */
   int64_t file_count;
   const tegula__chunk_sum *chunks; /* by file and offset; borrowed */
+  const int64_t *chunk_vectors;    /* of their first elements, where they have parts */
   int64_t chunk_count;
   /* what is found */
   tegula__hash128 *block_sums; /* by item */
@@ -54,6 +59,7 @@ typedef struct tegula__summing {
   tegula_error content_error; /* status OK: it was found */
   /* inside */
   int64_t items;
+  tegula__assembly *assembly; /* NULL: chunks are not hashed for the content in passing */
   tegula__sum_segment *segments;
   int64_t segment_count, segment_capacity;
   int64_t content_bytes, content_block; /* of the array; of a block of the hash */
@@ -62,7 +68,8 @@ typedef struct tegula__summing {
   int64_t run_count, run_capacity;
   tegula_error stop; /* status OK: go on; else it says something about this process, or it was cancelled */
   _Atomic bool stopped;
-  _Atomic int64_t done; /* bytes */
+  _Atomic int64_t done;     /* bytes of files */
+  _Atomic int64_t unpacked; /* bytes of the content, out of chunks */
 } tegula__summing;
 
 tegula_status tegula__summing_create(tegula__summing *summing, int64_t files, tegula_error *err);
@@ -71,6 +78,23 @@ void tegula__summing_free(tegula__summing *summing);
 tegula_status tegula__summing_part(tegula__summing *summing, const tegula__part *part, int64_t file, tegula_error *err);
 /* Goes through all files, then the content. What is wrong with files is in `files` and `content_error`; a failure here is another. */
 tegula_status tegula__summing_run(tegula__summing *summing, tegula_error *err);
+
+/* Bytes of files and of the content that are gone through, at most call.total. */
+int64_t tegula__summing_done(tegula__summing *summing);
+
+/* sum_chunks.c: chunks in passing. NULL where there is no memory: then they are read again. */
+tegula__assembly *tegula__assembly_create(tegula__summing *summing);
+/* Takes what was hashed over into the summing. False: no memory. */
+bool tegula__assembly_end(tegula__assembly *assembly);
+void tegula__assembly_destroy(tegula__assembly *assembly);
+/* What one task keeps; NULL without an assembly, or memory. */
+tegula__kept *tegula__kept_create(tegula__assembly *assembly);
+void tegula__kept_destroy(tegula__kept *kept);
+bool tegula__kept_wants(const tegula__kept *kept, const tegula__chunk_sum *chunk);
+/* `size` bytes of a wanted chunk, of which `done` went before; one chunk after the other, each whole. */
+void tegula__kept_add(tegula__kept *kept, const tegula__chunk_sum *chunk, int64_t done, const char *data, int64_t size);
+/* Decodes and hashes what is kept. */
+void tegula__kept_flush(tegula__kept *kept);
 
 /* sum_content.c: what was not hashed with the files. */
 tegula_status tegula__sum_content(tegula__summing *summing, tegula_error *err);

@@ -9,6 +9,7 @@
 
 typedef struct collect {
   tegula__sums *sums;
+  const tegula__part *part;
   int64_t file;
 } collect;
 
@@ -20,7 +21,8 @@ static bool add_chunk(void *state, const tegula__chunk *chunk, const int64_t *lo
       !tegula__vector_reserve((void **)&sums->vectors, &sums->vector_capacity, sums->vector_count + sums->ndim + 1, sizeof *sums->vectors))
     return false;
   sums->chunks[sums->chunk_count++] =
-      (tegula__chunk_sum){.file = c->file, .offset = (int64_t)chunk->offset, .length = chunk->length, .at = sums->vector_count};
+      (tegula__chunk_sum){
+          .file = c->file, .offset = (int64_t)chunk->offset, .length = chunk->length, .at = sums->vector_count, .part = c->part};
   for (int32_t k = 0; k < sums->ndim; k++) sums->vectors[sums->vector_count++] = lo[k];
   return true;
 }
@@ -33,13 +35,17 @@ static int compare_chunks(const void *left, const void *right) {
   return (a->at > b->at) - (a->at < b->at);
 }
 
-/* By file and offset; one that the array shows in several places stays with the first. */
+/* By file and offset; one that the array shows in several places stays with the first, but is of no one part. */
 static void order_chunks(tegula__sums *sums) {
   int64_t kept = 0;
   if (sums->chunk_count > 1) qsort(sums->chunks, (size_t)sums->chunk_count, sizeof *sums->chunks, compare_chunks);
   for (int64_t i = 0; i < sums->chunk_count; i++) {
-    const tegula__chunk_sum *last = kept > 0 ? &sums->chunks[kept - 1] : NULL, *next = &sums->chunks[i];
-    if (last != NULL && last->file == next->file && last->offset == next->offset && last->length == next->length) continue;
+    const tegula__chunk_sum *next = &sums->chunks[i];
+    tegula__chunk_sum *last = kept > 0 ? &sums->chunks[kept - 1] : NULL;
+    if (last != NULL && last->file == next->file && last->offset == next->offset && last->length == next->length) {
+      last->part = NULL;
+      continue;
+    }
     tegula__file_sums *file = &sums->files[next->file];
     if (file->chunk_count++ == 0) file->first_chunk = kept;
     sums->chunks[kept++] = *next;
@@ -50,7 +56,7 @@ static void order_chunks(tegula__sums *sums) {
 static tegula_status list_chunks(const tegula__manifest *manifest, tegula__sums *sums, tegula_error *err) {
   for (int64_t i = 0; i < manifest->part_count; i++) {
     const tegula__part *part = &manifest->parts[i];
-    collect c = {.sums = sums, .file = tegula__part_file(part)};
+    collect c = {.sums = sums, .part = part, .file = tegula__part_file(part)};
     if (part->kind == TEGULA__PART_CHUNKED && tegula__box_count(manifest->ndim, part->lo, part->hi) > 0 &&
         !tegula__part_visit(part, manifest->ndim, add_chunk, &c))
       return tegula__out_of_memory(err, sums->chunk_count * (int64_t)sizeof *sums->chunks);
@@ -81,6 +87,7 @@ static tegula_status describe(const tegula_dataset *dataset, tegula__sums *sums,
 static tegula_status go_through(tegula__summing *s, tegula_dataset *dataset, const tegula__sums *sums, tegula_error *err) {
   const tegula__manifest *manifest = &dataset->manifest;
   s->chunks = sums->chunks;
+  s->chunk_vectors = sums->vectors;
   s->chunk_count = sums->chunk_count;
   for (int64_t i = 0; i < sums->file_count; i++) {
     tegula__sum_file *file = &s->files[i];

@@ -76,6 +76,45 @@ static int64_t find_name(const checking *c, const char *name) {
   return low < c->sums.file_count && strcmp(c->names[c->by_name[low]], name) == 0 ? c->by_name[low] : -1;
 }
 
+/* ---- which chunk of the sums is which of the dataset ---- */
+
+typedef struct match {
+  tegula__sums *sums;
+  const tegula__file_sums *file;
+  const tegula__part *part;
+} match;
+
+static bool match_chunk(void *state, const tegula__chunk *chunk, const int64_t *lo, const int64_t *hi) {
+  (void)hi;
+  const match *m = state;
+  int64_t low = m->file->first_chunk, high = low + m->file->chunk_count, end = high;
+  while (low < high) {
+    int64_t middle = low + (high - low) / 2;
+    if (m->sums->chunks[middle].offset < (int64_t)chunk->offset)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  tegula__chunk_sum *found = low < end ? &m->sums->chunks[low] : NULL;
+  if (found == NULL || found->offset != (int64_t)chunk->offset || found->length != chunk->length) return true;
+  bool here = memcmp(m->sums->vectors + found->at, lo, (size_t)m->sums->ndim * sizeof *lo) == 0;
+  found->part = here ? m->part : NULL; /* another place: several parts show it */
+  return true;
+}
+
+/* Those that are the same can be hashed for the content in passing. */
+static void match_chunks(checking *c) {
+  const tegula__manifest *manifest = &c->dataset->manifest;
+  if (c->sums.ndim != manifest->ndim) return;
+  c->summing.chunk_vectors = c->sums.vectors;
+  for (int64_t i = 0; i < manifest->part_count; i++) {
+    const tegula__part *part = &manifest->parts[i];
+    int64_t file = part->kind == TEGULA__PART_CHUNKED ? tegula__part_file(part) : -1, number = file >= 0 ? c->number[file] : -1;
+    if (number < 0 || c->summing.files[number].index != file || tegula__box_count(manifest->ndim, part->lo, part->hi) == 0) continue;
+    tegula__part_visit(part, manifest->ndim, match_chunk, &(match){.sums = &c->sums, .file = &c->sums.files[number], .part = part});
+  }
+}
+
 static tegula_status match_files(checking *c, tegula__namer *namer, tegula_error *err) {
   const tegula__manifest *manifest = &c->dataset->manifest;
   c->number = tegula__realloc_array(NULL, manifest->file_count, sizeof *c->number);
@@ -98,6 +137,7 @@ static tegula_status match_files(checking *c, tegula__namer *namer, tegula_error
     if (file != NULL && file->index == part->file && file->size == file->file->stamp.size)
       FORWARD(tegula__summing_part(&c->summing, part, number, err));
   }
+  match_chunks(c);
   return TEGULA_OK;
 }
 

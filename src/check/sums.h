@@ -39,6 +39,7 @@ static inline int64_t tegula__sum_blocks(int64_t size) { return size == 0 ? 1 : 
 typedef struct tegula__chunk_sum {
   int64_t file, offset, length;
   int64_t at; /* of its first element: ndim numbers from here on in `vectors` */
+  const tegula__part *part; /* that alone shows it, of the dataset it was listed from; or NULL */
   tegula__hash128 sum;
 } tegula__chunk_sum;
 

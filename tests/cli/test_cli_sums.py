@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import signal
+import subprocess
 import sys
 import time
 
@@ -253,6 +254,87 @@ def test_chunks_across_blocks(tmp_path):
     write(tmp_path / "sums.json", tmp_path / "a.h5")
     chunks = {tmp_path / "a.h5": [(info.chunk_offset, info.byte_offset, info.size) for info in infos]}
     assert written(tmp_path / "sums.json") == expected(tmp_path, array, [tmp_path / "a.h5"], "hdf5", "/x", chunks)
+
+
+def random_chunked(seed, shape, dtype):
+    array = numpy.random.default_rng(seed).integers(0, 50, shape)
+    return array % 3 == 0 if dtype == "?" else array.astype(dtype)
+
+
+CHUNKED = {  # shape, chunk, dtype, how
+    "rows": ((900, 700), (128, 700), "<f4", {"compression": "gzip", "compression_opts": 1, "shuffle": True}),
+    "tiles": ((900, 700), (128, 90), "<i4", {"compression": "gzip", "compression_opts": 1}),
+    "plain": ((900, 700), (100, 700), "<f8", {}),
+    "checked": ((400, 333), (37, 50), "<u2", {"fletcher32": True, "compression": "lzf"}),
+    "bool": ((1000, 700), (300, 111), "?", {"compression": "lzf"}),
+    "big-endian": ((500, 700), (128, 90), ">f8", {"compression": "gzip", "compression_opts": 1, "shuffle": True}),
+    "complex": ((300, 200), (77, 200), ">c8", {"compression": "lzf"}),
+    "line": ((300_003,), (1000,), "<i8", {"compression": "lzf"}),
+    "images": ((9, 250, 260), (1, 250, 260), "<u2", {"compression": "lzf"}),
+    "cubes": ((40, 61, 70), (7, 16, 33), "<i2", {"compression": "lzf"}),
+    "columns": ((2500, 3000), (2500, 11), "<f4", {}),  # all of it lies between the ends of each chunk
+}
+
+
+@needs_h5py
+@pytest.mark.parametrize("name", CHUNKED)
+def test_the_content_of_chunks(tmp_path, name):
+    shape, chunk, dtype, how = CHUNKED[name]
+    array = random_chunked(5, shape, dtype)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("whole", data=array, chunks=chunk, **how)
+        holes = file.create_dataset("holes", shape, dtype, chunks=chunk, fillvalue=None if "c" in dtype else 1, **how)
+        for k in range(0, shape[0], 3 * chunk[0]):
+            holes[k:k + chunk[0]] = array[k:k + chunk[0]]
+        with_holes = holes[()]
+    for dataset, values, threads in (("whole", array, "3"), ("holes", with_holes, "1")):
+        write(tmp_path / "sums.json", tmp_path / "a.h5", "--dataset", dataset, "--threads", threads, "--overwrite")
+        assert written(tmp_path / "sums.json")["content"] == content_of(values), dataset
+        found = against(tmp_path / "sums.json", tmp_path / "a.h5", "--dataset", dataset, "--threads", threads, status=0)
+        assert found["content"] == "same" and found["bytes"] == os.path.getsize(tmp_path / "a.h5")
+
+
+@needs_h5py
+def test_the_content_of_chunks_that_parts_share(tmp_path):
+    """Rows dealt out, parts of chunks left out, and one chunk shown twice."""
+    array = random_chunked(6, (600, 500), "<f4")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("x", data=array, chunks=(64, 150), compression="lzf")
+    layout = h5py.VirtualLayout((900, 480), "<f4")
+    source = h5py.VirtualSource(tmp_path / "a.h5", "x", array.shape)
+    layout[0:300] = source[0:600:2, 10:490]
+    layout[300:600] = source[1:600:2, 10:490]
+    layout[600:900] = source[0:300, 20:500]
+    with h5py.File(tmp_path / "v.h5", "w") as file:
+        file.create_virtual_dataset("v", layout)
+    write(tmp_path / "sums.json", tmp_path / "v.h5", "--dataset", "v")
+    shown = numpy.concatenate([array[::2, 10:490], array[1::2, 10:490], array[:300, 20:]])
+    assert written(tmp_path / "sums.json")["content"] == content_of(shown)
+
+
+def bytes_read(*arguments):
+    """By the command and all that it loads; the system counts what a process's children have read as its own when they have ended."""
+    code = ("import subprocess, sys; subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL); "
+            "print(open('/proc/self/io').read())")
+    run = subprocess.run([sys.executable, "-c", code, *map(str, arguments)], check=True, capture_output=True, text=True)
+    return int(run.stdout.split("rchar:")[1].split()[0])
+
+
+@needs_h5py
+@pytest.mark.skipif(not os.path.exists("/proc/self/io"), reason="the system does not count what is read")
+def test_chunks_are_read_once(tmp_path):
+    """The content costs no second reading of the file: nearly as much is read as for the sums of files and chunks alone."""
+    array = numpy.random.default_rng(7).integers(0, 256, (40, 1024, 1024), "u1")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("x", data=array, chunks=(1, 512, 1024), compression="lzf")
+    program, size = os.environ["TEGULA_BIN"], os.path.getsize(tmp_path / "a.h5")
+    read = {}
+    for level in ("checksums", "decode"):
+        read[level] = bytes_read(program, "verify", tmp_path / "a.h5", "--write", tmp_path / (level + ".json"), "--level", level)
+    read["against"] = bytes_read(program, "verify", tmp_path / "a.h5", "--against", tmp_path / "decode.json")
+    assert read["checksums"] >= size > 2 * BLOCK
+    assert max(read["decode"], read["against"]) < read["checksums"] + size // 10, (read, size)
+    assert written(tmp_path / "decode.json")["content"] == content_of(array)
 
 
 def test_a_level_without_the_content(tmp_path):
