@@ -124,8 +124,10 @@ void hdf5_dataset_close(hdf5_dataset *dataset) {
   dataset->type_id = dataset->plist = -1;
   dataset->memory = 0;
   hdf5_virtual_close(dataset);
+  free(dataset->slices);
   free(dataset->fill);
   free(dataset->filters);
+  dataset->slices = NULL;
   dataset->fill = NULL;
   dataset->filters = NULL;
 }
@@ -252,14 +254,15 @@ static tegula_status emit_dense(hdf5_dataset *dataset, const hdf5_place *place, 
                                                  dataset->type.order, err);
 }
 
-static tegula_status emit_grid(hdf5_dataset *dataset, const hdf5_place *place, tegula_error *err) {
+tegula_status hdf5_emit_grid(hdf5_dataset *dataset, int64_t grid, const int64_t *shape, const int64_t *chunks, const hdf5_place *place,
+                             tegula_error *err) {
   int64_t start[HDF5_MAX_RANK], chunk[HDF5_MAX_RANK], slot[HDF5_MAX_RANK] = {0}, byte[HDF5_MAX_RANK] = {0};
   tegula_plugin_chunked part = {.lo = place->lo, .hi = place->hi, .start = start, .chunk = chunk, .slot_stride = slot, .byte_stride = byte};
   for (int a = 0; a < place->ndim; a++) start[a] = 0, chunk[a] = 1;
   int64_t slots = 1, bytes = dataset->type.dtype.item_size;
   for (int k = dataset->ndim - 1; k >= 0; k--) {
     int axis = place->axis[k];
-    int64_t length = dataset->chunk[k];
+    int64_t length = chunks[k];
     if (axis < 0) {
       part.slot_base += place->start[k] / length * slots;
       part.byte_base += place->start[k] % length * bytes;
@@ -269,18 +272,18 @@ static tegula_status emit_grid(hdf5_dataset *dataset, const hdf5_place *place, t
       slot[axis] = slots;
       byte[axis] = bytes;
     }
-    slots *= dataset->shape[k] / length + (dataset->shape[k] % length != 0);
+    slots *= shape[k] / length + (shape[k] % length != 0);
     bytes *= length;
   }
-  return dataset->call->library->host->add_chunked(dataset->call->builder, dataset->grid, &part, err);
+  return dataset->call->library->host->add_chunked(dataset->call->builder, grid, &part, err);
 }
 
 tegula_status hdf5_emit(hdf5_dataset *dataset, const hdf5_place *place, tegula_error *err) {
   const tegula_plugin_host *host = dataset->call->library->host;
   switch (dataset->kind) {
     case HDF5_KIND_FILL: return host->add_fill(dataset->call->builder, place->lo, place->hi, dataset->fill, err);
-    case HDF5_KIND_DENSE: return emit_dense(dataset, place, err);
-    case HDF5_KIND_GRID: return emit_grid(dataset, place, err);
+    case HDF5_KIND_DENSE: return dataset->slices ? hdf5_emit_slices(dataset, place, err) : emit_dense(dataset, place, err);
+    case HDF5_KIND_GRID: return hdf5_emit_grid(dataset, dataset->grid, dataset->shape, dataset->chunk, place, err);
     case HDF5_KIND_EXTERNAL: return hdf5_emit_external(dataset, place, err);
     case HDF5_KIND_READER: return hdf5_emit_reader(dataset, place, err);
     default: return hdf5_emit_virtual(dataset, place, err);

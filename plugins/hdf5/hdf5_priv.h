@@ -252,6 +252,7 @@ typedef struct hdf5_dataset {
   int kind;
   int64_t file_number, offset;   /* dense */
   int64_t grid;                  /* chunks */
+  struct hdf5_slices *slices;    /* dense, but read as plain chunks; NULL: it is not */
   struct hdf5_mapping *mappings; /* virtual */
   int64_t mapping_count;
   bool measured;             /* virtual: sources were looked at, because mappings or the shape depend on them */
@@ -291,6 +292,18 @@ tegula_status hdf5_prepare_chunks(hdf5_dataset *dataset, tegula_error *err);
 tegula_status hdf5_emit_external(hdf5_dataset *dataset, const hdf5_place *place, tegula_error *err);
 tegula_status hdf5_emit_virtual(hdf5_dataset *dataset, const hdf5_place *place, tegula_error *err);
 tegula_status hdf5_emit_reader(hdf5_dataset *dataset, const hdf5_place *place, tegula_error *err);
+/* What is read for places of a dense dataset, for each by itself; first to last: the range of bytes in which they are. */
+typedef struct hdf5_reads {
+  int64_t places, bytes, first, last;
+} hdf5_reads;
+
+void hdf5_reads_add(hdf5_reads *reads, const hdf5_dataset *dataset, const hdf5_place *place);
+/* So many places want some of a dense dataset here and there: it is described as plain chunks, unless that would be too many. */
+void hdf5_slice(hdf5_dataset *dataset, int64_t places);
+tegula_status hdf5_emit_slices(hdf5_dataset *dataset, const hdf5_place *place, tegula_error *err);
+/* One place of a grid over `shape` in chunks; its start counts in that. */
+tegula_status hdf5_emit_grid(hdf5_dataset *dataset, int64_t grid, const int64_t *shape, const int64_t *chunks, const hdf5_place *place,
+                             tegula_error *err);
 /* The part of `outer` whose elements are in [lo, hi) of its dataset; false: none. */
 bool hdf5_place_clip(const hdf5_place *outer, int dataset_ndim, const int64_t *lo, const int64_t *hi, hdf5_place *out);
 

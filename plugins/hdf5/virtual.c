@@ -115,6 +115,30 @@ static bool is_lost(tegula_status status) {
          status == TEGULA_INVALID_ARGUMENT /* a group */;
 }
 
+/* Piece k of the group as a place in its source. *fits: its source has the shape that is expected. False: the outer place does not touch it. */
+static bool find_place(const group *g, const hdf5_source *s, int64_t k, hdf5_place *place, bool *fits) {
+  int64_t *piece = hdf5_piece(g->pieces, g->order[k]);
+  const hdf5_selection *from = &g->dataset->mappings[*hdf5_piece_mapping(g->pieces, piece)].from;
+  if (!compose(g->dataset, g->pieces, piece, from->ndim, g->outer, place)) return false;
+  *fits = from->whole ? spread(from, &s->dataset, place) : from->ndim == s->dataset.ndim && within(place, s);
+  return true;
+}
+
+/* A dense source, of whose range that they want the pieces would read more than half twice, each by itself. */
+static tegula_status prepare(const group *g, hdf5_source *s, tegula_error *err) {
+  FORWARD(hdf5_prepare(&s->dataset, g->dataset, err));
+  bool outermost = g->dataset->call->ancestors->next == NULL; /* else there might be a grid for each piece of another dataset */
+  RETURN_IF(s->dataset.kind != HDF5_KIND_DENSE || s->dataset.ndim == 0 || g->count == 1 || !outermost, TEGULA_OK);
+  hdf5_reads all = {.first = INT64_MAX};
+  for (int64_t k = 0; k < g->count; k++) {
+    hdf5_place place;
+    bool fits;
+    if (find_place(g, s, k, &place, &fits) && fits) hdf5_reads_add(&all, &s->dataset, &place);
+  }
+  if (all.places > 1 && all.bytes / 3 > (all.last - all.first) / 2) hdf5_slice(&s->dataset, all.places);
+  return TEGULA_OK;
+}
+
 static tegula_status emit_pieces(const group *g, hdf5_source *s, tegula_error *err) {
   hdf5_dataset *dataset = g->dataset;
   hdf5_ancestor self = {.next = dataset->call->ancestors, .canonical = dataset->file->canonical, .name = dataset->name};
@@ -123,16 +147,13 @@ static tegula_status emit_pieces(const group *g, hdf5_source *s, tegula_error *e
   bool prepared = false;
   for (int64_t k = 0; status == TEGULA_OK && k < g->count; k++) {
     hdf5_place place;
-    int64_t *piece = hdf5_piece(g->pieces, g->order[k]);
-    const hdf5_mapping *mapping = &dataset->mappings[*hdf5_piece_mapping(g->pieces, piece)];
-    if (!compose(dataset, g->pieces, piece, mapping->from.ndim, g->outer, &place)) continue;
-    bool fits =
-        mapping->from.whole ? spread(&mapping->from, &s->dataset, &place) : mapping->from.ndim == s->dataset.ndim && within(&place, s);
+    bool fits;
+    if (!find_place(g, s, k, &place, &fits)) continue;
     if (!fits) {
-      status = beyond(dataset, mapping, s, err);
+      status = beyond(dataset, &dataset->mappings[*hdf5_piece_mapping(g->pieces, hdf5_piece(g->pieces, g->order[k]))], s, err);
       break;
     }
-    if (!prepared) status = hdf5_prepare(&s->dataset, dataset, err);
+    if (!prepared) status = prepare(g, s, err);
     prepared = true;
     if (status == TEGULA_OK) status = hdf5_emit(&s->dataset, &place, err);
   }

@@ -8,6 +8,7 @@ import pytest
 
 h5py = pytest.importorskip("h5py", reason="h5py is not installed: it writes and judges these files")
 
+import generate_arrays as gen  # noqa: E402
 import hdf5_files as h5  # noqa: E402
 from probe import check_error  # noqa: E402
 
@@ -68,6 +69,42 @@ def test_columns_steps_and_folds(probe, tmp_path, filters):
     for name in ("columns", "steps", "folded", "rows"):
         statistics = h5.check_load(probe, tmp_path, tmp_path / "v.h5", name)
         assert statistics["bytes_read"] <= stored + (16 << 10), (name, statistics)
+
+
+@pytest.mark.parametrize("dtype, rows", [("<f4", 4000), (">i2", 6007), ("<f8", 1201)])
+def test_columns_of_a_contiguous_source_are_read_once(probe, tmp_path, dtype, rows):
+    """The source is several slices long, with and without a rest."""
+    shape = (rows, 120)
+    stored = source(tmp_path / "s.h5", shape, dtype)
+    columns = [(numpy.s_[:, k::12], "s.h5", "d", shape, numpy.s_[:, 10 * k : 10 * k + 10]) for k in range(12)]
+    some = [(numpy.s_[5:, k], "s.h5", "d", shape, numpy.s_[: rows - 5, 119 - 3 * k]) for k in range(40)]
+    h5.virtual(tmp_path / "v.h5", "columns", shape, dtype, columns)
+    h5.virtual(tmp_path / "v.h5", "some", (rows, 41), dtype, some, fill=7)
+    h5.virtual(tmp_path / "over.h5", "over", (rows, 60), dtype, [(numpy.s_[:, k::2], "v.h5", "columns", shape, numpy.s_[:, 7 + k : 67 + k : 2])
+                                                              for k in range(2)])
+    for tiles in (1, 5):
+        check_once(h5.check_load(probe, tmp_path, tmp_path / "v.h5", "columns", tiles=tiles), stored, 1)
+    assert h5.check_load(probe, tmp_path, tmp_path / "v.h5", "some")["bytes_read"] <= stored + (16 << 10)
+    h5.check_load(probe, tmp_path, tmp_path / "over.h5", "over", tiles=3)
+    want = h5.read(tmp_path / "v.h5", "columns")
+    probe.call("open", path=str(tmp_path / "v.h5"), dataset="columns")
+    for box in ([[0, rows], [3, 4]], [[rows - 1, rows], [0, 120]], [[rows // 2 - 20, rows // 2 + 20], [50, 70]]):
+        read = probe.call("read", dtype=gen.dtype_text(want.dtype), box=box, path=str(tmp_path / "box"))["statistics"]
+        assert (tmp_path / "box").read_bytes() == want[tuple(slice(lo, hi) for lo, hi in box)].tobytes()
+        assert read["bytes_read"] <= stored + (16 << 10)
+
+
+@pytest.mark.parametrize("middle", [700, 701])
+def test_axes_of_contiguous_sources_in_another_order(probe, tmp_path, middle):
+    """Slices along the axis in the middle; sources of more axes than the virtual dataset, and axes that are exchanged by their mappings."""
+    shape = (3, middle, 500)
+    stored = source(tmp_path / "s.h5", shape, "<i4")
+    last = [(numpy.s_[k], "s.h5", "d", shape, numpy.s_[:, :, 5 * k : 5 * k + 5]) for k in range(100)]
+    flat = [(numpy.s_[:, k], "s.h5", "d", shape, numpy.s_[1, :, 499 - k]) for k in range(300)]
+    h5.virtual(tmp_path / "v.h5", "last", (100, 3, middle, 5), "<i4", last)
+    h5.virtual(tmp_path / "v.h5", "flat", (middle, 300), "<i4", flat)
+    check_once(h5.check_load(probe, tmp_path, tmp_path / "v.h5", "last", tiles=4), stored, 1)
+    assert h5.check_load(probe, tmp_path, tmp_path / "v.h5", "flat")["bytes_read"] <= stored / 3 + (16 << 10)
 
 
 def test_the_same_chunks_twice(probe, tmp_path):
