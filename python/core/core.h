@@ -129,7 +129,26 @@ int core_tiling_init(PyObject *module);
 int core_array_init(PyObject *module);
 int core_batches_init(PyObject *module);
 int core_operation_init(PyObject *module);
+int core_saving_init(PyObject *module);
 int core_exporter_init(PyObject *module);
+
+/* ---- save.c: what is saved, and where ---- */
+
+/* What is said of a dataset; texts and bytes are borrowed from the arguments. */
+typedef struct core_described {
+  const char *dataset, *layout, *codec, *fill;
+  int64_t chunk[TEGULA_MAX_DIMS];
+  int32_t chunk_ndim;
+  tegula_attribute *attributes;
+  int64_t attribute_count;
+} core_described;
+
+/* (format, descr, shards, order, byte_order, overwrite, durable, whole file) */
+bool core_take_target(PyObject *tuple, tegula_save_options *options);
+/* (dataset, layout, chunk or None, codec, fill, attributes); to be dropped, also when it fails. */
+bool core_take_described(PyObject *tuple, core_described *self);
+void core_drop_described(core_described *self);
+void core_describe(const core_described *from, tegula_save_options *options);
 
 /* Functions of the module. */
 PyObject *core_open(PyObject *module, PyObject *arguments);
@@ -137,6 +156,8 @@ PyObject *core_from_reader(PyObject *module, PyObject *arguments);
 PyObject *core_attributes(PyObject *module, PyObject *arguments);
 PyObject *core_save(PyObject *module, PyObject *arguments);
 PyObject *core_save_group(PyObject *module, PyObject *arguments);
+PyObject *core_save_begin(PyObject *module, PyObject *arguments);
+PyObject *core_save_tile_from(PyObject *module, PyObject *arguments);
 PyObject *core_dlpack(PyObject *module, PyObject *arguments);
 
 PyObject *core_operation_new(tegula_op *handle);

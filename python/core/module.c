@@ -57,6 +57,8 @@ static PyMethodDef functions[] = {{"generation", generation, METH_NOARGS, NULL},
                                   {"attributes", core_attributes, METH_VARARGS, NULL},
                                   {"save", core_save, METH_VARARGS, NULL},
                                   {"save_group", core_save_group, METH_VARARGS, NULL},
+                                  {"save_begin", core_save_begin, METH_VARARGS, NULL},
+                                  {"save_tile_from", core_save_tile_from, METH_VARARGS, NULL},
                                   {"dlpack", core_dlpack, METH_VARARGS, NULL},
                                   {NULL, NULL, 0, NULL}};
 
@@ -67,8 +69,9 @@ PyMODINIT_FUNC PyInit__core(void);
 PyMODINIT_FUNC PyInit__core(void) {
   PyObject *module = PyModule_Create(&definition);
   if (module == NULL) return NULL;
-  if (core_fork_init() == 0 && core_context_init(module) == 0 && core_dataset_init(module) == 0 && core_quick_init() == 0 && core_tiling_init(module) == 0 &&
-      core_array_init(module) == 0 && core_batches_init(module) == 0 && core_operation_init(module) == 0 && core_exporter_init(module) == 0)
+  if (core_fork_init() == 0 && core_context_init(module) == 0 && core_dataset_init(module) == 0 && core_quick_init() == 0 &&
+      core_tiling_init(module) == 0 && core_array_init(module) == 0 && core_batches_init(module) == 0 && core_operation_init(module) == 0 &&
+      core_saving_init(module) == 0 && core_exporter_init(module) == 0)
     return module;
   Py_DECREF(module);
   return NULL;

@@ -1,16 +1,7 @@
-/* Saving: one array, several into one file, now or in the background.
+/* Saving: one array, several into one file, now or in the background. Piece by piece: saving.c.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "core.h"
-
-/* What is said of a dataset; texts and bytes are borrowed from the arguments. */
-typedef struct described {
-  const char *dataset, *layout, *codec, *fill;
-  int64_t chunk[TEGULA_MAX_DIMS];
-  int32_t chunk_ndim;
-  tegula_attribute *attributes;
-  int64_t attribute_count;
-} described;
 
 typedef struct attribute_shape {
   int64_t lengths[TEGULA_MAX_DIMS];
@@ -45,13 +36,13 @@ static bool take_attribute(PyObject *tuple, tegula_attribute *attribute, attribu
   return count == 0 || attribute->values != NULL;
 }
 
-static void drop_described(described *self) {
+void core_drop_described(core_described *self) {
   for (int64_t i = 0; i < self->attribute_count; i++) PyMem_Free((void *)self->attributes[i].texts);
   PyMem_Free(self->attributes);
 }
 
 /* The shapes lie behind the attributes in one block. */
-static bool take_attributes(PyObject *list, described *self) {
+static bool take_attributes(PyObject *list, core_described *self) {
   Py_ssize_t count = PyList_Size(list);
   if (count <= 0) return count == 0;
   self->attributes = PyMem_Calloc((size_t)count, sizeof *self->attributes + sizeof(attribute_shape));
@@ -65,7 +56,7 @@ static bool take_attributes(PyObject *list, described *self) {
 }
 
 /* (dataset, layout, chunk or None, codec, fill, attributes) */
-static bool take_described(PyObject *tuple, described *self) {
+bool core_take_described(PyObject *tuple, core_described *self) {
   PyObject *chunk, *fill, *attributes;
   if (!PyArg_ParseTuple(tuple, "zzOzOO!", &self->dataset, &self->layout, &chunk, &self->codec, &fill, &PyList_Type, &attributes)) return false;
   self->fill = fill != Py_None ? PyBytes_AsString(fill) : NULL;
@@ -76,7 +67,7 @@ static bool take_described(PyObject *tuple, described *self) {
 /* ---- the target ---- */
 
 /* (format, descr, shards, order, byte_order, overwrite, durable, whole file) */
-static bool take_target(PyObject *tuple, tegula_save_options *options) {
+bool core_take_target(PyObject *tuple, tegula_save_options *options) {
   const char *order, *byte_order;
   long long shards;
   int overwrite, durable, whole;
@@ -91,7 +82,7 @@ static bool take_target(PyObject *tuple, tegula_save_options *options) {
   return true;
 }
 
-static void describe(const described *from, tegula_save_options *options) {
+void core_describe(const core_described *from, tegula_save_options *options) {
   options->dataset = from->dataset;
   options->layout = from->layout;
   options->chunk = from->chunk_ndim >= 0 ? from->chunk : NULL;
@@ -138,19 +129,19 @@ static PyObject *save_now(save_call *self) {
 PyObject *core_save(PyObject *module, PyObject *arguments) {
   PyObject *array_object, *target, *what, *result = NULL;
   int block;
-  described dataset = {0};
+  core_described dataset = {0};
   save_call self = {.call = {.run = run_save, .slow = true}};
   (void)module;
   tegula_save_options_init(&self.options);
   if (!PyArg_ParseTuple(arguments, "OyOOpOd", &array_object, &self.path, &target, &what, &block, &self.call.progress, &self.call.timeout))
     return NULL;
   core_array *array = core_array_of(array_object);
-  if (array != NULL && take_target(target, &self.options) && take_described(what, &dataset)) {
-    describe(&dataset, &self.options);
+  if (array != NULL && core_take_target(target, &self.options) && core_take_described(what, &dataset)) {
+    core_describe(&dataset, &self.options);
     self.array = array->handle;
     result = block ? save_now(&self) : save_later(&self);
   }
-  drop_described(&dataset);
+  core_drop_described(&dataset);
   return result;
 }
 
@@ -170,14 +161,14 @@ static void run_group(core_call *call) {
 }
 
 /* (array, described) */
-static bool take_member(PyObject *tuple, char byte_order, described *dataset, tegula_save_member *member) {
+static bool take_member(PyObject *tuple, char byte_order, core_described *dataset, tegula_save_member *member) {
   PyObject *array_object, *what;
   tegula_save_options options;
-  if (!PyArg_ParseTuple(tuple, "OO", &array_object, &what) || !take_described(what, dataset)) return false;
+  if (!PyArg_ParseTuple(tuple, "OO", &array_object, &what) || !core_take_described(what, dataset)) return false;
   core_array *array = core_array_of(array_object);
   if (array == NULL) return false;
   tegula_save_options_init(&options);
-  describe(dataset, &options);
+  core_describe(dataset, &options);
   tegula_save_member_init(member);
   member->array = array->handle;
   member->dataset = options.dataset;
@@ -192,7 +183,7 @@ static bool take_member(PyObject *tuple, char byte_order, described *dataset, te
   return true;
 }
 
-static bool take_members(PyObject *list, group_call *self, described *datasets) {
+static bool take_members(PyObject *list, group_call *self, core_described *datasets) {
   for (int64_t i = 0; i < self->count; i++)
     if (!take_member(PyList_GetItem(list, (Py_ssize_t)i), self->options.byte_order, &datasets[i], &self->members[i])) return false;
   return true;
@@ -202,13 +193,13 @@ static PyObject *save_members(PyObject *list, group_call *self) {
   PyObject *result = NULL;
   self->count = PyList_Size(list);
   size_t count = (size_t)(self->count > 0 ? self->count : 1);
-  described *datasets = PyMem_Calloc(count, sizeof *datasets);
+  core_described *datasets = PyMem_Calloc(count, sizeof *datasets);
   self->members = PyMem_Calloc(count, sizeof *self->members);
   if (datasets == NULL || self->members == NULL)
     PyErr_NoMemory();
   else if (take_members(list, self, datasets))
     result = core_run(&self->call) == 0 ? Py_NewRef(Py_None) : NULL;
-  for (int64_t i = 0; datasets != NULL && i < self->count; i++) drop_described(&datasets[i]);
+  for (int64_t i = 0; datasets != NULL && i < self->count; i++) core_drop_described(&datasets[i]);
   PyMem_Free(self->members);
   PyMem_Free(datasets);
   return result;
@@ -221,7 +212,7 @@ PyObject *core_save_group(PyObject *module, PyObject *arguments) {
   (void)module;
   tegula_save_options_init(&self.options);
   if (!PyArg_ParseTuple(arguments, "O!yOOd", &PyList_Type, &list, &self.path, &target, &self.call.progress, &self.call.timeout) ||
-      !take_target(target, &self.options))
+      !core_take_target(target, &self.options))
     return NULL;
   self.options.progress = core_note;
   self.options.progress_state = &self.call;
