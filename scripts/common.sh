@@ -130,19 +130,16 @@ make_venv() {
   cp "$wanted" "$stamp"
 }
 
-# want_legate: sets `legate`, where tests/legate find Legate (3 GB in build/, two minutes); nothing where it cannot be had
+# want_legate: build/legate-venv, where tests/legate find Legate (3 GB, two minutes); its mark .installed says that it is whole,
+# build/legate-venv.failed that it cannot be had. Runs beside other things
 want_legate() {
   local wanted=tools/requirements-legate.txt folder=$root/build/legate-venv
-  legate=()
-  if ! cmp -s "$wanted" "$folder/.installed"; then
-    say "getting Legate into build/legate-venv"
-    rm -rf "$folder"
-    { python3 -m venv "$folder" &&
-        "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary :all: -r "$wanted"; } ||
-      { say "going on without Legate"; return 0; }
-    cp "$wanted" "$folder/.installed"
-  fi
-  legate=(TEGULA_LEGATE="$folder")
+  cmp -s "$wanted" "$folder/.installed" && return 0
+  rm -rf "$folder" "$folder.failed"
+  { python3 -m venv "$folder" &&
+      "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary :all: -r "$wanted" &&
+      cp "$wanted" "$folder/.installed"; } ||
+    { say "going on without Legate"; rm -rf "$folder"; touch "$folder.failed"; }
 }
 
 # start_recipes FILE: begins to get the libraries of examples/recipes.py into build/recipes-venv, in the background; recipes_ready waits for

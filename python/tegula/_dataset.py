@@ -29,6 +29,20 @@ _WASTE = 16  # bytes read for one that is wanted, where one read is better than 
 _SMALL = 256 << 10  # bytes that are read as fast as one element
 
 
+def tiling_of(shape: Shape, tiles: int | None, axis: int, tile_shape: Sequence[int] | None, overdecompose: int) -> _core.Tiling:
+    """The tiles of a load; arguments are checked."""
+    for name, value in (("tiles", 1 if tiles is None else tiles), ("overdecompose", overdecompose)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise ValueError(f"{name}: expected a whole number from 1 on, found {value!r}")
+    if tile_shape is not None and (tiles is not None or axis != 0 or overdecompose != 1):
+        raise ValueError("give tile_shape, or tiles, axis and overdecompose, not both")
+    ndim = len(shape)
+    if not -max(ndim, 1) <= axis < max(ndim, 1):
+        raise ValueError(f"axis: expected an axis of {ndim}, found {axis}")
+    count = (1 if tiles is None else tiles) * overdecompose
+    return tiling(shape, lengths("tile_shape", tile_shape), axis % max(ndim, 1), count)
+
+
 class Dataset:
     """An array in files; nothing of its data is read until it is asked for.  Made by :func:`tegula.open`.
 
@@ -285,15 +299,7 @@ class Dataset:
         return Array(local, cut)
 
     def _tiling(self, tiles: int | None, axis: int, tile_shape: Sequence[int] | None, overdecompose: int) -> _core.Tiling:
-        for name, value in (("tiles", 1 if tiles is None else tiles), ("overdecompose", overdecompose)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ValueError(f"{name}: expected a whole number from 1 on, found {value!r}")
-        if tile_shape is not None and (tiles is not None or axis != 0 or overdecompose != 1):
-            raise ValueError("give tile_shape, or tiles, axis and overdecompose, not both")
-        if not -max(self.ndim, 1) <= axis < max(self.ndim, 1):
-            raise ValueError(f"axis: expected an axis of {self.ndim}, found {axis}")
-        count = (1 if tiles is None else tiles) * overdecompose
-        return tiling(self.shape, lengths("tile_shape", tile_shape), axis % max(self.ndim, 1), count)
+        return tiling_of(self.shape, tiles, axis, tile_shape, overdecompose)
 
     def explain(self, tiles: int = 1, *, axis: int = 0, tile_shape: Sequence[int] | None = None) -> dict[str, Any]:
         """What a load would read for each tile, without reading: shape, dtype, and per tile box, bytes, reads, sources (docs/plan.md)."""

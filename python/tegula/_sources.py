@@ -24,6 +24,9 @@ Path = str | os.PathLike[str] | bytes | Sequence[str | os.PathLike[str] | bytes]
 Shape = tuple[int, ...]
 Read = Callable[[tuple[slice, ...], NDArray], object]
 
+#: Called with the paths before they are opened: who has saves on their way waits for those.
+before_open: list[Callable[[tuple[bytes, ...]], None]] = []
+
 
 def path_of(path: object) -> bytes:
     if not isinstance(path, (str, bytes, os.PathLike)):
@@ -76,6 +79,8 @@ class Options(NamedTuple):
     defer: bool = False  # headers are read with the data
 
     def open(self, threads: int | None) -> _core.Dataset:
+        for wait in before_open:
+            wait(self.paths)
         found = context(threads)
         if threads is not None and waiting():  # saves are queued on the context without a number: let it wait for those of these paths
             try:

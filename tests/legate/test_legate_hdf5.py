@@ -2,33 +2,19 @@
 #
 # SPDX-License-Identifier: Apache-2.0
 #
-# TEGULA_LEGATE is an environment with legate, nvidia-cupynumeric and h5py (tools/requirements-legate.txt), and TEGULA_LEGATE_H5PY a folder
-# with a newer h5py that goes before it (build/other-h5py); `scripts/test --long` makes both.
+# TEGULA_LEGATE_H5PY is a folder with a newer h5py than that of the environment, which goes before it (build/other-h5py).
 import os
 import pathlib
-import subprocess
 
 import numpy
 import pytest
+from conftest import packages
 
 h5py = pytest.importorskip("h5py", reason="h5py is not installed: it writes these files")
 
 HERE = pathlib.Path(__file__).parent
-ENVIRONMENT = os.environ.get("TEGULA_LEGATE")
-if not ENVIRONMENT:
-    pytest.skip("TEGULA_LEGATE names no environment with Legate (scripts/test --long makes one)", allow_module_level=True)
-
-PACKAGES = next(pathlib.Path(ENVIRONMENT).glob("lib/python3*/site-packages"))
 ORDERS = ["tegula legate", "legate tegula", "tegula h5py legate", "h5py tegula legate", "h5py legate tegula", "tegula legate h5py",
           "legate tegula h5py", "legate h5py tegula"]
-
-
-@pytest.fixture(scope="module")
-def no_cuda(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("cuda")
-    subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-Wall", "-Werror", "-Wl,-soname,libcuda.so.1", "-o",
-                    str(folder / "libcuda.so.1"), str(HERE / "no_cuda.c")], check=True)
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -50,33 +36,35 @@ def libhdf5(folder):
     return str(next(folder.glob("libhdf5-*.so*")))
 
 
-def beside(no_cuda, file, order, hdf5, h5py_folder=None):
-    environment = {**os.environ, "LD_LIBRARY_PATH": str(no_cuda), "LEGATE_AUTO_CONFIG": "0", "LEGATE_CONFIG": "--cpus 1 --sysmem 400",
-                   "BESIDE_HDF5": hdf5, "TEGULA_LIB": os.path.abspath(os.environ["TEGULA_LIB"]), "PYTHONDONTWRITEBYTECODE": "1"}
-    if h5py_folder:
-        environment["PYTHONPATH"] = h5py_folder
-    done = subprocess.run([pathlib.Path(ENVIRONMENT) / "bin" / "python", HERE / "beside.py", file, *order.split()], env=environment,
-                          capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0 and done.stdout.endswith("right\n"), "%s\n%s" % (done.stdout[-2000:], done.stderr[-4000:])
-    assert "memfd:tegula-libhdf5" in done.stdout, "no copy of libhdf5 of tegula's own: " + done.stdout
-    return done.stdout
+@pytest.fixture
+def beside(run_legate, file):
+    def run(order, hdf5, h5py_folder=None):
+        environment = {"BESIDE_HDF5": hdf5, "TEGULA_LIB": os.path.abspath(os.environ["TEGULA_LIB"])}
+        if h5py_folder:
+            environment["PYTHONPATH"] = h5py_folder
+        done = run_legate(HERE / "beside.py", file, *order.split(), config="--cpus 1 --sysmem 400", **environment)
+        assert done.returncode == 0 and done.stdout.endswith("right\n"), "%s\n%s" % (done.stdout[-2000:], done.stderr[-4000:])
+        assert "memfd:tegula-libhdf5" in done.stdout, "no copy of libhdf5 of tegula's own: " + done.stdout
+        return done.stdout
+
+    return run
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_beside_legate_with_the_libhdf5_of_h5py(no_cuda, file, order):
-    told = beside(no_cuda, file, order, libhdf5(PACKAGES / "h5py.libs"))
+def test_beside_legate_with_the_libhdf5_of_h5py(beside, order):
+    told = beside(order, libhdf5(packages() / "h5py.libs"))
     assert "legate.libs/libhdf5" in told
 
 
 @pytest.mark.parametrize("order", ["tegula legate", "legate tegula", "legate h5py tegula"])
-def test_beside_legate_with_a_copy_of_its_own_libhdf5(no_cuda, file, order):
-    beside(no_cuda, file, order, libhdf5(PACKAGES / "legate.libs"))
+def test_beside_legate_with_a_copy_of_its_own_libhdf5(beside, order):
+    beside(order, libhdf5(packages() / "legate.libs"))
 
 
 # h5py 3.16 itself cannot be imported behind Legate
 @pytest.mark.parametrize("order", [order for order in ORDERS if "h5py" in order and order.index("h5py") < order.index("legate")])
-def test_beside_legate_with_a_newer_h5py(no_cuda, file, order):
+def test_beside_legate_with_a_newer_h5py(beside, order):
     folder = os.environ.get("TEGULA_LEGATE_H5PY")
     if not folder:
         pytest.skip("TEGULA_LEGATE_H5PY names no folder with a newer h5py (scripts/test --long makes one)")
-    beside(no_cuda, file, order, libhdf5(pathlib.Path(folder) / "h5py.libs"), folder)
+    beside(order, libhdf5(pathlib.Path(folder) / "h5py.libs"), folder)

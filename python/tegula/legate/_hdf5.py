@@ -1,0 +1,107 @@
+"""The functions of ``legate.io.hdf5``: the same names, arguments, checks and results.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from .._dataset import Dataset
+from .._errors import Error
+from .._open import open
+from .._sources import path_of
+from ._errors import NotAFileError, as_theirs
+from ._load import Source, tile_of
+from ._save import save
+
+
+def _text(path: Any, dataset_name: Any) -> str:
+    if not isinstance(dataset_name, str):
+        raise TypeError(f"dataset_name: expected str, found {type(dataset_name).__name__}")
+    return os.fsdecode(path_of(path))
+
+
+def _not_a_folder(name: str) -> None:
+    if os.path.isdir(name) or name.endswith(os.sep):
+        hint = "tegula.legate.load takes folders of shards"
+        raise NotAFileError(f'"{name}" is a folder, expected the name of a file', path=name, hint=hint)
+
+
+def _opened(name: str, dataset_name: str) -> Dataset:
+    _not_a_folder(name)
+    try:
+        return open([name], dataset_name, format="hdf5")  # in a list, names are no patterns
+    except Error as error:
+        raise as_theirs(error, name) from None
+
+
+def from_file(path: Any, dataset_name: str) -> Any:
+    """Reads a dataset of an HDF5 file; see :func:`tegula.legate.load`, which has options.
+
+    Args:
+        path: the file.
+        dataset_name: the full name in the file.
+
+    Returns:
+        A ``LogicalArray``.  That of a scalar has one axis of one element, as that of ``legate.io.hdf5`` has.
+
+    Raises:
+        MissingFileError, UnreadableFileError, NotAFileError: also RuntimeError, as ``legate.io.hdf5`` raises.
+        MissingDatasetError, UnsupportedError: also ValueError, as there.
+        Error: what failed in a task.
+    """
+    found = _opened(_text(path, dataset_name), dataset_name)
+    tile, count = tile_of(found.shape, None, 0, None, 1)
+    with Source(found) as source:
+        return source.read((0,) * found.ndim, found.shape, tile, count, flat=True)
+
+
+def from_file_batched(path: Any, dataset_name: str, chunk_size: Sequence[int]) -> Iterator[tuple[Any, tuple[int, ...]]]:
+    """Walks over a dataset in pieces of `chunk_size` elements along each axis, from low to high, cut at the end.
+
+    Yields:
+        A ``LogicalArray`` of the piece, and where it begins in the dataset.
+
+    Raises:
+        ValueError: for lengths that are not one per axis, or below 1; from the first step on, as all that is raised here.
+        Error: as :func:`from_file`.
+    """
+    chunk = tuple(chunk_size)
+    if math.prod(chunk) <= 0 or any(length <= 0 for length in chunk):
+        raise ValueError(f"chunk_size: expected lengths from 1 on, found {chunk}")
+    if not all(hasattr(length, "__index__") for length in chunk):
+        raise TypeError(f"chunk_size: expected whole numbers, found {chunk}")
+    found = _opened(_text(path, dataset_name), dataset_name)
+    if len(chunk) != found.ndim:
+        raise ValueError(f"chunk_size: expected {found.ndim} lengths, one per axis, found {len(chunk)}")
+    with Source(found) as source:
+        for lo in itertools.product(*(range(0, n, length) for n, length in zip(found.shape, chunk, strict=True))):
+            hi = tuple(min(low + length, n) for low, length, n in zip(lo, chunk, found.shape, strict=True))
+            tile, count = tile_of(tuple(high - low for low, high in zip(lo, hi, strict=True)), None, 0, None, 1)
+            yield source.read(lo, hi, tile, count), lo
+
+
+def to_file(array: Any, path: Any, dataset_name: str, *, layout: str | None = None) -> None:
+    """Writes an HDF5 file that holds this one dataset; what was there is replaced, at once and whole.
+
+    Missing folders are made.  Returns when the file is there; :func:`tegula.legate.save` has more options, ``block=False`` among them.
+
+    Args:
+        array: a ``LogicalArray`` or what has its data interface, such as cuPyNumeric arrays.
+        path: the file.
+        dataset_name: the full name in the file; groups are made.
+        layout: "contiguous" (the default): a plain dataset; "virtual": a file for each tile and one that maps them.
+
+    Raises:
+        ValueError: for arrays without a shape yet (unbound), and where the path is a folder.
+        TypeError: for what has no data interface of Legate.
+        Error: when it could not be saved; nothing of it is left then.
+    """
+    name = _text(path, dataset_name)
+    _not_a_folder(name)
+    save(array, name, dataset_name, format="hdf5", layout=layout, overwrite=True, whole_file=True)

@@ -1,0 +1,141 @@
+"""Loading.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import pickle
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from legate.core import LEGATE_MAX_DIM, LogicalArray, Scalar, TaskTarget, Type, get_legate_runtime
+from legate.core import types as ty
+
+from .._dataset import Dataset, tiling_of
+from .._dtypes import is_bfloat16
+from .._errors import InternalError, UnsupportedError
+from .._open import open
+from .._sources import Path, Shape
+from . import _tasks
+from ._errors import TooManyAxesError
+
+
+def processors() -> int:
+    """How many of them can run our tasks: groups of cores, where there are any, else cores."""
+    machine = get_legate_runtime().get_machine()
+    return max(1, int(machine.count(TaskTarget.OMP) or machine.count(TaskTarget.CPU)))
+
+
+def add_bytes(job: Any, data: bytes) -> None:
+    job.add_scalar_arg(np.frombuffer(data, "u1"), (ty.uint8,))
+
+
+def tile_of(shape: Shape, tiles: int | None, axis: int, tile_shape: Sequence[int] | None, overdecompose: int) -> tuple[Shape, int]:
+    """The shape of the first tile, and the number of all."""
+    if tiles is None and tile_shape is None:
+        tiles = processors()
+    boxes = tiling_of(shape, tiles, axis, tile_shape, overdecompose).boxes()
+    lo, hi = boxes[0]
+    return tuple(max(1, high - low) for low, high in zip(lo, hi, strict=True)), len(boxes)
+
+
+def check_axes(ndim: int, path: str | None = None) -> None:
+    if ndim > LEGATE_MAX_DIM:
+        raise TooManyAxesError(f"arrays of Legate have at most {LEGATE_MAX_DIM} axes, found {ndim}", path=path)
+
+
+def _first(dataset: Dataset) -> str | None:
+    return next(iter(dataset.files), None)
+
+
+def _type_of(dataset: Dataset) -> Any:
+    dtype = dataset.dtype
+    if dtype.kind in "biufc" and not is_bfloat16(dtype):
+        try:
+            return Type.from_numpy_dtype(dtype)
+        except (NotImplementedError, TypeError, ValueError):
+            pass
+    elif dtype.kind == "V" and dtype.names is None and not is_bfloat16(dtype) and not dataset._text.endswith("bfloat16"):
+        return ty.binary_type(dtype.itemsize)
+    hint = "tegula.load gives a numpy array"
+    raise UnsupportedError(f"Legate has no type for elements of dtype {dtype}", path=_first(dataset), hint=hint)
+
+
+class Source:
+    """An open dataset as tasks get it."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        check_axes(dataset.ndim, _first(dataset))
+        self.dataset, self.type = dataset, _type_of(dataset)
+        self.text = pickle.dumps(dataset.__reduce__()[1])
+        self.key = hashlib.blake2b(self.text, digest_size=16).digest()
+
+    def read(self, lo: Shape, hi: Shape, tile: Shape, tiles: int, flat: bool = False) -> Any:
+        """A new array of that box, read by as many tasks as it has tiles; a 0-d one with `flat` as one axis of one element."""
+        runtime = get_legate_runtime()
+        shape = tuple(high - low for low, high in zip(lo, hi, strict=True)) or (1,)
+        store = runtime.create_store(self.type, shape)
+        if math.prod(shape) == 0:
+            store.fill(Scalar(bytes(self.dataset.dtype.itemsize) if self.dataset.dtype.kind == "V" else 0, self.type))
+            return LogicalArray.from_store(store)
+        partition = store.partition_by_tiling(tile or (1,))
+        if math.prod(partition.color_shape) != tiles:
+            raise InternalError(f"Legate cuts the array into another number of tiles: expected {tiles}, found {partition.color_shape}")
+        job = runtime.create_manual_task(_tasks.read_tile.library, _tasks.read_tile.task_id, partition.color_shape)
+        job.add_output(partition)
+        for data in (self.key, self.text, pickle.dumps((lo, shape, tile or (1,)))):
+            add_bytes(job, data)
+        job.throws_exception(Exception)
+        runtime.submit(job)
+        return LogicalArray.from_store(store if self.dataset.shape or flat else store.project(0, 0))
+
+    def close(self) -> None:
+        _tasks.datasets.forget(self.key)
+
+    def __enter__(self) -> Source:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def load(
+    path: Path | Dataset,
+    dataset: str | None = None,
+    *,
+    tiles: int | None = None,
+    axis: int = 0,
+    tile_shape: Sequence[int] | None = None,
+    overdecompose: int = 1,
+    **open_options: Any,
+) -> Any:
+    """Loads an array of any format and layout into a new ``LogicalArray``, which ``cupynumeric.asarray`` takes without a copy.
+
+    The files are described here; then each tile is read by a task of its own, straight into its memory.  Returns when the array is there;
+    within ``legate.core.Scope(exception_mode=ExceptionMode.DEFERRED)`` at once, and what failed is raised at the end of that scope.
+
+    Args:
+        path, dataset, open_options: as for :func:`tegula.open`; or an open dataset.
+        tiles: cut `axis` into about this many even tiles; None: one for each processor.
+        axis: the axis that is cut.
+        tile_shape: a grid of tiles of this shape instead.
+        overdecompose: this many times as many tiles.
+
+    Raises:
+        Error: as :func:`tegula.load`; also what failed in a task.  The runtime goes on.
+        UnsupportedError: for dtypes that Legate has not, and more than 6 axes.
+        ValueError, TypeError: for arguments that make no sense.
+    """
+    if isinstance(path, Dataset):
+        if dataset is not None or open_options:
+            raise ValueError("an open dataset was given: options of open() make no sense")
+        found = path
+    else:
+        found = open(path, dataset, **open_options)
+    tile, count = tile_of(found.shape, tiles, axis, tile_shape, overdecompose)
+    with Source(found) as source:
+        return source.read((0,) * found.ndim, found.shape, tile, count)

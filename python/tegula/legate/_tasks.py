@@ -1,0 +1,203 @@
+"""What runs on Legate's processors.  Tasks have a variant for single cores and one for groups of cores (OMP), none for GPUs: arrays are
+read into the memory of the host, from where Legate moves them itself.
+
+SPDX-License-Identifier: Apache-2.0
+
+Saving: `begin` makes the files, `write_tile` writes one tile each, `publish` gives the name or takes everything back.  What happened goes
+through small stores of records, which order the tasks; no task of a save raises.
+"""
+
+import gc
+import pickle
+import threading
+from collections import OrderedDict
+from typing import Any
+
+import numpy as np
+from legate.core import TaskContext, VariantCode, VariantOptions, get_legate_runtime, is_running_in_task
+from legate.core.task import InputStore, OutputStore, task
+
+from .. import _core
+from .._context import context
+from .._dataset import Dataset, _restore
+from .._errors import InternalError, UnsupportedError
+from .._memory import NDArray, address, tiling
+from ._errors import portable
+
+_VARIANTS = (VariantCode.CPU, VariantCode.OMP)
+_KEPT = 8
+
+Shape = tuple[int, ...]
+
+
+def _not_in_tasks(phase: str, info: dict[str, int]) -> None:
+    """Keeps the garbage collector from working in tasks: the first array of Legate that it found there would end the process.
+
+    What is frozen it does not look at; another thread's collection finds it later.
+    """
+    if is_running_in_task():
+        if phase == "start":
+            gc.freeze()
+        else:
+            gc.unfreeze()
+
+
+gc.callbacks.append(_not_in_tasks)
+
+
+class Datasets:
+    """Datasets that tasks of this process have open, each once."""
+
+    def __init__(self) -> None:
+        self.lock, self.kept, self.opened = threading.Lock(), OrderedDict[tuple[bytes, int], Dataset](), 0
+
+    def get(self, key: bytes, source: bytes, threads: int) -> Dataset:
+        with self.lock:
+            found = self.kept.get((key, threads))
+            if found is None:
+                options, missing, _, *rest = pickle.loads(source)
+                found = self.kept[key, threads] = _restore(options, missing, threads, *rest)
+                self.opened += 1
+                if len(self.kept) > _KEPT:
+                    self.kept.popitem(last=False)
+            return found
+
+    def forget(self, key: bytes) -> None:
+        with self.lock:
+            for found in [kept for kept in self.kept if kept[0] == key]:
+                del self.kept[found]
+
+
+datasets = Datasets()
+pretend_elsewhere = False  # tests: as if tasks ran in other processes
+savings: dict[int, _core.Saving] = {}  # begun in this process
+
+
+def threads_of(ctx: TaskContext) -> int:
+    if ctx.get_variant_kind() != VariantCode.OMP:
+        return 1
+    return max(1, int(get_legate_runtime().config().num_omp_threads))
+
+
+def _local(ctx: TaskContext, store: Any, shape: Shape, tile: Shape) -> tuple[Shape, Shape, NDArray]:
+    """The box of this task, and its memory."""
+    index = tuple(ctx.task_index)
+    lo = tuple(i * t for i, t in zip(index, tile, strict=True))
+    hi = tuple(min(low + t, n) for low, t, n in zip(lo, tile, shape, strict=True))
+    memory = np.asarray(store)
+    first = tuple(store.domain.lo)  # of what is mapped, which may be more
+    if any(low < f or high > f + n for low, high, f, n in zip(lo, hi, first, memory.shape, strict=True)):
+        raise InternalError(f"a task was given another part of the array than its own: expected {lo} to {hi}, found {store.domain}")
+    return lo, hi, memory[tuple(slice(low - f, high - f) for low, high, f in zip(lo, hi, first, strict=True))]
+
+
+@task(variants=_VARIANTS, options=VariantOptions(may_throw_exception=True))
+def read_tile(ctx: TaskContext, out: OutputStore, key: bytes, source: bytes, place: bytes) -> None:
+    try:
+        origin, shape, tile = pickle.loads(place)
+        dataset = datasets.get(key, source, threads_of(ctx))
+        lo, hi, local = _local(ctx, out, shape, tile)
+        if not dataset.shape:  # one element in a store of one axis
+            lo, hi, local = (), (), local.reshape(())
+        add = origin if dataset.shape else ()
+        lo, hi = (tuple(a + b for a, b in zip(side, add, strict=True)) for side in (lo, hi))
+        if local.dtype.itemsize != dataset.dtype.itemsize:
+            raise InternalError(f"expected elements of {dataset.dtype}, found {local.dtype}")
+        dataset._read_box(lo, hi, local)
+    except BaseException as error:
+        failure = portable(error)
+    else:
+        return
+    raise failure.with_traceback(None) from None  # its frames would travel too
+
+
+# ---- records: (0 or 1: it failed, a number, bytes that follow), then a text or the exception ----
+
+RECORD = 4096
+_HEAD = 24
+
+
+def write_record(store: Any, value: int = 0, payload: bytes = b"", failed: bool = False) -> None:
+    memory = np.asarray(store).reshape(-1)
+    if _HEAD + len(payload) > memory.size:
+        raise InternalError(f"a record of {len(payload)} bytes does not fit into {memory.size}")
+    memory[:] = 0
+    head = np.array([failed, value, len(payload)], "i8")
+    memory[:_HEAD] = head.view("u1")
+    memory[_HEAD : _HEAD + len(payload)] = np.frombuffer(payload, "u1")
+
+
+def read_record(memory: NDArray) -> tuple[bool, int, bytes]:
+    failed, value, size = np.ascontiguousarray(memory[:_HEAD]).view("i8").tolist()
+    return bool(failed), value, memory[_HEAD : _HEAD + size].tobytes()
+
+
+def _write_failure(store: Any, error: BaseException) -> None:
+    write_record(store, payload=pickle.dumps(portable(error)), failed=True)
+
+
+_SAVES = VariantOptions(has_side_effect=True)
+
+
+@task(variants=_VARIANTS, options=_SAVES)
+def begin(ctx: TaskContext, token: OutputStore, number: int, what: bytes, elsewhere: int) -> None:
+    try:
+        path, dtype, shape, tile, target, described = pickle.loads(what)
+        saving = _core.save_begin(context(threads_of(ctx)), dtype, tiling(shape, tile), path, target, described)
+        savings[number] = saving
+        try:
+            write_record(token, payload=saving.to_json().encode("utf-8", "surrogateescape") if elsewhere else b"")
+        except BaseException:
+            savings.pop(number).abandon()
+            raise
+    except BaseException as error:
+        _write_failure(token, error)
+
+
+@task(variants=_VARIANTS, options=_SAVES)
+def write_tile(ctx: TaskContext, array: InputStore, token: InputStore, status: OutputStore, number: int, place: bytes) -> None:
+    try:
+        failed, _, text = read_record(np.asarray(token))
+        written = 0
+        if not failed:
+            dtype, ndim, shape, tile = pickle.loads(place)
+            lo, hi, local = _local(ctx, array, shape, tile)
+            if not ndim:
+                lo, hi, local = (), (), local.reshape(())
+            saving = savings.get(number)
+            if saving is not None:
+                saving.tile(address(local), lo, hi, local.strides)
+            elif text:
+                json = text.decode("utf-8", "surrogateescape")
+                _core.save_tile_from(context(threads_of(ctx)), json, dtype, address(local), lo, hi, local.strides)
+            else:
+                raise UnsupportedError("only the process that began this save can write to it")
+            written = local.nbytes
+        write_record(status, written)
+    except BaseException as error:
+        _write_failure(status, error)
+
+
+@task(variants=_VARIANTS, options=_SAVES)
+def publish(ctx: TaskContext, token: InputStore, status: InputStore, result: OutputStore, number: int, expected: int) -> None:
+    saving = savings.pop(number, None)
+    try:
+        failed, _, payload = read_record(np.asarray(token))
+        records = [(failed, 0, payload)] if failed else [read_record(one) for one in np.asarray(status).reshape(-1, RECORD)]
+        failure = next((payload for failed, _, payload in records if failed), None)
+        written = sum(value for _, value, _ in records)
+        if failure is not None:
+            write_record(result, payload=failure, failed=True)
+        elif saving is None:
+            raise InternalError("the save was begun in another process")
+        elif written != expected:
+            raise InternalError(f"tasks have written another number of bytes: expected {expected}, found {written}")
+        else:
+            saving.commit()
+            write_record(result)
+            saving = None
+    except BaseException as error:
+        _write_failure(result, error)
+    finally:
+        if saving is not None:
+            saving.abandon()

@@ -1,0 +1,225 @@
+# tegula.legate.load on whatever processors the configuration gives. SPDX-License-Identifier: Apache-2.0
+import gc
+import shutil
+import weakref
+
+import cupynumeric
+import numpy
+from legate.core import ExceptionMode, LogicalArray, Scope, TaskTarget, get_legate_runtime
+
+import tegula
+import tegula.legate
+from harness import Skip
+from tegula.legate import _tasks
+
+
+def seen(array):
+    assert isinstance(array, LogicalArray), type(array)
+    return numpy.asarray(cupynumeric.asarray(array))
+
+
+def same(array, expected):
+    found = seen(array)
+    assert found.dtype == expected.dtype and found.shape == expected.shape and numpy.array_equal(found, expected)
+
+
+def rows(files):
+    return numpy.load(files / "rows.npy")
+
+
+def check_uneven_shards(files, scratch):
+    for overdecompose in (1, 8):
+        same(tegula.legate.load(files / "uneven", overdecompose=overdecompose), rows(files))
+
+
+def check_more_tiles_than_rows(files, scratch):
+    same(tegula.legate.load(files / "uneven", tiles=333), rows(files))
+    first = tegula.legate.load(files / "uneven/part_0.npy")  # one row, and perhaps several processors
+    same(first, rows(files)[:1])
+
+
+def check_tiles_of_both_axes(files, scratch):
+    for tile in ((33, 3), (1, 7), (200, 1), (199, 5)):
+        same(tegula.legate.load(files / "uneven", tile_shape=tile), rows(files))
+    same(tegula.legate.load(files / "uneven", tiles=3, axis=-1), rows(files))
+
+
+def check_byte_order_and_fortran_order(files, scratch):
+    same(tegula.legate.load(files / "big_endian"), rows(files))
+    same(tegula.legate.load(files / "fortran"), rows(files))
+
+
+def check_raw_files(files, scratch):
+    rows(files).astype(">f8").tofile(scratch / "x.bin")
+    same(tegula.legate.load(scratch / "x.bin", dtype=">f8", row_shape=(7,)), rows(files).astype("f8"))
+
+
+def check_an_open_dataset(files, scratch):
+    dataset = tegula.legate.open(files / "uneven")
+    same(tegula.legate.load(dataset), rows(files))
+    same(tegula.legate.load(dataset, tiles=2), rows(files))
+
+
+def check_no_copy_for_cupynumeric(files, scratch):
+    array = tegula.legate.load(files / "uneven")
+    seen(array)
+    view = cupynumeric.asarray(array)
+    view[3, 2] = -5  # what cuPyNumeric writes is seen in the array: there is one store
+    get_legate_runtime().issue_execution_fence(block=True)
+    assert seen(array)[3, 2] == -5
+
+
+def check_each_task_opens_once_and_nothing_stays(files, scratch):
+    before = _tasks.datasets.opened
+    tegula.legate.load(files / "uneven", tiles=20)
+    assert _tasks.datasets.opened == before + 1 and not _tasks.datasets.kept
+
+
+def check_as_many_tasks_as_processors(files, scratch):
+    machine = get_legate_runtime().get_machine()
+    count = machine.count(TaskTarget.OMP) or machine.count(TaskTarget.CPU)
+    dataset, seen_boxes = tegula.open(files / "uneven"), []
+    reader = tegula.from_reader(lambda box, out: seen_boxes.append(box) or dataset.read(box, out=out), dataset.shape, dataset.dtype)
+    whole = tegula.legate._load.tile_of(reader.shape, None, 0, None, 1)
+    assert whole[1] == count, (whole, count)
+
+
+def check_a_shard_that_got_short(files, scratch):
+    shutil.copytree(files / "uneven", scratch / "s")
+    dataset = tegula.open(scratch / "s")
+    with open(scratch / "s/part_3.npy", "r+b") as file:
+        file.truncate(300)
+    try:
+        tegula.legate.load(dataset)
+    except (tegula.ShortFileError, tegula.ChangedError) as error:
+        assert "part_3.npy" in str(error) and error.path.endswith("part_3.npy"), error
+    else:
+        raise AssertionError("no error")
+    same(tegula.legate.load(files / "uneven"), rows(files))
+
+
+def check_a_shard_that_is_gone(files, scratch):
+    shutil.copytree(files / "uneven", scratch / "s")
+    dataset = tegula.open(scratch / "s")
+    (scratch / "s/part_5.npy").unlink()
+    try:
+        tegula.legate.load(dataset, tiles=7)
+    except tegula.NotFoundError as error:
+        assert isinstance(error, FileNotFoundError) and error.path.endswith("part_5.npy"), error
+    else:
+        raise AssertionError("no error")
+    same(tegula.legate.load(files / "uneven"), rows(files))
+
+
+def check_short_when_it_is_described(files, scratch):
+    shutil.copytree(files / "uneven", scratch / "s")
+    with open(scratch / "s/part_3.npy", "r+b") as file:
+        file.truncate(300)
+    try:
+        tegula.legate.load(scratch / "s")
+    except tegula.ShortFileError as error:
+        assert "part_3.npy" in str(error)
+    else:
+        raise AssertionError("no error")
+
+
+def check_damage_that_only_a_task_meets(files, scratch):
+    for _ in range(3):
+        try:
+            tegula.legate.load(files / "damaged.h5", tiles=10)
+        except tegula.CorruptError as error:
+            assert error.path.endswith("damaged.h5") and "damaged.h5" in str(error) and error.offset, error
+        else:
+            raise AssertionError("no error")
+    same(tegula.legate.load(files / "uneven"), rows(files))
+
+
+def check_errors_with_long_names(files, scratch):
+    """An exception that is too long for Legate ends the process."""
+    for parts in (4, 14):  # the library's own fields end at 1024 bytes
+        deep = scratch.joinpath(*["é" * 120] * parts)
+        deep.mkdir(parents=True, exist_ok=True)
+        shutil.copy(files / "damaged.h5", deep / "damaged.h5")
+        try:
+            tegula.legate.load(deep / "damaged.h5")
+        except tegula.CorruptError as error:
+            assert str(error).startswith("could not decode the chunk at (120, 0)"), error
+            assert parts > 4 or error.path == str(deep / "damaged.h5"), error.path
+        else:
+            raise AssertionError("no error")
+
+
+def collect(box, out):
+    gc.collect()
+    out[...] = box[0].start
+
+
+def check_garbage_is_not_collected_in_tasks(files, scratch):
+    """An array of Legate that goes within a task ends the process."""
+    gc.disable()
+    try:
+        cycle = [tegula.legate.load(files / "uneven")]
+        cycle.append(cycle)
+        gone = weakref.ref(Mark(cycle))
+        del cycle
+        same(tegula.legate.load(tegula.from_reader(collect, (4,), "i4"), tiles=4), numpy.arange(4, dtype="i4"))
+        assert gone() is not None
+    finally:
+        gc.enable()
+    gc.collect()
+    assert gone() is None
+
+
+class Mark:
+    """Garbage together with the cycle."""
+
+    def __init__(self, cycle):
+        cycle.append(self)
+
+
+def check_a_deferred_scope_raises_at_its_end(files, scratch):
+    at = []
+    try:
+        with Scope(exception_mode=ExceptionMode.DEFERRED):
+            tegula.legate.load(files / "damaged.h5")
+            at.append("launched")
+    except tegula.CorruptError:
+        at.append("raised")
+    assert at == ["launched", "raised"], at
+    with Scope(exception_mode=ExceptionMode.DEFERRED):
+        array = tegula.legate.load(files / "uneven")
+    same(array, rows(files))
+
+
+def check_dtypes_that_legate_has_not(files, scratch):
+    numpy.save(scratch / "dates.npy", numpy.arange(3).astype("M8[s]"))
+    numpy.save(scratch / "text.npy", numpy.array(["a", "bc"]))
+    for name in ("dates.npy", "text.npy"):
+        try:
+            tegula.legate.load(scratch / name)
+        except tegula.UnsupportedError as error:
+            assert "dtype" in str(error) and error.path.endswith(name)
+        else:
+            raise AssertionError(name)
+
+
+def check_wrong_arguments(files, scratch):
+    for wrong in ({"tiles": 0}, {"axis": 2}, {"tiles": 2, "tile_shape": (3, 3)}, {"tile_shape": (3,)}, {"tile_shape": (0, 3)},
+                  {"overdecompose": 1.5}):
+        try:
+            tegula.legate.load(files / "uneven", **wrong)
+        except ValueError:
+            continue
+        raise AssertionError(wrong)
+
+
+def check_memory_of_a_thousand_loads(files, scratch):
+    if get_legate_runtime().get_machine().count(TaskTarget.CPU) != 2:
+        raise Skip("measured with two processors")
+    sizes = {}
+    for i in range(1001):
+        tegula.legate.load(files / "uneven/part_?.npy")
+        if i in (100, 1000):
+            with open("/proc/self/status", encoding="ascii") as status:
+                sizes[i] = next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
+    assert sizes[1000] - sizes[100] <= 1024, sizes

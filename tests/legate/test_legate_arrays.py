@@ -1,0 +1,83 @@
+# tegula.legate with the real Legate and cuPyNumeric: the checks of checks_*.py, each process with other processors.
+#
+# SPDX-License-Identifier: Apache-2.0
+import pathlib
+import re
+
+import pytest
+
+HERE = pathlib.Path(__file__).parent
+TWO = "--cpus 2 --sysmem 800"
+
+
+def checks(module, *configs):
+    names = re.findall(r"^def (check_\w+)", (HERE / module).read_text(), re.MULTILINE)
+    return [pytest.param(module, name, config, id=f"{name[len('check_'):]}[{config.split(' --sysmem')[0]}]")
+            for config in configs for name in names]
+
+
+# the wheel on PyPI has no OpenMP, so there are no groups of cores (--omps) to try
+LOADS = checks("checks_load.py", "--cpus 1 --sysmem 800", TWO, "--cpus 4 --sysmem 800")
+SAVES = checks("checks_save.py", TWO, "--cpus 4 --sysmem 800")
+
+
+@pytest.mark.parametrize(("module", "name", "config"), LOADS + checks("checks_hdf5.py", TWO) + SAVES)
+def test_legate(checked, module, name, config):
+    checked(module, name, config)
+
+
+def test_documentation(run_legate):
+    done = run_legate("-m", "doctest", HERE.parents[1] / "docs/legate.md")
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+
+
+IMPORTS = {
+    "tegula first": "import tegula.legate, legate.io.hdf5, h5py",
+    "Legate first": "import legate.io.hdf5, h5py, tegula.legate",
+    "h5py first": "import h5py, tegula.legate, legate.io.hdf5",
+}
+PROGRAM = """
+import sys
+import cupynumeric, numpy
+{imports}
+for _ in range(2):
+    arrays = [numpy.asarray(cupynumeric.asarray(module.from_file(sys.argv[1] + "/plain.h5", "gzip")))
+              for module in (tegula.legate, legate.io.hdf5)]
+    with h5py.File(sys.argv[1] + "/plain.h5") as file:
+        arrays.append(file["gzip"][()])
+    assert all(numpy.array_equal(array, numpy.load(sys.argv[1] + "/rows.npy")) for array in arrays)
+with open("/proc/self/maps") as maps:
+    assert "memfd:tegula-libhdf5" in maps.read()
+print("right")
+"""
+
+
+@pytest.mark.parametrize("order", IMPORTS)
+def test_import_orders(run_legate, legate_files, order):
+    done = run_legate("-c", PROGRAM.format(imports=IMPORTS[order]), legate_files)
+    assert done.returncode == 0 and done.stdout.endswith("right\n"), done.stderr[-4000:]
+
+
+UNNOTICED = """
+import sys
+import cupynumeric, tegula.legate
+tegula.legate.save(cupynumeric.zeros(3), sys.argv[1], block=False)
+"""
+
+
+def test_the_end_of_the_program_waits_and_tells(run_legate, tmp_path):
+    for said in ("", "a save in the background failed"):
+        done = run_legate("-c", UNNOTICED, tmp_path / "x.npy")
+        assert done.returncode == 0 and (tmp_path / "x.npy").exists() and (said in done.stderr) and bool(said) == ("tegula:" in done.stderr)
+
+
+def test_without_legate_it_says_what_is_missing(run_legate):
+    """In an environment without Legate."""
+    import subprocess
+    import sys
+
+    from conftest import PACKAGE
+
+    done = subprocess.run([sys.executable, "-c", "import sys; sys.modules['legate'] = None; import tegula.legate"], capture_output=True,
+                          text=True, env={"PYTHONPATH": PACKAGE, "PATH": "/usr/bin:/bin"})
+    assert done.returncode != 0 and "legate" in done.stderr.splitlines()[-1] and "Error" in done.stderr.splitlines()[-1]
