@@ -432,6 +432,48 @@ def python_import(bench):
     return repeated(lambda: interleave(lambda: python_side(bench, "import-tegula"), lambda: python_side(bench, "import-numpy"))), []
 
 
+# ---- Legate: both sides in one process of its environment; legate_pairs.py measures ----
+
+def legate(bench):
+    """The Python of that environment, and what Legate finds around it."""
+    need_package(bench)
+    folder, package = bench.build / "legate-venv", bench.build / "python"
+    if not (folder / ".installed").exists():
+        subprocess.run(["bash", "-c", ". scripts/common.sh; want_legate"], cwd=HERE.parent, check=False, capture_output=True)
+    if not (folder / ".installed").exists():
+        raise Unavailable("legate and nvidia-cupynumeric cannot be installed")
+    stand_in = bench.results / "no_cuda"
+    stand_in.mkdir(exist_ok=True)
+    subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", str(stand_in / "libcuda.so.1"),
+                    str(HERE.parent / "tests/legate/no_cuda.c")], check=True, capture_output=True)
+    around = {"PYTHONPATH": str(package), "LD_LIBRARY_PATH": str(stand_in), "LEGATE_AUTO_CONFIG": "0",
+              "LEGATE_CONFIG": f"--cpus {len(os.sched_getaffinity(0))} --sysmem 2400"}
+    return ["env", *(f"{name}={value}" for name, value in around.items()), str(folder / "bin/python")]
+
+
+def legate_row(data, subject, peer, target=False):
+    def row(bench):
+        path = hdf5_file(bench, data) if data.startswith("hdf5") else bench.data(data)
+        words = [*legate(bench), str(HERE / "legate_pairs.py"), subject, peer, path, *([place(bench, False)] if target else [])]
+        return repeated(lambda: json.loads(bench.output(*words).splitlines()[-1])), []
+    return row
+
+
+def legate_process(bench):
+    """Whole processes on a small HDF5 file: tegula, and Legate with cuPyNumeric."""
+    python, file = legate(bench), str(bench.results / "small.h5")
+    bench.output(bench.tegula, "copy", bench.data("small"), file, "--to-dataset", "x", "--overwrite", "--quiet")
+
+    def wall(program):
+        def run():
+            start = time.perf_counter()
+            bench.output(*python, "-c", program, file)
+            return time.perf_counter() - start
+        return run
+    peer = "import sys, cupynumeric; from legate.io.hdf5 import from_file; cupynumeric.asarray(from_file(sys.argv[1], 'x'))"
+    return repeated(lambda: interleave(wall("import sys, tegula; tegula.load(sys.argv[1])"), wall(peer))), []
+
+
 # name -> (what it says, wanted at most, row)
 ROWS = {
     "uneven_fresh": ("32 uneven shards, 512 MiB, fresh memory / limit", 1.10, against_limit("uneven")),
@@ -495,6 +537,14 @@ ROWS = {
     "py_load_uneven": ("Python: tegula.load of 32 uneven shards / the C call", 1.05, python_load("C")),
     "py_load_numpy": ("Python: tegula.load of 32 uneven shards / numpy's loop", 0.60, python_load("numpy")),
     "py_import": ("import tegula beyond numpy / import numpy", 0.30, python_import),
+    "legate_uneven": ("Legate: 32 uneven shards / limit, touched memory", 1.10, legate_row("uneven", "load", "limit")),
+    "legate_hand": ("Legate: 32 uneven shards / a loader by hand", 0.95, legate_row("uneven", "load", "hand")),
+    "legate_big_endian": ("Legate: big-endian shards / a loader by hand", 0.60, legate_row("big_endian", "load", "hand")),
+    "legate_fortran": ("Legate: Fortran-order shards / a loader by hand", 0.60, legate_row("fortran", "load", "hand")),
+    "legate_gzip": ("Legate: HDF5 shuffle + gzip 4 / legate.io.hdf5", 0.20, legate_row("hdf5_gzip", "from_file", "theirs")),
+    "legate_contiguous": ("Legate: HDF5 contiguous / legate.io.hdf5", 1.10, legate_row("hdf5_contiguous", "from_file", "theirs")),
+    "legate_to_file": ("Legate: to_file, shared memory / legate.io.hdf5", 0.80, legate_row("uneven", "to_file", "theirs_to_file", True)),
+    "legate_process": ("small load, process / the same with Legate", 0.15, legate_process),
     "info": ("tegula info process / python -c 'import numpy'", 0.20, info_process),
 }
 

@@ -8,7 +8,9 @@ through small stores of records, which order the tasks; no task of a save raises
 """
 
 import gc
+import os
 import pickle
+import stat
 import threading
 from collections import OrderedDict
 from typing import Any
@@ -70,7 +72,7 @@ class Datasets:
 
 datasets = Datasets()
 pretend_elsewhere = False  # tests: as if tasks ran in other processes
-savings: dict[int, _core.Saving] = {}  # begun in this process
+savings: dict[int, tuple[_core.Saving, bytes]] = {}  # begun in this process, and their paths
 
 
 def threads_of(ctx: TaskContext) -> int:
@@ -115,6 +117,7 @@ def read_tile(ctx: TaskContext, out: OutputStore, key: bytes, source: bytes, pla
 
 RECORD = 4096
 _HEAD = 24
+_BIG = 32 << 20
 
 
 def write_record(store: Any, value: int = 0, payload: bytes = b"", failed: bool = False) -> None:
@@ -144,11 +147,11 @@ def begin(ctx: TaskContext, token: OutputStore, number: int, what: bytes, elsewh
     try:
         path, dtype, shape, tile, target, described = pickle.loads(what)
         saving = _core.save_begin(context(threads_of(ctx)), dtype, tiling(shape, tile), path, target, described)
-        savings[number] = saving
+        savings[number] = saving, path
         try:
             write_record(token, payload=saving.to_json().encode("utf-8", "surrogateescape") if elsewhere else b"")
         except BaseException:
-            savings.pop(number).abandon()
+            savings.pop(number)[0].abandon()
             raise
     except BaseException as error:
         _write_failure(token, error)
@@ -164,9 +167,9 @@ def write_tile(ctx: TaskContext, array: InputStore, token: InputStore, status: O
             lo, hi, local = _local(ctx, array, shape, tile)
             if not ndim:
                 lo, hi, local = (), (), local.reshape(())
-            saving = savings.get(number)
-            if saving is not None:
-                saving.tile(address(local), lo, hi, local.strides)
+            found = savings.get(number)
+            if found is not None:
+                found[0].tile(address(local), lo, hi, local.strides)
             elif text:
                 json = text.decode("utf-8", "surrogateescape")
                 _core.save_tile_from(context(threads_of(ctx)), json, dtype, address(local), lo, hi, local.strides)
@@ -178,9 +181,22 @@ def write_tile(ctx: TaskContext, array: InputStore, token: InputStore, status: O
         _write_failure(status, error)
 
 
+def _held(path: bytes) -> int | None:
+    """The big file that will be replaced, open: giving its space back takes as long as writing half of it, and need not be waited for."""
+    try:
+        held = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    info = os.fstat(held)
+    if stat.S_ISREG(info.st_mode) and info.st_size >= _BIG:
+        return held
+    os.close(held)
+    return None
+
+
 @task(variants=_VARIANTS, options=_SAVES)
 def publish(ctx: TaskContext, token: InputStore, status: InputStore, result: OutputStore, number: int, expected: int) -> None:
-    saving = savings.pop(number, None)
+    saving, path = savings.pop(number, (None, b""))
     try:
         failed, _, payload = read_record(np.asarray(token))
         records = [(failed, 0, payload)] if failed else [read_record(one) for one in np.asarray(status).reshape(-1, RECORD)]
@@ -193,9 +209,13 @@ def publish(ctx: TaskContext, token: InputStore, status: InputStore, result: Out
         elif written != expected:
             raise InternalError(f"tasks have written another number of bytes: expected {expected}, found {written}")
         else:
-            saving.commit()
+            old, committed, saving = _held(path), saving, None
+            try:
+                committed.commit()
+            finally:
+                if old is not None:
+                    threading.Thread(target=os.close, args=(old,)).start()
             write_record(result)
-            saving = None
     except BaseException as error:
         _write_failure(result, error)
     finally:
