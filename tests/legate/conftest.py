@@ -18,10 +18,6 @@ ENVIRONMENT = os.environ.get("TEGULA_LEGATE")
 WITHOUT = "TEGULA_LEGATE names no environment with Legate (scripts/test makes one where it can)"
 
 
-def packages():
-    return next(pathlib.Path(ENVIRONMENT).glob("lib/python3*/site-packages"))
-
-
 def ready(seconds=900):
     """scripts/test makes the environment while it builds: its mark says that it is whole, the other one that it cannot be had."""
     if not ENVIRONMENT:
@@ -39,6 +35,18 @@ def environment():
     if not ready():
         pytest.skip(WITHOUT)
     return pathlib.Path(ENVIRONMENT)
+
+
+@pytest.fixture(scope="session")
+def packages(environment):
+    """Where its packages lie."""
+    return next(environment.glob("lib/python3*/site-packages"))
+
+
+@pytest.fixture(scope="session")
+def package():
+    """The folder that the tegula under test is imported from."""
+    return PACKAGE
 
 
 @pytest.fixture(scope="session")

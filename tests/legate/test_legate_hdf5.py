@@ -8,7 +8,6 @@ import pathlib
 
 import numpy
 import pytest
-from conftest import packages
 
 h5py = pytest.importorskip("h5py", reason="h5py is not installed: it writes these files")
 
@@ -51,19 +50,19 @@ def beside(run_legate, file):
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_beside_legate_with_the_libhdf5_of_h5py(beside, order):
-    told = beside(order, libhdf5(packages() / "h5py.libs"))
+def test_beside_legate_with_the_libhdf5_of_h5py(beside, packages, order):
+    told = beside(order, libhdf5(packages / "h5py.libs"))
     assert "legate.libs/libhdf5" in told
 
 
 @pytest.mark.parametrize("order", ["tegula legate", "legate tegula", "legate h5py tegula"])
-def test_beside_legate_with_a_copy_of_its_own_libhdf5(beside, order):
-    beside(order, libhdf5(packages() / "legate.libs"))
+def test_beside_legate_with_a_copy_of_its_own_libhdf5(beside, packages, order):
+    beside(order, libhdf5(packages / "legate.libs"))
 
 
 # h5py 3.16 itself cannot be imported behind Legate
 @pytest.mark.parametrize("order", [order for order in ORDERS if "h5py" in order and order.index("h5py") < order.index("legate")])
-def test_beside_legate_with_a_newer_h5py(beside, order):
+def test_beside_legate_with_a_newer_h5py(beside, packages, order):
     folder = os.environ.get("TEGULA_LEGATE_H5PY")
     if not folder:
         pytest.skip("TEGULA_LEGATE_H5PY names no folder with a newer h5py (scripts/test --long makes one)")
