@@ -17,7 +17,7 @@ from ._attributes import attributes_of
 from ._context import context, later, progress_of, timeout
 from ._dtypes import descr_of
 from ._memory import NDArray, array_of, borrow, tiling
-from ._sources import choice, lengths, path_of
+from ._sources import before_use, choice, lengths, path_of
 
 
 def _fill_bytes(fill: Any, dtype: np.dtype[Any]) -> bytes | None:
@@ -95,6 +95,8 @@ def save(
         raise ValueError(f"shards: expected a whole number from 1 on, found {shards!r}")
     what = layout, lengths("chunks", chunks), codec
     flags = overwrite, durable, whole_file
+    for wait in before_use:
+        wait((name,))
     if isinstance(array, Mapping):
         _save_group(array, name, dataset, what, fill, attrs, (format, None, shards or 0, ordered, swapped, *flags), block, progress)
         return

@@ -24,8 +24,8 @@ Path = str | os.PathLike[str] | bytes | Sequence[str | os.PathLike[str] | bytes]
 Shape = tuple[int, ...]
 Read = Callable[[tuple[slice, ...], NDArray], object]
 
-#: Called with the paths before they are opened: who has saves on their way waits for those.
-before_open: list[Callable[[tuple[bytes, ...]], None]] = []
+#: Called with the paths before they are opened or saved to: who has saves on their way waits for those.
+before_use: list[Callable[[tuple[bytes, ...]], None]] = []
 
 
 def path_of(path: object) -> bytes:
@@ -79,7 +79,7 @@ class Options(NamedTuple):
     defer: bool = False  # headers are read with the data
 
     def open(self, threads: int | None) -> _core.Dataset:
-        for wait in before_open:
+        for wait in before_use:
             wait(self.paths)
         found = context(threads)
         if threads is not None and waiting():  # saves are queued on the context without a number: let it wait for those of these paths

@@ -60,6 +60,38 @@ def check_an_open_dataset(files, scratch):
     same(tegula.legate.load(dataset, tiles=2), rows(files))
 
 
+def check_readers(files, scratch):
+    """Of this process also functions that cannot be pickled; what they raise is the cause."""
+    dataset = tegula.open(files / "uneven")
+    reader = tegula.from_reader(lambda box, out: dataset.read(box, out=out), dataset.shape, dataset.dtype)
+    same(tegula.legate.load(reader, tiles=6), rows(files))
+    with Scope(exception_mode=ExceptionMode.DEFERRED):
+        array = tegula.legate.load(tegula.from_reader(lambda box, out: dataset.read(box, out=out), dataset.shape, dataset.dtype))
+    same(array, rows(files))
+
+    def broken(box, out):
+        raise ZeroDivisionError("here")
+
+    try:
+        tegula.legate.load(tegula.from_reader(broken, (4,), "f4"))
+    except tegula.Error as error:
+        assert isinstance(error.__cause__, ZeroDivisionError) and "here" in str(error)
+    else:
+        raise AssertionError("no error")
+    assert not _tasks.datasets.lent and not _tasks.datasets.kept and not _tasks.causes
+
+
+def check_a_manifest_that_is_too_long(files, scratch):
+    """Tasks of this process use the open dataset; nothing is described again."""
+    before, tegula._dataset._JSON_MOST = tegula._dataset._JSON_MOST, 100
+    opened = _tasks.datasets.opened
+    try:
+        same(tegula.legate.load(files / "uneven", tiles=5), rows(files))
+    finally:
+        tegula._dataset._JSON_MOST = before
+    assert _tasks.datasets.opened == opened and not _tasks.datasets.lent
+
+
 def check_no_copy_for_cupynumeric(files, scratch):
     array = tegula.legate.load(files / "uneven")
     seen(array)
@@ -76,12 +108,15 @@ def check_each_task_opens_once_and_nothing_stays(files, scratch):
 
 
 def check_as_many_tasks_as_processors(files, scratch):
-    machine = get_legate_runtime().get_machine()
-    count = machine.count(TaskTarget.OMP) or machine.count(TaskTarget.CPU)
-    dataset, seen_boxes = tegula.open(files / "uneven"), []
-    reader = tegula.from_reader(lambda box, out: seen_boxes.append(box) or dataset.read(box, out=out), dataset.shape, dataset.dtype)
-    whole = tegula.legate._load.tile_of(reader.shape, None, 0, None, 1)
-    assert whole[1] == count, (whole, count)
+    count = get_legate_runtime().get_machine().count(TaskTarget.CPU)
+    dataset, rows_of = tegula.open(files / "uneven"), []
+    reader = tegula.from_reader(lambda box, out: rows_of.append(box[0]) or dataset.read(box, out=out), dataset.shape, dataset.dtype)
+    for tiles in (count, 3 * count):
+        rows_of.clear()
+        same(tegula.legate.load(reader, overdecompose=tiles // count), rows(files))
+        height = -(-200 // tiles)
+        assert {box.start // height for box in rows_of} == set(range(-(-200 // height))), rows_of
+        assert all(box.start // height == (box.stop - 1) // height for box in rows_of)  # no read crosses a border of tiles
 
 
 def check_a_shard_that_got_short(files, scratch):

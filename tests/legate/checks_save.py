@@ -156,6 +156,9 @@ def check_opening_waits(files, scratch):
         assert numpy.array_equal(look(path), ROWS)
     save(rows(), scratch / "s", shards=3, block=False)
     assert numpy.array_equal(tegula.open(str(scratch / "s" / "shard_*.npy"))[()], ROWS)
+    save(rows(), scratch / "twice.npy", block=False, tiles=50)
+    tegula.save(ROWS * 2, scratch / "twice.npy", overwrite=True)
+    assert numpy.array_equal(numpy.load(scratch / "twice.npy"), ROWS * 2)
     save(rows(), scratch / "0.npy", block=False)  # it exists: the one who opens it reads what is there, fence says what failed
     assert numpy.array_equal(tegula.open(scratch / "0.npy")[()], ROWS)
     failing(fence, tegula.ExistsError)

@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 import pickle
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from legate.core import LEGATE_MAX_DIM, LogicalArray, Scalar, TaskTarget, Type, get_legate_runtime
+from legate.core import LEGATE_MAX_DIM, ExceptionMode, LogicalArray, Scalar, Scope, TaskTarget, Type, get_legate_runtime
 from legate.core import types as ty
 
 from .._dataset import Dataset, tiling_of
 from .._dtypes import is_bfloat16
-from .._errors import InternalError, UnsupportedError
+from .._errors import Error, InternalError, UnsupportedError
 from .._open import open
-from .._sources import Path, Shape
+from .._sources import Manifest, Path, Shape
 from . import _tasks
 from ._errors import TooManyAxesError
 
@@ -66,13 +67,23 @@ def _type_of(dataset: Dataset) -> Any:
 
 
 class Source:
-    """An open dataset as tasks get it."""
+    """An open dataset as tasks get it: as a manifest, with which each process opens it once more for its tasks; what has none that is short
+    enough, and a reader, is lent to the tasks of this process as it is."""
 
     def __init__(self, dataset: Dataset) -> None:
         check_axes(dataset.ndim, _first(dataset))
-        self.dataset, self.type = dataset, _type_of(dataset)
-        self.text = pickle.dumps(dataset.__reduce__()[1])
+        self.dataset, self.type, self.lent = dataset, _type_of(dataset), False
+        parts = dataset.__reduce__()[1]
+        try:
+            self.text = pickle.dumps(parts)
+        except (pickle.PicklingError, AttributeError, TypeError):  # a reader's function that is no function of a module
+            if get_legate_runtime().node_count > 1:
+                raise
+            self.text = os.urandom(16)
         self.key = hashlib.blake2b(self.text, digest_size=16).digest()
+        if not isinstance(parts[0], Manifest):
+            self.lent = True
+            _tasks.datasets.lend(self.key, dataset)
 
     def read(self, lo: Shape, hi: Shape, tile: Shape, tiles: int, flat: bool = False) -> Any:
         """A new array of that box, read by as many tasks as it has tiles; a 0-d one with `flat` as one axis of one element."""
@@ -90,10 +101,16 @@ class Source:
         for data in (self.key, self.text, pickle.dumps((lo, shape, tile or (1,)))):
             add_bytes(job, data)
         job.throws_exception(Exception)
-        runtime.submit(job)
+        try:
+            runtime.submit(job)
+        except Error as error:
+            error.__cause__ = _tasks.causes.pop(str(error), None)
+            raise
         return LogicalArray.from_store(store if self.dataset.shape or flat else store.project(0, 0))
 
     def close(self) -> None:
+        if self.lent and Scope.exception_mode() != ExceptionMode.IMMEDIATE:
+            get_legate_runtime().issue_execution_fence(block=True)  # tasks may still want it
         _tasks.datasets.forget(self.key)
 
     def __enter__(self) -> Source:

@@ -21,7 +21,7 @@ from .._attributes import attributes_of
 from .._dtypes import text_of
 from .._errors import Error
 from .._save import _fill_bytes
-from .._sources import Shape, before_open, choice, lengths, path_of
+from .._sources import Shape, before_use, choice, lengths, path_of
 from . import _tasks
 from ._load import add_bytes, check_axes, tile_of
 
@@ -96,7 +96,7 @@ def _wait_for(paths: Sequence[bytes]) -> None:
             _end(saved)
 
 
-before_open.append(_wait_for)
+before_use.append(_wait_for)
 get_legate_runtime().add_shutdown_callback(_at_exit)
 
 

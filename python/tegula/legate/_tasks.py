@@ -52,10 +52,11 @@ class Datasets:
 
     def __init__(self) -> None:
         self.lock, self.kept, self.opened = threading.Lock(), OrderedDict[tuple[bytes, int], Dataset](), 0
+        self.lent = dict[bytes, Dataset]()
 
     def get(self, key: bytes, source: bytes, threads: int) -> Dataset:
         with self.lock:
-            found = self.kept.get((key, threads))
+            found = self.lent.get(key) or self.kept.get((key, threads))
             if found is None:
                 options, missing, _, *rest = pickle.loads(source)
                 found = self.kept[key, threads] = _restore(options, missing, threads, *rest)
@@ -64,13 +65,20 @@ class Datasets:
                     self.kept.popitem(last=False)
             return found
 
+    def lend(self, key: bytes, dataset: Dataset) -> None:
+        with self.lock:
+            self.lent[key] = dataset
+
     def forget(self, key: bytes) -> None:
         with self.lock:
+            self.lent.pop(key, None)
             for found in [kept for kept in self.kept if kept[0] == key]:
                 del self.kept[found]
 
 
 datasets = Datasets()
+causes: dict[str, BaseException] = {}  # what readers raised, by the text of the error that it became
+_MOST_CAUSES = 64
 pretend_elsewhere = False  # tests: as if tasks ran in other processes
 savings: dict[int, tuple[_core.Saving, bytes]] = {}  # begun in this process, and their paths
 
@@ -108,6 +116,8 @@ def read_tile(ctx: TaskContext, out: OutputStore, key: bytes, source: bytes, pla
         dataset._read_box(lo, hi, local)
     except BaseException as error:
         failure = portable(error)
+        if error.__cause__ is not None and len(causes) < _MOST_CAUSES:
+            causes[str(failure)] = error.__cause__
     else:
         return
     raise failure.with_traceback(None) from None  # its frames would travel too
