@@ -46,8 +46,8 @@ def check_views(files, scratch):
     x = rows()
     for number, (view, expected) in enumerate([(x[5:250, 2:9], ROWS[5:250, 2:9]), (x.T, ROWS.T), (x[7], ROWS[7]), (x[:, 3], ROWS[:, 3]),
                                                (cupynumeric.broadcast_to(x[3], (40, 11)), numpy.broadcast_to(ROWS[3], (40, 11)))]):
-        for tiles in (1, 4):
-            save(view, scratch / f"{number}.npy", tiles=tiles, overwrite=True)
+        for tiling in ({"tiles": 1}, {"tiles": 4}, {"tile_shape": (9, 4)[-expected.ndim :]}):
+            save(view, scratch / f"{number}.npy", overwrite=True, **tiling)
             assert numpy.array_equal(numpy.load(scratch / f"{number}.npy"), expected), number
 
 
