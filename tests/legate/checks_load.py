@@ -1,5 +1,6 @@
 # tegula.legate.load on whatever processors the configuration gives. SPDX-License-Identifier: Apache-2.0
 import gc
+import os
 import shutil
 import weakref
 
@@ -187,6 +188,29 @@ def check_errors_with_long_names(files, scratch):
 def collect(box, out):
     gc.collect()
     out[...] = box[0].start
+
+
+def check_names_that_are_no_text(files, scratch):
+    folder = os.fsencode(scratch) + b"/\xff\xfe"
+    os.mkdir(folder)
+    shutil.copy(files / "damaged.h5", folder + b"/damaged.h5")
+    shutil.copy(files / "plain.h5", folder + b"/plain.h5")
+    same(tegula.legate.load(folder + b"/plain.h5", "rows"), rows(files))
+    try:
+        tegula.legate.load(folder + b"/damaged.h5")
+    except tegula.CorruptError as error:
+        assert os.fsencode(error.path) == folder + b"/damaged.h5", error.path
+    else:
+        raise AssertionError("no error")
+    array = cupynumeric.arange(5)
+    tegula.legate.save(array, folder + b"/x.npy")
+    assert numpy.load(os.fsdecode(folder + b"/x.npy")).tolist() == [0, 1, 2, 3, 4]
+    try:
+        tegula.legate.save(array, folder + b"/x.npy")
+    except tegula.ExistsError as error:
+        assert os.fsencode(error.path) == folder + b"/x.npy"
+    else:
+        raise AssertionError("no error")
 
 
 def check_garbage_is_not_collected_in_tasks(files, scratch):

@@ -46,17 +46,24 @@ def as_theirs(error: Error, path: str) -> Error:
     return error
 
 
+def _text(text: str, most: int) -> str:
+    """Names that are no text are spelt out: the traceback that Legate makes must be UTF-8, or the process ends."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")[:most]
+
+
 def portable(error: BaseException) -> Error:
-    """What a task raises instead of `error`: one of our exceptions, short enough for the way."""
+    """What a task raises instead of `error`: one of our exceptions, fit for the way."""
     if isinstance(error, Error):
         found = error
     elif isinstance(error, MemoryError):
         found = OutOfMemoryError(str(error) or "there is not enough memory")
     else:
         found = InternalError(f"a task failed: {type(error).__name__}: {error}")
-    most = 1000
-    while len(pickle.dumps(found)) + len(str(found).encode("utf-8", "replace") + found.hint.encode()) > _MOST_BYTES and most > 10:
+    most = 2000
+    while True:
+        path = found.path if found.path is None or most > 200 else "..." + found.path[-most:]  # the name itself goes last
+        message, hint = _text(str(found), most), _text(found.hint, most)
+        made = type(found)(message, path=path, offset=found.offset, hint=hint, rank=found.rank, errno=found.errno)
+        if len(pickle.dumps(made)) + len((message + hint).encode()) <= _MOST_BYTES or most < 10:
+            return made
         most //= 2
-        path = found.path if found.path is None or most > 100 else "..." + found.path[-most:]  # the name itself goes last
-        found = type(found)(str(found)[:most], path=path, offset=found.offset, hint=found.hint[:most], rank=found.rank, errno=found.errno)
-    return found
