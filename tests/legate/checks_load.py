@@ -6,7 +6,9 @@ import weakref
 
 import cupynumeric
 import numpy
-from legate.core import ExceptionMode, LogicalArray, Scope, TaskTarget, get_legate_runtime
+from legate.core import ExceptionMode, LogicalArray, Scope, TaskTarget, VariantCode, VariantOptions, get_legate_runtime
+from legate.core import types as ty
+from legate.core.task import OutputStore, task
 
 import tegula
 import tegula.legate
@@ -91,6 +93,46 @@ def check_a_manifest_that_is_too_long(files, scratch):
     finally:
         tegula._dataset._JSON_MOST = before
     assert _tasks.datasets.opened == opened and not _tasks.datasets.lent
+
+
+@task(options=VariantOptions(may_throw_exception=True))
+def within(out: OutputStore, folder: bytes) -> None:
+    numpy.asarray(out)[...] = tegula.load(folder).local  # numpy arrays may be loaded in tasks, those of Legate not
+    tegula.legate.load(folder)
+
+
+def check_in_a_task(files, scratch):
+    runtime = get_legate_runtime()
+    store = runtime.create_store(ty.float32, rows(files).shape)
+    job = runtime.create_manual_task(within.library, within.task_id, (1,))
+    job.add_output(store)
+    job.add_scalar_arg(numpy.frombuffer(str(files / "uneven").encode(), "u1"), (ty.uint8,))
+    job.throws_exception(Exception)
+    try:
+        runtime.submit(job)
+    except RuntimeError as error:
+        assert "use tegula.load" in str(error)
+    else:
+        raise AssertionError("no error")
+    same(LogicalArray.from_store(store), rows(files))
+
+
+def check_threads_of_a_task(files, scratch):
+    """One, and in a group of cores as many as that has; the wheel of Legate has no such groups."""
+
+    class Pretended:
+        def __init__(self, kind):
+            self.get_variant_kind = lambda: kind
+            self.num_omp_threads = 6
+            self.config = lambda: self
+
+    real = _tasks.get_legate_runtime
+    try:
+        for kind, threads in ((VariantCode.CPU, 1), (VariantCode.OMP, 6)):
+            _tasks.get_legate_runtime = lambda kind=kind: Pretended(kind)
+            assert _tasks.threads_of(Pretended(kind)) == threads
+    finally:
+        _tasks.get_legate_runtime = real
 
 
 def check_no_copy_for_cupynumeric(files, scratch):

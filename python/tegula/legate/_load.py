@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from legate.core import LEGATE_MAX_DIM, ExceptionMode, LogicalArray, Scalar, Scope, TaskTarget, Type, get_legate_runtime
+from legate.core import LEGATE_MAX_DIM, ExceptionMode, LogicalArray, Scalar, Scope, TaskTarget, Type, get_legate_runtime, is_running_in_task
 from legate.core import types as ty
 
 from .._dataset import Dataset, tiling_of
@@ -29,6 +29,11 @@ def processors() -> int:
     """How many of them can run our tasks: groups of cores, where there are any, else cores."""
     machine = get_legate_runtime().get_machine()
     return max(1, int(machine.count(TaskTarget.OMP) or machine.count(TaskTarget.CPU)))
+
+
+def not_in_a_task() -> None:
+    if is_running_in_task():
+        raise RuntimeError("tasks cannot make arrays of Legate: use tegula.load and tegula.save in them")
 
 
 def add_bytes(job: Any, data: bytes) -> None:
@@ -71,6 +76,7 @@ class Source:
     enough, and a reader, is lent to the tasks of this process as it is."""
 
     def __init__(self, dataset: Dataset) -> None:
+        not_in_a_task()
         check_axes(dataset.ndim, _first(dataset))
         self.dataset, self.type, self.lent = dataset, _type_of(dataset), False
         parts = dataset.__reduce__()[1]

@@ -23,7 +23,7 @@ from .._errors import Error
 from .._save import _fill_bytes
 from .._sources import Shape, before_use, choice, lengths, path_of
 from . import _tasks
-from ._load import add_bytes, check_axes, tile_of
+from ._load import add_bytes, check_axes, not_in_a_task, tile_of
 
 _CHUNK_BYTES = 4 << 20
 _numbers = itertools.count(1)
@@ -221,6 +221,7 @@ def save(
         TypeError: for what has no data interface of Legate.
         Error: when it could not be saved; nothing of it is left then.
     """
+    not_in_a_task()
     store, name = _store_of(array), os.path.abspath(path_of(path))
     if shards is not None and (isinstance(shards, bool) or not isinstance(shards, int) or shards < 1):
         raise ValueError(f"shards: expected a whole number from 1 on, found {shards!r}")
