@@ -87,6 +87,23 @@ want_blosc2() {
   blosc2=("-DTEGULA_BLOSC2_ROOT=$folder/blosc2")
 }
 
+# want_mpi: Debian's Open MPI and MPICH, which lie beside each other, and newer ones with mpi4py in environments of their own: for tests/mpi, which
+# take what there is
+want_mpi() {
+  want command:mpirun.openmpi=openmpi-bin command:mpirun.mpich=mpich
+  local name wanted folder
+  for name in openmpi mpich; do
+    wanted=tools/requirements-mpi-$name.txt folder=$root/build/mpi-$name
+    cmp -s "$wanted" "$folder/.installed" && continue
+    say "getting $name into build/mpi-$name"
+    rm -rf "$folder"
+    { python3 -m venv "$folder" &&
+        "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary :all: -r "$wanted"; } ||
+      { say "going on without it"; rm -rf "$folder"; continue; }
+    cp "$wanted" "$folder/.installed"
+  done
+}
+
 # The file system of tests/support/slowfs.c: slow and faulty storage for tests and benchmarks
 want_slow_files() { want library:fuse3=libfuse3-dev command:fusermount3=fuse3; }
 

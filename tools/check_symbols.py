@@ -4,7 +4,7 @@
 SPDX-License-Identifier: Apache-2.0
 
 usage: check_symbols.py FOLDER, the folder that holds libtegula.so and libtegula.a. The shared library exports every function that
-include/tegula/tegula.h declares with TEGULA_API and nothing else; every external symbol of the static one begins with tegula_. Plugins
+include/tegula/tegula.h and tegula_mpi.h declare with TEGULA_API and nothing else; every external symbol of the static one begins with tegula_. Plugins
 (FOLDER/tegula/*.so) export tegula_plugin_entry only.
 """
 import pathlib
@@ -24,7 +24,8 @@ def symbols(*command):
 
 def main(folder):
     root = pathlib.Path(__file__).resolve().parent.parent
-    header = re.sub(r"/\*.*?\*/", "", (root / "include/tegula/tegula.h").read_text(), flags=re.S)
+    texts = [(root / "include/tegula" / name).read_text() for name in ("tegula.h", "tegula_mpi.h")]
+    header = re.sub(r"/\*.*?\*/", "", "\n".join(texts), flags=re.S)
     declared = set(DECLARATION.findall(header))
     exported = symbols("-D", folder / "libtegula.so")
     external = symbols("--extern-only", folder / "libtegula.a")

@@ -137,7 +137,45 @@ typedef struct tegula_plugin_host {
   tegula_status (*add_late)(tegula_plugin_builder *builder, int64_t late, const int64_t *lo, const int64_t *hi, tegula_error *err);
 } tegula_plugin_host;
 
-/* ---- what the plugin gives ---- */
+/* ---- what a communicator plugin gives ---- */
+
+/* A transfer on its way. What it reads and writes belongs to it until it is done. */
+typedef struct tegula_plugin_request {
+  uint64_t handle;
+} tegula_plugin_request;
+
+typedef enum tegula_plugin_reduction { TEGULA_PLUGIN_MAX = 0, TEGULA_PLUGIN_SUM = 1, TEGULA_PLUGIN_XOR = 2 } tegula_plugin_reduction;
+
+/* A group of processes. Nothing waits here: calls start a transfer and `test` says whether it is done, so that the host keeps the time. One
+ * thread at a time. Collective calls (reduce, broadcast) are made by all ranks in the same order. */
+typedef struct tegula_plugin_comm {
+  size_t struct_size;
+  /* Joins the group of the communicator at `handle` (handle_size bytes; NULL: all processes that were started together; MPI is then initialised where
+   * nobody has done it), through a communicator of its own. `library`: the MPI to use, by path or name; NULL: what this process has already. Collective. */
+  tegula_status (*join)(const tegula_plugin_host *host, const char *library, const void *handle, size_t handle_size, void **group,
+                        tegula_error *err);
+  /* Collective unless `broken`: then nothing is waited for, and what is on its way stays so. */
+  void (*leave)(void *group, bool broken);
+  int32_t (*rank)(const void *group);
+  int32_t (*size)(const void *group);
+  int32_t (*processors)(const void *group);   /* for this rank: those that the group's ranks of this machine may use, shared out */
+  bool (*any_thread)(const void *group);      /* false: only the thread that initialised MPI may call */
+  const char *(*library)(const void *group);  /* "MPICH 5.0.2": borrowed until leave */
+  tegula_status (*reduce)(void *group, tegula_plugin_reduction reduction, const int64_t *mine, int64_t *all, int32_t count,
+                          tegula_plugin_request *request, tegula_error *err);
+  tegula_status (*broadcast)(void *group, void *data, int32_t bytes, int32_t root, tegula_plugin_request *request, tegula_error *err);
+  tegula_status (*send)(void *group, const void *data, int32_t bytes, int32_t rank, int32_t tag, tegula_plugin_request *request,
+                        tegula_error *err);
+  tegula_status (*receive)(void *group, void *data, int32_t bytes, int32_t rank, int32_t tag, tegula_plugin_request *request,
+                           tegula_error *err);
+  /* Has a message of that rank and tag come that nobody received yet? */
+  tegula_status (*probe)(void *group, int32_t rank, int32_t tag, bool *there, tegula_error *err);
+  tegula_status (*test)(void *group, tegula_plugin_request *request, bool *done, tegula_error *err);
+  /* Ends all processes of the group. */
+  void (*abort)(void *group, int32_t code);
+} tegula_plugin_comm;
+
+/* ---- what a format plugin gives ---- */
 
 typedef struct tegula_plugin_options {
   size_t struct_size;
@@ -232,6 +270,9 @@ typedef struct tegula_plugin {
   /* Completes the file, but for the bytes of arrays. */
   tegula_status (*save_close)(void *saving, tegula_error *err);
   void (*save_abandon)(void *saving);
+
+  /* Not NULL: this is a communicator, and all above but the name is NULL. */
+  const tegula_plugin_comm *comm;
 } tegula_plugin;
 
 /* The one symbol that a plugin exports. NULL: another version. */

@@ -11,6 +11,7 @@
 #include "array/array.h"
 #include "base/base.h"
 #include "base/pool.h"
+#include "check/check.h"
 #include "comm/comm.h"
 #include "discover/discover.h"
 #include "engine/engine.h"
@@ -86,6 +87,25 @@ tegula_status tegula__argument(tegula_error *err, const char *what);
 #define FIRST_VERIFY_REPORT FIRST_SIZE(tegula_verify_report, problems)
 #define FIRST_SUMS_REPORT FIRST_SIZE(tegula_sums_report, reserved)
 #define FIRST_STATISTICS FIRST_SIZE(tegula_statistics, fallback_reason)
+
+/* ranks.c: calls on several ranks. */
+/* UNSUPPORTED where the context has several ranks: the same on all, so that nothing need be agreed. `what`: "save". */
+tegula_status tegula__alone(const tegula_context *context, const char *what, tegula_error *err);
+/* What must be the same on all ranks of a tiling, of a dataset, of paths and options. */
+void tegula__call_tiling(tegula__call *call, const tegula_tiling *tiling, tegula_dtype dtype);
+void tegula__call_dataset(tegula__call *call, const tegula_dataset *dataset);
+/* Rank 0 describes, the others get its manifest. */
+tegula_status tegula__open_on_ranks(tegula_context *context, const char *const *paths, size_t count, const tegula_open_options *options,
+                                    tegula_dataset **out, tegula_error *err);
+/* dataset.c: by this process alone, whatever the context. Nothing is agreed. */
+tegula_status tegula__open_here(tegula_context *context, const char *const *paths, size_t count, const tegula_open_options *options,
+                                tegula_dataset **out, tegula_error *err);
+tegula_status tegula__open_check(const char *const *paths, size_t count, const tegula_open_options *options, tegula_open_options *local,
+                                 tegula__discover_options *discover, tegula_error *err);
+/* A handle for a finished manifest, which it takes with its files in any case. Without places: nothing in this process saves there. */
+tegula_status tegula__dataset_of_manifest(tegula_context *context, tegula__manifest *manifest, tegula_dataset **out, tegula_error *err);
+/* hash_ranks.c: the XOR of all block hashes of an array that is spread over ranks, on all of them. */
+tegula_status tegula__hash_on_ranks(const tegula_array *array, tegula__hash128 *sum, tegula_error *err);
 
 /* verify.c: does the status say something about this process rather than about the files? */
 bool tegula__status_is_ours(tegula_status status);

@@ -9,7 +9,7 @@ void tegula_array_options_init(tegula_array_options *options) { *options = (tegu
 
 static tegula_status check_group(const tegula_context *context, tegula_dtype dtype, const tegula_tiling *tiling, tegula_array **out,
                                  tegula_error *err) {
-  CHECK_ARGUMENT(context != NULL && tiling != NULL && out != NULL, "context, tiling or the place for the array is NULL");
+  CHECK_ARGUMENT(tiling != NULL && out != NULL, "the tiling or the place for the array is NULL");
   CHECK_ARGUMENT(tegula__dtype_valid(dtype), "the dtype is not one that tegula_dtype_parse gives");
   if (tiling->ranks != context->comm->size)
     return tegula__fail(err, TEGULA_MISMATCH, NULL, -1, "the tiling is for %d ranks, the context has %d", tiling->ranks,
@@ -18,14 +18,17 @@ static tegula_status check_group(const tegula_context *context, tegula_dtype dty
 }
 
 /* The end of both ways to make an array: all ranks agree, then it becomes a handle. */
-static tegula_status hand_over(tegula_context *context, tegula__array *memory, tegula_status status, tegula_release_fn release, void *state,
-                               tegula_array **out, tegula_error *err) {
+static tegula_status hand_over(tegula_context *context, const char *name, tegula__array *memory, tegula_status status,
+                               tegula_release_fn release, void *state, tegula_array **out, tegula_error *err) {
+  tegula__call call;
+  tegula__call_init(&call, name);
+  if (status == TEGULA_OK) tegula__call_tiling(&call, memory->tiling, memory->dtype);
   tegula_array *array = status == TEGULA_OK ? calloc(1, sizeof *array) : NULL;
   if (status == TEGULA_OK && array == NULL) {
     tegula__array_free(memory);
     status = tegula__out_of_memory(err, sizeof *array);
   }
-  status = context->comm->agree(context->comm, status, err);
+  status = tegula__comm_agree_call(context->comm, &call, status, err);
   if (status != TEGULA_OK) {
     if (array != NULL) tegula__array_free(memory);
     free(array);
@@ -36,8 +39,8 @@ static tegula_status hand_over(tegula_context *context, tegula__array *memory, t
   return TEGULA_OK;
 }
 
-tegula_status tegula_array_create(tegula_context *context, tegula_dtype dtype, const tegula_tiling *tiling,
-                                  const tegula_array_options *options, tegula_array **out, tegula_error *err) {
+static tegula_status reserve(tegula_context *context, tegula_dtype dtype, const tegula_tiling *tiling, const tegula_array_options *options,
+                             tegula_array **out, tegula__array *memory, tegula_error *err) {
   tegula_array_options local;
   tegula_array_options_init(&local);
   FORWARD(check_group(context, dtype, tiling, out, err));
@@ -46,19 +49,25 @@ tegula_status tegula_array_create(tegula_context *context, tegula_dtype dtype, c
   if (local.device_type != 0 && local.device_type != TEGULA_DEVICE_HOST)
     return tegula__fail(err, TEGULA_UNSUPPORTED, NULL, -1, "cannot make arrays on device type %d: only host memory is supported",
                         local.device_type);
+  return tegula__array_reserve(dtype, tiling, context->comm->rank, (local.flags & TEGULA_ARRAY_SEPARATE) != 0, memory, err);
+}
+
+tegula_status tegula_array_create(tegula_context *context, tegula_dtype dtype, const tegula_tiling *tiling,
+                                  const tegula_array_options *options, tegula_array **out, tegula_error *err) {
+  CHECK_ARGUMENT(context != NULL, "the context is NULL");
   tegula__array memory;
-  tegula_status status =
-      tegula__array_reserve(dtype, tiling, context->comm->rank, (local.flags & TEGULA_ARRAY_SEPARATE) != 0, &memory, err);
-  return hand_over(context, &memory, status, NULL, NULL, out, err);
+  tegula_status status = reserve(context, dtype, tiling, options, out, &memory, err);
+  return hand_over(context, "tegula_array_create", &memory, status, NULL, NULL, out, err);
 }
 
 tegula_status tegula_array_wrap(tegula_context *context, tegula_dtype dtype, const tegula_tiling *tiling, const tegula_view *tiles,
                                 int64_t count, tegula_release_fn release, void *state, tegula_array **out, tegula_error *err) {
-  FORWARD(check_group(context, dtype, tiling, out, err));
-  CHECK_ARGUMENT(count >= 0 && (count == 0 || tiles != NULL), "the tiles are NULL");
+  CHECK_ARGUMENT(context != NULL, "the context is NULL");
   tegula__array memory;
-  tegula_status status = tegula__array_wrap(dtype, tiling, context->comm->rank, tiles, count, &memory, err);
-  return hand_over(context, &memory, status, release, state, out, err);
+  tegula_status status = check_group(context, dtype, tiling, out, err);
+  if (status == TEGULA_OK && (count < 0 || (count > 0 && tiles == NULL))) status = tegula__argument(err, "the tiles are NULL");
+  if (status == TEGULA_OK) status = tegula__array_wrap(dtype, tiling, context->comm->rank, tiles, count, &memory, err);
+  return hand_over(context, "tegula_array_wrap", &memory, status, release, state, out, err);
 }
 
 tegula_array *tegula__array_retain(const tegula_array *array) {

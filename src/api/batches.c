@@ -31,7 +31,7 @@ static tegula_status run_piece(tegula_op *op, tegula_error *err) {
   tile.lo = p->box.lo;
   tile.hi = p->box.hi;
   tegula_status status = tegula__dataset_move(p->dataset, &tile, 1, &p->options, &tally, err);
-  status = p->dataset->context->comm->agree(p->dataset->context->comm, status, err);
+  status = tegula__comm_agree(p->dataset->context->comm, status, err);
   tegula__tally_end(&tally, p->options.statistics, offsetof(tegula_statistics, seconds_move));
   return status;
 }
@@ -92,6 +92,7 @@ static tegula_status check_chunk(const tegula_dataset *dataset, const int64_t *c
 tegula_status tegula_batches_open(tegula_dataset *dataset, const int64_t *chunk, int32_t ndim, const tegula_load_options *options,
                                   tegula_batches **out, tegula_error *err) {
   CHECK_ARGUMENT(dataset != NULL && out != NULL, "the dataset or the place for the batches is NULL");
+  FORWARD(tegula__alone(dataset->context, "read in batches", err));
   tegula_load_options local;
   tegula_load_options_init(&local);
   FORWARD(tegula__load_options_copy(&local, options, err));

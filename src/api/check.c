@@ -7,6 +7,7 @@
 
 static tegula_status hash_array(const tegula_array *array, tegula__hash128 *sum, tegula_error *err) {
   const tegula__array *memory = &array->memory;
+  if (array->context->comm->size > 1) return tegula__hash_on_ranks(array, sum, err);
   const tegula_tiling *tiling = memory->tiling;
   const tegula__engine *engine = &array->context->engine;
   int64_t elements;
@@ -29,9 +30,24 @@ tegula_status tegula_array_hash(const tegula_array *array, char out[TEGULA_HASH_
   tegula__queue_enter(array->context->queue, &turn, &(tegula__touch){.array = array});
   tegula_status status = hash_array(array, &sum, err);
   tegula__queue_leave(&turn);
-  status = array->context->comm->agree(array->context->comm, status, err);
+  status = tegula__comm_agree(array->context->comm, status, err);
   if (status == TEGULA_OK) tegula__hash_text(array->memory.dtype, tiling->shape, tiling->ndim, sum, out);
   return status;
+}
+
+/* The elements [begin, end) that this rank hashes of a dataset: whole blocks, dealt out evenly. */
+static void share_of_rank(const tegula_comm *comm, int64_t elements, int64_t block, int64_t *begin, int64_t *end) {
+  __int128 blocks = tegula__ceil_div(elements, block);
+  *begin = tegula__min(elements, (int64_t)(blocks * comm->rank / comm->size) * block);
+  *end = comm->rank + 1 == comm->size ? elements : tegula__min(elements, (int64_t)(blocks * (comm->rank + 1) / comm->size) * block);
+}
+
+/* All ranks have hashed what is theirs. */
+static tegula_status join_sums(tegula_comm *comm, tegula__hash128 *sum, tegula_error *err) {
+  int64_t words[2] = {(int64_t)sum->low, (int64_t)sum->high};
+  FORWARD(tegula__comm_reduce(comm, TEGULA_PLUGIN_XOR, words, 2, err));
+  *sum = (tegula__hash128){.low = (uint64_t)words[0], .high = (uint64_t)words[1]};
+  return TEGULA_OK;
 }
 
 static tegula_status hash_dataset(const tegula_dataset *dataset, const tegula_load_options *options, tegula__tally *tally,
@@ -42,11 +58,13 @@ static tegula_status hash_dataset(const tegula_dataset *dataset, const tegula_lo
   tegula__shape_count(manifest->shape, manifest->ndim, &elements);
   /* a whole number of hash blocks */
   int64_t window = tegula__min(elements, tegula__max(1, TEGULA__STREAM_BYTES / (block * item)) * block);
-  tegula__stream_call call = {.options = options, .tally = tally, .total = elements * item};
+  int64_t begin, end;
+  share_of_rank(dataset->context->comm, elements, block, &begin, &end);
+  tegula__stream_call call = {.options = options, .tally = tally, .total = (end - begin) * item};
   tegula__stream stream;
-  tegula_status status = tegula__stream_create(&call, dataset, window, &stream, err);
-  for (int64_t first = 0; first < elements && status == TEGULA_OK; first += window) {
-    int64_t count = tegula__min(window, elements - first);
+  tegula_status status = tegula__stream_create(&call, dataset, tegula__min(window, end - begin), &stream, err);
+  for (int64_t first = begin; first < end && status == TEGULA_OK; first += window) {
+    int64_t count = tegula__min(window, end - first);
     status = tegula__stream_read(&stream, first, count, err);
     if (status == TEGULA_OK)
       status = tegula__hash_run(engine->pool, engine->kernels, manifest->dtype, stream.window.data, first, count, sum, err);
@@ -62,10 +80,17 @@ tegula_status tegula_dataset_hash(tegula_dataset *dataset, char out[TEGULA_HASH_
   tegula__tally tally;
   tegula__hash128 sum = {0};
   tegula_load_options_init(&local);
-  FORWARD(tegula__load_options_copy(&local, options, err));
-  FORWARD(tegula__tally_start(&tally, local.statistics, err));
-  tegula_status status = hash_dataset(dataset, &local, &tally, &sum, err);
-  status = dataset->context->comm->agree(dataset->context->comm, status, err);
+  tegula__call call;
+  tegula_comm *comm = dataset->context->comm;
+  tegula__call_init(&call, "tegula_dataset_hash");
+  tegula__call_dataset(&call, dataset);
+  tegula_status status = tegula__load_options_copy(&local, options, err);
+  if (status == TEGULA_OK) status = tegula__tally_start(&tally, local.statistics, err);
+  if (status != TEGULA_OK) return tegula__comm_agree_call(comm, &call, status, err);
+  tegula__call_add(&call, "missing", "%u", local.missing);
+  status = hash_dataset(dataset, &local, &tally, &sum, err);
+  status = tegula__comm_agree_call(comm, &call, status, err);
+  if (status == TEGULA_OK) status = join_sums(comm, &sum, err);
   tegula__tally_end(&tally, local.statistics, offsetof(tegula_statistics, seconds_move));
   const tegula__manifest *manifest = &dataset->manifest;
   if (status == TEGULA_OK) tegula__hash_text(manifest->dtype, manifest->shape, manifest->ndim, sum, out);

@@ -127,6 +127,7 @@ tegula_status tegula_compare(tegula_dataset *a, tegula_dataset *b, uint32_t flag
   CHECK_ARGUMENT(a != NULL && b != NULL && out != NULL, "a dataset or the place for the difference is NULL");
   CHECK_ARGUMENT(a->context == b->context, "the datasets belong to different contexts");
   CHECK_ARGUMENT((flags & ~TEGULA_COMPARE_VALUES) == 0, "unknown flags are set");
+  FORWARD(tegula__alone(a->context, "compare", err));
   tegula_load_options local;
   tegula__tally tally;
   tegula__places places;
@@ -144,7 +145,7 @@ tegula_status tegula_compare(tegula_dataset *a, tegula_dataset *b, uint32_t flag
     status = compare_all(a, b, (flags & TEGULA_COMPARE_VALUES) != 0, &local, &tally, &found, err);
   tegula__queue_leave(&turn);
   free(places.items);
-  status = a->context->comm->agree(a->context->comm, status, err);
+  status = tegula__comm_agree(a->context->comm, status, err);
   tegula__tally_end(&tally, local.statistics, offsetof(tegula_statistics, seconds_move));
   return status != TEGULA_OK ? status : tegula__info_copy(out, sizeof found, FIRST_DIFFERENCE, &found, "tegula_difference", err);
 }

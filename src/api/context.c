@@ -26,7 +26,13 @@ void tegula__context_release(tegula_context *context) {
   free(context);
 }
 
-tegula_status tegula_context_create(const tegula_context_options *options, tegula_comm *comm, tegula_context **out, tegula_error *err) {
+/* Ranks of one machine share its processors. */
+static int32_t granted_threads(const tegula_comm *comm) {
+  int32_t granted = tegula__granted_threads();
+  return comm != NULL && comm->processors > 0 && comm->processors < granted ? comm->processors : granted;
+}
+
+static tegula_status make_context(const tegula_context_options *options, tegula_comm *comm, tegula_context **out, tegula_error *err) {
   CHECK_ARGUMENT(out != NULL, "the place for the context is NULL");
   tegula_context_options local;
   tegula_context_options_init(&local);
@@ -35,7 +41,7 @@ tegula_status tegula_context_create(const tegula_context_options *options, tegul
   CHECK_ARGUMENT(local.io_threads >= 0 && local.io_threads <= 4096 && local.reserved == 0, "io_threads must be 0 to 4096");
   CHECK_ARGUMENT(local.max_open_files >= 0, "max_open_files must not be negative");
   CHECK_ARGUMENT(local.staging_bytes >= 0, "staging_bytes must not be negative");
-  int32_t threads = local.threads > 0 ? local.threads : tegula__granted_threads();
+  int32_t threads = local.threads > 0 ? local.threads : granted_threads(comm);
   int32_t most = local.io_threads > 0 ? local.io_threads : local.threads == 1 ? 1 : MOST_IO_THREADS;
   tegula_context *context = calloc(1, sizeof *context);
   if (context == NULL) return tegula__out_of_memory(err, sizeof *context);
@@ -54,6 +60,15 @@ done:
     *out = context;
   else
     tegula__context_release(context);
+  return status;
+}
+
+tegula_status tegula_context_create(const tegula_context_options *options, tegula_comm *comm, tegula_context **out, tegula_error *err) {
+  tegula_status status = make_context(options, comm, out, err);
+  if (comm == NULL) return status;
+  tegula_context *made = status == TEGULA_OK ? *out : NULL;
+  status = tegula__comm_agree(comm, status, err);
+  if (status != TEGULA_OK) tegula__context_release(made);
   return status;
 }
 

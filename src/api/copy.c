@@ -321,6 +321,7 @@ static tegula_status check_options(const tegula_copy_options *o, tegula_error *e
 tegula_status tegula_copy(tegula_dataset *dataset, const char *path, const tegula_save_options *options, const tegula_copy_options *copy_options,
                           tegula_copy_report *report, tegula_error *err) {
   CHECK_ARGUMENT(dataset != NULL && path != NULL && path[0] != '\0', "the dataset is NULL or the path is empty");
+  FORWARD(tegula__alone(dataset->context, "copy", err));
   tegula__copying c = {.dataset = dataset, .path = path};
   wanted_copy w = {0};
   tegula_save_options_init(&w.save);

@@ -119,7 +119,6 @@ static tegula_status open_paths(tegula_context *context, tegula__paths *paths, c
   if (status == TEGULA_OK) status = tegula__dataset_name_codecs(dataset, err);
   if (status == TEGULA_OK) status = tegula__views_create(dataset, err);
   if (status == TEGULA_OK) status = choose_places(dataset, places, err);
-  status = context->comm->agree(context->comm, status, err);
   if (status != TEGULA_OK) {
     if (dataset != NULL) tegula__file_set_destroy(dataset->files);
     if (dataset != NULL) tegula__unread_destroy(dataset->unread);
@@ -135,6 +134,29 @@ static tegula_status open_paths(tegula_context *context, tegula__paths *paths, c
   dataset->context = tegula__context_retain(context);
   *out = dataset;
   return TEGULA_OK;
+}
+
+tegula_status tegula__dataset_of_manifest(tegula_context *context, tegula__manifest *manifest, tegula_dataset **out, tegula_error *err) {
+  tegula_dataset *dataset = calloc(1, sizeof *dataset);
+  tegula_status status = dataset == NULL ? tegula__out_of_memory(err, sizeof *dataset) : TEGULA_OK;
+  if (dataset == NULL) {
+    tegula__manifest_free(manifest);
+    return status;
+  }
+  dataset->manifest = *manifest;
+  manifest = &dataset->manifest;
+  dataset->opened = strdup(manifest->files[0].path);
+  if (dataset->opened == NULL) status = tegula__out_of_memory(err, (int64_t)strlen(manifest->files[0].path));
+  if (status == TEGULA_OK)
+    status = tegula__file_set_create(context->handles, manifest->files, manifest->file_count, false, &dataset->files, err);
+  if (status == TEGULA_OK) status = tegula__dataset_name_codecs(dataset, err);
+  atomic_init(&dataset->references, 1);
+  dataset->context = tegula__context_retain(context);
+  if (status == TEGULA_OK)
+    *out = dataset;
+  else
+    tegula_dataset_close(dataset);
+  return status;
 }
 
 static tegula_status copy_paths(const char *const *paths, size_t count, tegula__paths *out, tegula_error *err) {
@@ -157,7 +179,7 @@ static tegula_status find_and_open(tegula_context *context, const char *const *p
   if (status == TEGULA_OK && check_order) status = tegula__names_check_order(paths, (int64_t)count, err);
   if (status == TEGULA_OK) return open_paths(context, &found, places, options, tally, out, err);
   tegula__paths_free(&found);
-  return context->comm->agree(context->comm, status, err);
+  return status;
 }
 
 /* Where the files of a pattern are: the folder in front of its first wildcard. Anything else stands for itself. */
@@ -192,11 +214,19 @@ static tegula_status wait_for_sources(tegula_context *context, const char *const
   return status;
 }
 
-/* What both ways to open share. */
-static tegula_status open_any(tegula_context *context, const char *const *paths, size_t count, const tegula_open_options *options,
-                              tegula_dataset **out, tegula_error *err) {
-  CHECK_ARGUMENT(context != NULL && paths != NULL && out != NULL, "context, path or the place for the dataset is NULL");
+tegula_status tegula__open_check(const char *const *paths, size_t count, const tegula_open_options *options, tegula_open_options *local,
+                                 tegula__discover_options *discover, tegula_error *err) {
+  CHECK_ARGUMENT(paths != NULL, "the path is NULL");
   CHECK_ARGUMENT(count > 0 && count <= INT64_MAX / sizeof *paths, "no paths were given");
+  tegula_open_options_init(local);
+  FORWARD(tegula__options_copy(local, sizeof *local, FIRST_OPEN_OPTIONS, options, "tegula_open_options", err));
+  FORWARD(tegula__discover_options_of(local, discover, err));
+  for (size_t i = 0; i < count; i++) CHECK_ARGUMENT(paths[i] != NULL && paths[i][0] != '\0', "one of the paths is empty");
+  return TEGULA_OK;
+}
+
+tegula_status tegula__open_here(tegula_context *context, const char *const *paths, size_t count, const tegula_open_options *options,
+                                tegula_dataset **out, tegula_error *err) {
   tegula_open_options local;
   tegula__discover_options discover;
   tegula__tally tally;
@@ -204,12 +234,10 @@ static tegula_status open_any(tegula_context *context, const char *const *paths,
   tegula_op turn;
   tegula_error unwanted;
   if (err == NULL) err = &unwanted;
-  tegula_open_options_init(&local);
-  FORWARD(tegula__options_copy(&local, sizeof local, FIRST_OPEN_OPTIONS, options, "tegula_open_options", err));
-  FORWARD(tegula__discover_options_of(&local, &discover, err));
+  FORWARD(tegula__open_check(paths, count, options, &local, &discover, err));
   discover.describe.plugins = context->plugins;
+  discover.defer_headers = discover.defer_headers && context->comm->size == 1; /* other ranks are told what is certain */
   FORWARD(tegula__tally_start(&tally, local.statistics, err));
-  for (size_t i = 0; i < count; i++) CHECK_ARGUMENT(paths[i] != NULL && paths[i][0] != '\0', "one of the paths is empty");
   FORWARD(tegula__places_of_paths(paths, count, &places, err));
   tegula__queue_enter(context->queue, &turn, &(tegula__touch){.places = &places}); /* a save to the place is waited for */
   bool check_order = count > 1 && (local.flags & TEGULA_OPEN_CHECK_ORDER) != 0;
@@ -223,6 +251,14 @@ static tegula_status open_any(tegula_context *context, const char *const *paths,
   if (status != TEGULA_OK || (*out)->places.items != places.items) tegula__places_free(&places);
   tegula__tally_end(&tally, local.statistics, offsetof(tegula_statistics, seconds_describe));
   return status;
+}
+
+/* What both ways to open share. */
+static tegula_status open_any(tegula_context *context, const char *const *paths, size_t count, const tegula_open_options *options,
+                              tegula_dataset **out, tegula_error *err) {
+  CHECK_ARGUMENT(context != NULL && out != NULL, "the context or the place for the dataset is NULL");
+  if (context->comm->size > 1) return tegula__open_on_ranks(context, paths, count, options, out, err);
+  return tegula__comm_agree(context->comm, tegula__open_here(context, paths, count, options, out, err), err);
 }
 
 tegula_status tegula_dataset_open(tegula_context *context, const char *path, const tegula_open_options *options, tegula_dataset **out,

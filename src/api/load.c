@@ -90,15 +90,31 @@ static tegula_status move_from_origin(const tegula_dataset *dataset, const tegul
   return status;
 }
 
+/* The end of a load: what must be the same on all ranks is compared where all is well so far. */
+static tegula_status agree(const tegula_dataset *dataset, const tegula_array *array, const tegula_load_options *options, tegula_status status,
+                           tegula_error *err) {
+  tegula__call call;
+  tegula__call_init(&call, "tegula_load");
+  if (status == TEGULA_OK) {
+    tegula__call_dataset(&call, dataset);
+    tegula__call_tiling(&call, array->memory.tiling, array->memory.dtype);
+    tegula__call_add(&call, "missing", "%u", options->missing);
+    tegula__call_add(&call, "the origin", "%s", options->origin != NULL ? "a box" : "the whole");
+    if (options->origin != NULL) tegula__call_mix(&call, options->origin, (size_t)options->origin_ndim * sizeof *options->origin);
+  }
+  return tegula__comm_agree_call(dataset->context->comm, &call, status, err);
+}
+
 tegula_status tegula__load(const tegula_dataset *dataset, const tegula_array *array, const tegula_load_options *options, tegula_error *err) {
   tegula__tally tally;
-  FORWARD(tegula__tally_start(&tally, options->statistics, err));
+  tegula_status status = tegula__tally_start(&tally, options->statistics, err);
+  if (status != TEGULA_OK) return agree(dataset, array, options, status, err);
   const tegula__array *memory = &array->memory;
-  tegula_status status = check_array(dataset, array, options, err);
+  status = check_array(dataset, array, options, err);
   if (status == TEGULA_OK)
     status = options->origin != NULL ? move_from_origin(dataset, memory, options, &tally, err)
                                      : tegula__dataset_move(dataset, memory->tiles, memory->count, options, &tally, err);
-  status = dataset->context->comm->agree(dataset->context->comm, status, err);
+  status = agree(dataset, array, options, status, err);
   tegula__tally_end(&tally, options->statistics, offsetof(tegula_statistics, seconds_move));
   return status;
 }
@@ -108,10 +124,11 @@ tegula_status tegula_load(tegula_dataset *dataset, tegula_array *array, const te
   tegula_load_options local;
   tegula_op turn;
   tegula_load_options_init(&local);
-  FORWARD(tegula__load_options_copy(&local, options, err));
+  tegula_status status = tegula__load_options_copy(&local, options, err);
+  if (status != TEGULA_OK) return agree(dataset, array, &local, status, err);
   tegula__queue_enter(dataset->context->queue, &turn,
                       &(tegula__touch){.array = array, .array_changes = true, .places = &dataset->places});
-  tegula_status status = tegula__load(dataset, array, &local, err);
+  status = tegula__load(dataset, array, &local, err);
   tegula__queue_leave(&turn);
   return status;
 }

@@ -70,6 +70,7 @@ static tegula_status submit(tegula_context *context, operation *o, tegula_op **o
 tegula_status tegula_load_async(tegula_dataset *dataset, tegula_array *array, const tegula_load_options *options, tegula_op **out,
                                 tegula_error *err) {
   CHECK_ARGUMENT(dataset != NULL && array != NULL, "the dataset or the array is NULL");
+  FORWARD(tegula__alone(dataset->context, "load in the background", err));
   tegula_load_options local;
   tegula_load_options_init(&local);
   FORWARD(tegula__load_options_copy(&local, options, err));
@@ -109,6 +110,7 @@ static bool keep_save_options(operation *o) {
 tegula_status tegula_save_async(const tegula_array *array, const char *path, const tegula_save_options *options, tegula_op **out,
                                 tegula_error *err) {
   CHECK_ARGUMENT(array != NULL && path != NULL && path[0] != '\0', "the array is NULL or the path is empty");
+  FORWARD(tegula__alone(array->context, "save", err));
   tegula_save_options local;
   tegula_save_options_init(&local);
   FORWARD(tegula__options_copy(&local, sizeof local, FIRST_SAVE_OPTIONS, options, "tegula_save_options", err));

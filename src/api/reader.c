@@ -70,7 +70,7 @@ tegula_status tegula_dataset_from_reader(tegula_context *context, const tegula_r
   if (dataset == NULL) return tegula__out_of_memory(err, sizeof *dataset);
   tegula__manifest_init(&dataset->manifest);
   tegula_status status = fill_manifest(&dataset->manifest, &local, err);
-  status = context->comm->agree(context->comm, status, err);
+  status = tegula__comm_agree(context->comm, status, err);
   if (status != TEGULA_OK) {
     tegula__manifest_free(&dataset->manifest);
     free(dataset);

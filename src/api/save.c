@@ -20,6 +20,7 @@ tegula_status tegula__save(const tegula_array *array, const char *path, const te
 
 tegula_status tegula_save(const tegula_array *array, const char *path, const tegula_save_options *options, tegula_error *err) {
   CHECK_ARGUMENT(array != NULL && path != NULL && path[0] != '\0', "the array is NULL or the path is empty");
+  FORWARD(tegula__alone(array->context, "save", err));
   tegula_save_options local;
   tegula__places places;
   tegula_op turn;
@@ -98,6 +99,7 @@ static tegula_status queue_group(const group *g, const char *path, const tegula_
 tegula_status tegula_save_group(const tegula_save_member *members, int64_t count, const char *path, const tegula_save_options *options,
                                 tegula_error *err) {
   CHECK_ARGUMENT(members != NULL && count >= 1 && path != NULL && path[0] != '\0', "there are no members, or the path is empty");
+  if (members[0].array != NULL) FORWARD(tegula__alone(members[0].array->context, "save", err));
   tegula_save_options local;
   tegula_save_options_init(&local);
   FORWARD(tegula__options_copy(&local, sizeof local, FIRST_SAVE_OPTIONS, options, "tegula_save_options", err));

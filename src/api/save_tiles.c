@@ -24,6 +24,7 @@ tegula_status tegula_save_begin(tegula_context *context, tegula_dtype dtype, con
                                 const tegula_save_options *options, tegula_saving **out, tegula_error *err) {
   CHECK_ARGUMENT(context != NULL && tiling != NULL && path != NULL && path[0] != '\0' && out != NULL,
                  "the context, the tiling or the place for the save is NULL, or the path is empty");
+  FORWARD(tegula__alone(context, "save", err));
   CHECK_ARGUMENT(tegula__dtype_valid(dtype), "the dtype makes no sense");
   int64_t bytes;
   tegula_save_options local;

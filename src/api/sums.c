@@ -152,6 +152,7 @@ tegula_status tegula_dataset_sums(tegula_dataset *dataset, const char *folder, t
                                   const tegula_load_options *options, char **out, tegula_error *err) {
   CHECK_ARGUMENT(dataset != NULL && out != NULL, "the dataset or the place for its sums is NULL");
   CHECK_ARGUMENT(level == TEGULA_VERIFY_CHECKSUMS || level == TEGULA_VERIFY_DECODE, "sums are made at the levels checksums and decode");
+  FORWARD(tegula__alone(dataset->context, "make sums", err));
   tegula_load_options local;
   tegula__tally tally;
   tegula_op turn;
@@ -163,7 +164,7 @@ tegula_status tegula_dataset_sums(tegula_dataset *dataset, const char *folder, t
   tegula__queue_enter(dataset->context->queue, &turn, &(tegula__touch){.places = &dataset->places});
   tegula_status status = sum_dataset(dataset, &s, folder, &text, err);
   tegula__queue_leave(&turn);
-  status = dataset->context->comm->agree(dataset->context->comm, status, err);
+  status = tegula__comm_agree(dataset->context->comm, status, err);
   tegula__tally_end(&tally, local.statistics, offsetof(tegula_statistics, seconds_move));
   if (status == TEGULA_OK)
     *out = text;

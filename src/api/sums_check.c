@@ -399,6 +399,7 @@ tegula_status tegula_sums_check(tegula_context *context, const char *path, tegul
                                 tegula_problem_fn visit, void *state, const tegula_load_options *options, tegula_sums_report *report,
                                 tegula_error *err) {
   FORWARD(check_arguments(context, path, dataset, level, report, err));
+  FORWARD(tegula__alone(context, "check sums", err));
   tegula_load_options local;
   tegula__tally tally;
   tegula_op turn;
@@ -411,7 +412,7 @@ tegula_status tegula_sums_check(tegula_context *context, const char *path, tegul
   tegula_status status = check_all(&c, path, err);
   tegula__queue_leave(&turn);
   release(&c);
-  status = context->comm->agree(context->comm, status, err);
+  status = tegula__comm_agree(context->comm, status, err);
   tegula__tally_end(&tally, local.statistics, offsetof(tegula_statistics, seconds_move));
   if (report != NULL) (void)tegula__info_copy(report, sizeof c.report, FIRST_SUMS_REPORT, &c.report, "tegula_sums_report", NULL);
   return status;

@@ -408,6 +408,7 @@ static tegula_status check_arguments(tegula_dataset *dataset, tegula_verify_leve
 tegula_status tegula_dataset_verify(tegula_dataset *dataset, tegula_verify_level level, tegula_problem_fn visit, void *state,
                                     const tegula_load_options *options, tegula_verify_report *report, tegula_error *err) {
   FORWARD(check_arguments(dataset, level, report, err));
+  FORWARD(tegula__alone(dataset->context, "verify", err));
   tegula_load_options local;
   tegula__tally tally;
   tegula_op turn;
@@ -423,7 +424,7 @@ tegula_status tegula_dataset_verify(tegula_dataset *dataset, tegula_verify_level
   tegula_status status = verify_dataset(&v, level, err);
   tegula__queue_leave(&turn);
   release(&v);
-  status = dataset->context->comm->agree(dataset->context->comm, status, err);
+  status = tegula__comm_agree(dataset->context->comm, status, err);
   tegula__tally_end(&tally, local.statistics, offsetof(tegula_statistics, seconds_move));
   if (report != NULL) (void)tegula__info_copy(report, sizeof v.report, FIRST_VERIFY_REPORT, &v.report, "tegula_verify_report", NULL);
   return status;

@@ -47,6 +47,45 @@ int32_t tegula__range_boxes(const int64_t *shape, int32_t ndim, int64_t first, i
 tegula_status tegula__hash_tiles(tegula__pool *pool, const tegula__kernels *kernels, tegula_dtype dtype, const int64_t *shape,
                                  int32_t ndim, const tegula__targets *targets, tegula__hash128 *into, tegula_error *err);
 
+/* The same in steps, for an array whose tiles belong to several ranks. A group is a range of whole blocks, about 1 MiB: group g has the elements
+ * from g * group * block on. `memory` of a group is dense, in C order. Calls on one struct are made by one thread. */
+typedef struct tegula__hash_groups {
+  const tegula__kernels *kernels;
+  tegula_dtype dtype; /* native */
+  const int64_t *shape;
+  int32_t ndim;
+  int64_t elements; /* of the array */
+  int64_t block;    /* elements of a block */
+  int64_t group;    /* blocks of a group */
+  int64_t count;    /* groups */
+  int64_t bytes;    /* of a group */
+  int64_t *vectors; /* scratch */
+  char *wanted;     /* by group: is it hashed by run? All are, at first */
+} tegula__hash_groups;
+
+/* `shape` is borrowed. Free it in any case. */
+tegula_status tegula__hash_groups_create(const tegula__kernels *kernels, tegula_dtype dtype, const int64_t *shape, int32_t ndim,
+                                         tegula__hash_groups *out, tegula_error *err);
+void tegula__hash_groups_free(tegula__hash_groups *groups);
+/* XOR of the block hashes of all groups that are wanted, whose elements lie in `targets`. */
+tegula_status tegula__hash_groups_run(const tegula__hash_groups *groups, tegula__pool *pool, const tegula__targets *targets, tegula__hash128 *into,
+                                      tegula_error *err);
+/* Calls `each` with the number of every tile that has something of the group, for each piece. */
+typedef void (*tegula__hash_tile_fn)(void *state, int64_t tile);
+void tegula__hash_groups_visit(const tegula__hash_groups *groups, int64_t group, const tegula__targets *targets, tegula__hash_tile_fn each,
+                               void *state);
+/* Copies what the tiles have of the group to where it stands in the group's memory. */
+void tegula__hash_groups_gather(const tegula__hash_groups *groups, int64_t group, const tegula__targets *targets, char *memory);
+/* Copies what the tiles of `owner` have of it piece by piece, one behind the other, in native byte order; returns the bytes, at most those of a
+ * group. `everyone` has the tiles of all ranks, of which those of `owner` have memory here. */
+int64_t tegula__hash_groups_take(const tegula__hash_groups *groups, int64_t group, const tegula__targets *everyone, const int32_t *owners,
+                                 int32_t owner, char *part);
+/* Puts what another rank has taken where it stands in the memory. Returns the bytes; `part` NULL: only that. */
+int64_t tegula__hash_groups_put(const tegula__hash_groups *groups, int64_t group, const tegula__targets *everyone, const int32_t *owners,
+                                int32_t owner, const char *part, char *memory);
+/* Adds the block hashes of a group in memory, which is changed to canonical form. */
+void tegula__hash_groups_sum(const tegula__hash_groups *groups, int64_t group, char *memory, tegula__hash128 *into);
+
 /* ---- comparison ---- */
 
 /* Number of the first of `count` dense elements of native byte order that differs, -1 when none does. Bytes in canonical form are

@@ -4,7 +4,7 @@
  *
  * TEGULA_FAULT=FAMILY:N:KIND strikes at call N (from 1), FAMILY:N+:KIND at it and all later ones. KIND is an errno's name, `short`
  * (half of the bytes are transferred), `keep` (close and free do nothing: proves that leaks are seen) or `KILL` (the process is killed
- * before the call). TEGULA_FAULT_LOG=PATH: a line for each write, sync and rename, in their order. TEGULA_FAULT_REPORT=PATH:
+ * before the call). TEGULA_FAULT_ONLY=program: only allocations and mappings made by the program itself fail, not those of libraries. TEGULA_FAULT_LOG=PATH: a line for each write, sync and rename, in their order. TEGULA_FAULT_REPORT=PATH:
  * at exit one JSON object with the calls of each family, the number of strikes, live allocations and open descriptors.
  * TEGULA_FAULT_WINDOW=1: only calls between tegula_faults_window(1) and (0) count. TEGULA_FAULT_SPARE=libjansson,libc (or one of them): their
  * allocations never fail.
@@ -61,17 +61,19 @@ static struct {
   _Atomic long calls[FAMILIES];
   _Atomic long strikes;
   atomic_bool counting;
-  bool spare_jansson, spare_libc;
+  bool spare_jansson, spare_libc, only_program;
   int family, fault;
   long nth;
   bool onwards;
-  uintptr_t base; /* of the program, for the addresses in the report */
+  uintptr_t base, end; /* of the program, for the addresses in the report */
   struct {
     uintptr_t lo, hi;
   } ranges[ORIGINS];
 } faults;
 
 /* ---- the plan ------------------------------------------------------------------------------------------------------------ */
+
+static bool in_program(const void *caller) { return (uintptr_t)caller >= faults.base && (uintptr_t)caller < faults.end; }
 
 /* The fault of this call: an errno, SHORT, KEEP or NO_FAULT. */
 static int strike(family of) {
@@ -156,6 +158,7 @@ static int note_module(struct dl_phdr_info *info, size_t size, void *state) {
     lo = start < lo ? start : lo;
     hi = end > hi ? end : hi;
   }
+  if (name[0] == '\0' && faults.end == 0) faults.end = hi;
   if (of != PROGRAM) {
     faults.ranges[of].lo = lo;
     faults.ranges[of].hi = hi;
@@ -172,6 +175,7 @@ __attribute__((constructor)) static void begin(void) {
   read_plan(getenv("TEGULA_FAULT"));
   const char *spare = getenv("TEGULA_FAULT_SPARE");
   faults.spare_jansson = spare != NULL && strstr(spare, "libjansson") != NULL;
+  faults.only_program = getenv("TEGULA_FAULT_ONLY") != NULL;
   faults.spare_libc = spare != NULL && strstr(spare, "libc") != NULL;
   const char *log = getenv("TEGULA_FAULT_LOG");
   if (log != NULL) log_file = (int)syscall(SYS_openat, AT_FDCWD, log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
@@ -237,6 +241,7 @@ static origin origin_of(const void *caller) {
 /* Must this allocation fail? */
 static bool starved(const void *caller) {
   origin of = origin_of(caller);
+  if (faults.only_program && !in_program(caller)) return false;
   if (of == LOADER || of == CXX || (of == JANSSON && faults.spare_jansson) || (of == LIBC && faults.spare_libc)) return false;
   return fails(MEMORY);
 }
@@ -461,7 +466,8 @@ int statvfs(const char *restrict path, struct statvfs *restrict out) {
 /* ---- the rest ------------------------------------------------------------------------------------------------------------ */
 
 void *mmap(void *address, size_t size, int protection, int flags, int fd, off_t offset) {
-  return fails(MAP) ? MAP_FAILED : NEXT(mmap)(address, size, protection, flags, fd, offset);
+  bool of_library = faults.only_program && !in_program(__builtin_return_address(0));
+  return !of_library && fails(MAP) ? MAP_FAILED : NEXT(mmap)(address, size, protection, flags, fd, offset);
 }
 
 int pthread_create(pthread_t *restrict out, const pthread_attr_t *restrict attributes, void *(*run)(void *), void *restrict state) {

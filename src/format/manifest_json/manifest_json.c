@@ -24,14 +24,14 @@ static bool manifest_recognise(const void *head, size_t size) {
   return (size_t)(end - at) >= sizeof key - 1 && memcmp(at, key, sizeof key - 1) == 0;
 }
 
-static tegula_status read_text(const tegula__source *source, const char *text, size_t size, tegula__manifest *out, tegula_error *err) {
+tegula_status tegula__format_manifest_text(const char *text, size_t size, const char *path, tegula__manifest *out, tegula_error *err) {
   const char *formats[16];
   size_t count = 0;
   for (size_t i = 0; tegula__format_at(i) != NULL && count + 1 < sizeof formats / sizeof formats[0]; i++)
     if (tegula__format_at(i) != &tegula__format_manifest) formats[count++] = tegula__format_at(i)->name;
   formats[count] = NULL;
   const tegula__manifest_names names = {.formats = formats, .codecs = tegula__codec_names()};
-  FORWARD(tegula__manifest_read(text, size, source->path, &names, out, err));
+  FORWARD(tegula__manifest_read(text, size, path, &names, out, err));
   for (int64_t i = 0; i < out->grid_count; i++) FORWARD(tegula__format_check_grid(out->grids[i], out->files[out->grids[i]->file].path, err));
   return TEGULA_OK;
 }
@@ -46,7 +46,7 @@ static tegula_status manifest_describe(const tegula__source *source, const tegul
   char *text = malloc(size > 0 ? size : 1); /* of just that size, so that a reader beyond the end is found */
   if (text == NULL) return tegula__out_of_memory(err, source->size);
   tegula_status status = tegula__source_read(source, 0, text, size, err);
-  if (status == TEGULA_OK) status = read_text(source, text, size, out, err);
+  if (status == TEGULA_OK) status = tegula__format_manifest_text(text, size, source->path, out, err);
   if (status == TEGULA_OK) status = tegula__format_check_dataset(options->dataset, out->name, source->path, err);
   if (status == TEGULA_OK) status = tegula__format_check_dtype(source, options, out->dtype, "manifest", err);
   free(text);

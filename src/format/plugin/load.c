@@ -142,6 +142,10 @@ static tegula_status open_object(tegula__plugins *plugins, const char *path, con
     return tegula__fail(err, TEGULA_UNSUPPORTED, path, -1, "could not open the plugin \"%s\": %.300s", path, why != NULL ? why : "unknown");
   }
   FORWARD(enter(item->object, path, name, &item->plugin, err));
+  if (item->plugin->comm != NULL) { /* a communicator opens its library when a group is joined */
+    plugins->count++;
+    return TEGULA_OK;
+  }
   char *copy, **candidates;
   FORWARD(split(plugins->hdf5_candidates, &copy, &candidates, err));
   tegula_plugin_options options = {

@@ -1,0 +1,307 @@
+/* Ranks by MPI: a communicator of our own, and transfers that are started here and tested later.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Built three times (abi.h). MPI is asked for SERIALIZED; with FUNNELED all calls must come from the thread that initialised it. Errors are returned,
+ * never fatal. What this plugin has initialised it finalizes; an MPI that somebody else has finalized is not called any more. */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <tegula/tegula_plugin.h>
+
+#include "abi.h"
+
+typedef struct mpi_library {
+#define FIELD(name, arguments) int(*name) arguments;
+  MPI_FUNCTIONS(FIELD)
+#undef FIELD
+#ifdef MPI_HAS_SYMBOLS
+#define FIELD(name, abi, mpich, symbol) mpi_handle symbol_##name;
+  MPI_CONSTANTS(FIELD)
+#undef FIELD
+#endif
+} mpi_library;
+
+typedef struct group {
+  const tegula_plugin_host *host;
+  mpi_library mpi;
+  mpi_handle comm;
+  bool ours; /* MPI was initialised here */
+  bool any_thread;
+  int rank, size;
+  int32_t processors;
+  char library[256];
+} group;
+
+#define CONSTANT(name) constant_##name(mpi)
+#define CONSTANT_FUNCTION(name, abi, mpich, symbol)                                      \
+  static inline mpi_handle constant_##name(const mpi_library *mpi) {                     \
+    (void)mpi;                                                                           \
+    return MPI_FIXED(name, abi, mpich);                                                  \
+  }
+MPI_CONSTANTS(CONSTANT_FUNCTION)
+#undef CONSTANT_FUNCTION
+
+/* ---- the library ---- */
+
+static tegula_status bind_all(const tegula_plugin_host *host, void *object, const char *library, mpi_library *mpi, tegula_error *err) {
+  const char *missing = NULL;
+  void *symbol;
+#define BIND(name, arguments)                                  \
+  symbol = dlsym(object, "MPI_" #name);                        \
+  if (symbol == NULL && missing == NULL) missing = "MPI_" #name; \
+  memcpy(&mpi->name, &symbol, sizeof symbol);
+  MPI_FUNCTIONS(BIND)
+#undef BIND
+#ifdef MPI_HAS_SYMBOLS
+#define BIND(name, abi, mpich, variable)                       \
+  mpi->symbol_##name = dlsym(object, #variable);               \
+  if (mpi->symbol_##name == NULL && missing == NULL) missing = #variable;
+  MPI_CONSTANTS(BIND)
+#undef BIND
+#endif
+  if (missing == NULL) return TEGULA_OK;
+  return host->fail(err, TEGULA_UNSUPPORTED, library, -1, "the MPI library \"%s\" has no %s", library != NULL ? library : "of this process", missing);
+}
+
+static tegula_status open_library(const tegula_plugin_host *host, const char *library, mpi_library *mpi, tegula_error *err) {
+  int mode = RTLD_NOW | RTLD_LOCAL;
+#ifdef TEGULA_MPI_OMPI
+  mode = RTLD_NOW | RTLD_GLOBAL; /* its own plugins look for its symbols */
+#endif
+  void *object = dlopen(library, mode); /* stays open */
+  if (object != NULL) return bind_all(host, object, library, mpi, err);
+  const char *why = dlerror();
+  return host->fail(err, TEGULA_UNSUPPORTED, library, -1, "could not open the MPI library \"%s\": %.300s", library, why != NULL ? why : "unknown");
+}
+
+static tegula_status check(const group *g, int code, const char *what, tegula_error *err) {
+  if (code == 0) return TEGULA_OK;
+  char text[MPI_ERROR_TEXT + 1] = "";
+  int length = 0;
+  if (g->mpi.Error_string(code, text, &length) != 0) text[0] = '\0';
+  return g->host->fail(err, TEGULA_COMM, NULL, -1, "MPI could not %s: %.300s", what, text[0] != '\0' ? text : "it does not say why");
+}
+
+#define CHECK(call, what)                                       \
+  do {                                                          \
+    tegula_status status_ = check(g, (call), (what), err);      \
+    if (status_ != TEGULA_OK) return status_;                   \
+  } while (0)
+
+/* ---- joining ---- */
+
+static tegula_status initialise(group *g, bool may, tegula_error *err) {
+  int flag = 0, provided = 0;
+  CHECK(g->mpi.Finalized(&flag), "say whether it was finalized");
+  if (flag) return g->host->fail(err, TEGULA_COMM, NULL, -1, "MPI was finalized already, no ranks can be joined any more");
+  CHECK(g->mpi.Initialized(&flag), "say whether it was initialised");
+  if (!flag && !may)
+    return g->host->fail(err, TEGULA_COMM, NULL, -1, "MPI must be initialised before its communicator is used");
+  if (!flag) {
+    CHECK(g->mpi.Init_thread(NULL, NULL, MPI_SERIALIZED, &provided), "be initialised");
+    g->ours = true;
+  }
+  CHECK(g->mpi.Query_thread(&provided), "say how it may be called");
+  g->any_thread = provided >= MPI_SERIALIZED;
+  if (g->any_thread || provided >= MPI_FUNNELED) return TEGULA_OK;
+  int main_thread = 0; /* SINGLE: no other thread of this process may know of it, which is the program's word; ours never call it */
+  CHECK(g->mpi.Is_thread_main(&main_thread), "say which thread may call it");
+  if (main_thread) return TEGULA_OK;
+  return g->host->fail(err, TEGULA_COMM, NULL, -1, "MPI was initialised for one thread only, and this is another one");
+}
+
+enum { MASK_WORDS = CPU_SETSIZE / 64 };
+
+/* The processors that the ranks of this machine may use together, shared out among them. */
+static tegula_status share_processors(group *g, tegula_error *err) {
+  const mpi_library *mpi = &g->mpi;
+  mpi_handle local;
+  int ranks = 1;
+  cpu_set_t mask;
+  int64_t mine[MASK_WORDS] = {0}, all[MASK_WORDS];
+  if (sched_getaffinity(0, sizeof mask, &mask) == 0)
+    for (int i = 0; i < CPU_SETSIZE; i++)
+      if (CPU_ISSET(i, &mask)) mine[i / 64] |= (int64_t)(UINT64_C(1) << (i % 64));
+  CHECK(mpi->Comm_split_type(g->comm, MPI_SHARED, g->rank, CONSTANT(no_info), &local), "find the ranks of this machine");
+  CHECK(mpi->Comm_size(local, &ranks), "count the ranks of this machine");
+  CHECK(mpi->Allreduce(mine, all, MASK_WORDS, CONSTANT(int64), CONSTANT(bor), local), "share out processors");
+  CHECK(mpi->Comm_free(&local), "free a communicator");
+  int count = 0;
+  for (int i = 0; i < MASK_WORDS; i++) count += __builtin_popcountll((unsigned long long)all[i]);
+  g->processors = count / ranks > 1 ? count / ranks : 1;
+  return TEGULA_OK;
+}
+
+static void name_library(group *g) {
+  char *text = calloc(1, MPI_VERSION_TEXT + 1);
+  int length = 0;
+  if (text != NULL && g->mpi.Get_library_version(text, &length) == 0) {
+    text[strcspn(text, "\n,")] = '\0';
+    for (char *at = text; *at != '\0'; at++)
+      if ((unsigned char)*at < 0x20) *at = ' ';
+    strncpy(g->library, text, sizeof g->library - 1);
+  }
+  free(text);
+}
+
+static tegula_status enter(group *g, const void *handle, size_t handle_size, tegula_error *err) {
+  const mpi_library *mpi = &g->mpi;
+  mpi_handle parent = CONSTANT(world);
+  int inter = 0;
+  if (handle != NULL && handle_size != sizeof parent)
+    return g->host->fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1, "a communicator of this MPI has %zu bytes, found %zu", sizeof parent, handle_size);
+  if (handle != NULL) memcpy(&parent, handle, sizeof parent);
+  tegula_status status = initialise(g, handle == NULL, err);
+  if (status != TEGULA_OK) return status;
+  CHECK(mpi->Comm_test_inter(parent, &inter), "look at the communicator");
+  if (inter) return g->host->fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1, "an intercommunicator has two groups of ranks, expected one");
+  CHECK(mpi->Comm_dup(parent, &g->comm), "duplicate the communicator");
+  CHECK(mpi->Comm_set_errhandler(g->comm, CONSTANT(errors_return)), "return errors");
+  CHECK(mpi->Comm_rank(g->comm, &g->rank), "say the rank");
+  CHECK(mpi->Comm_size(g->comm, &g->size), "say the number of ranks");
+  name_library(g);
+  return share_processors(g, err);
+}
+
+static tegula_status mpi_join(const tegula_plugin_host *host, const char *library, const void *handle, size_t handle_size, void **out,
+                              tegula_error *err) {
+  group *g = calloc(1, sizeof *g);
+  if (g == NULL) return host->fail(err, TEGULA_OUT_OF_MEMORY, NULL, -1, "could not get memory for a communicator");
+  g->host = host;
+  tegula_status status = open_library(host, library, &g->mpi, err);
+  if (status == TEGULA_OK) status = enter(g, handle, handle_size, err);
+  if (status == TEGULA_OK)
+    *out = g;
+  else
+    free(g);
+  return status;
+}
+
+static void mpi_leave(void *opaque, bool broken) {
+  group *g = opaque;
+  int finalized = 1;
+  if (!broken && g->mpi.Finalized(&finalized) == 0 && !finalized) {
+    g->mpi.Comm_free(&g->comm);
+    if (g->ours) g->mpi.Finalize();
+  }
+  free(g);
+}
+
+static int32_t mpi_rank(const void *g) { return ((const group *)g)->rank; }
+static int32_t mpi_size(const void *g) { return ((const group *)g)->size; }
+static int32_t mpi_processors(const void *g) { return ((const group *)g)->processors; }
+static bool mpi_any_thread(const void *g) { return ((const group *)g)->any_thread; }
+static const char *mpi_library_name(const void *g) { return ((const group *)g)->library; }
+
+/* ---- transfers ---- */
+
+static void keep(mpi_handle from, tegula_plugin_request *request) {
+  request->handle = 0;
+  memcpy(&request->handle, &from, sizeof from);
+}
+
+static tegula_status mpi_reduce(void *opaque, tegula_plugin_reduction reduction, const int64_t *mine, int64_t *all, int32_t count,
+                                tegula_plugin_request *request, tegula_error *err) {
+  group *g = opaque;
+  const mpi_library *mpi = &g->mpi;
+  mpi_handle op = reduction == TEGULA_PLUGIN_MAX ? CONSTANT(max) : reduction == TEGULA_PLUGIN_SUM ? CONSTANT(sum) : CONSTANT(bxor);
+  mpi_handle handle = CONSTANT(no_request);
+  CHECK(mpi->Iallreduce(mine, all, count, CONSTANT(int64), op, g->comm, &handle), "start a reduction");
+  keep(handle, request);
+  return TEGULA_OK;
+}
+
+static tegula_status mpi_broadcast(void *opaque, void *data, int32_t bytes, int32_t root, tegula_plugin_request *request, tegula_error *err) {
+  group *g = opaque;
+  const mpi_library *mpi = &g->mpi;
+  mpi_handle handle = CONSTANT(no_request);
+  CHECK(mpi->Ibcast(data, bytes, CONSTANT(byte), root, g->comm, &handle), "start a broadcast");
+  keep(handle, request);
+  return TEGULA_OK;
+}
+
+static tegula_status mpi_send(void *opaque, const void *data, int32_t bytes, int32_t rank, int32_t tag, tegula_plugin_request *request,
+                              tegula_error *err) {
+  group *g = opaque;
+  const mpi_library *mpi = &g->mpi;
+  mpi_handle handle = CONSTANT(no_request);
+  CHECK(mpi->Isend(data, bytes, CONSTANT(byte), rank, tag, g->comm, &handle), "send");
+  keep(handle, request);
+  return TEGULA_OK;
+}
+
+static tegula_status mpi_receive(void *opaque, void *data, int32_t bytes, int32_t rank, int32_t tag, tegula_plugin_request *request,
+                                 tegula_error *err) {
+  group *g = opaque;
+  const mpi_library *mpi = &g->mpi;
+  mpi_handle handle = CONSTANT(no_request);
+  CHECK(mpi->Irecv(data, bytes, CONSTANT(byte), rank, tag, g->comm, &handle), "receive");
+  keep(handle, request);
+  return TEGULA_OK;
+}
+
+static tegula_status mpi_probe(void *opaque, int32_t rank, int32_t tag, bool *there, tegula_error *err) {
+  group *g = opaque;
+  int flag = 0;
+  CHECK(g->mpi.Iprobe(rank, tag, g->comm, &flag, MPI_IGNORE), "look for a message");
+  *there = flag != 0;
+  return TEGULA_OK;
+}
+
+static tegula_status mpi_test(void *opaque, tegula_plugin_request *request, bool *done, tegula_error *err) {
+  group *g = opaque;
+  mpi_handle handle;
+  int flag = 0;
+  memcpy(&handle, &request->handle, sizeof handle);
+  CHECK(g->mpi.Test(&handle, &flag, MPI_IGNORE), "finish a transfer");
+  keep(handle, request);
+  *done = flag != 0;
+  return TEGULA_OK;
+}
+
+/* MPI_Abort of MPICH 4.0 spins for ever where another rank than 0 calls it and rank 0 is stopped. A process that is killed makes the launcher end
+ * the others. */
+static void *end_process(void *unused) {
+  nanosleep(&(struct timespec){.tv_sec = 2}, NULL);
+  kill(getpid(), SIGKILL);
+  return unused;
+}
+
+static void mpi_abort(void *opaque, int32_t code) {
+  group *g = opaque;
+  pthread_t thread;
+  if (pthread_create(&thread, NULL, end_process, NULL) == 0) pthread_detach(thread);
+  g->mpi.Abort(g->comm, code);
+}
+
+/* ---- the entry ---- */
+
+static const tegula_plugin_comm comm = {
+  .struct_size = sizeof comm,
+  .join = mpi_join,
+  .leave = mpi_leave,
+  .rank = mpi_rank,
+  .size = mpi_size,
+  .processors = mpi_processors,
+  .any_thread = mpi_any_thread,
+  .library = mpi_library_name,
+  .reduce = mpi_reduce,
+  .broadcast = mpi_broadcast,
+  .send = mpi_send,
+  .receive = mpi_receive,
+  .probe = mpi_probe,
+  .test = mpi_test,
+  .abort = mpi_abort,
+};
+
+static const tegula_plugin plugin = {.struct_size = sizeof plugin, .version = TEGULA_PLUGIN_VERSION, .name = MPI_NAME, .comm = &comm};
+
+TEGULA_API const tegula_plugin *tegula_plugin_entry(int32_t host_version);
+const tegula_plugin *tegula_plugin_entry(int32_t host_version) { return host_version == TEGULA_PLUGIN_VERSION ? &plugin : NULL; }

@@ -1,0 +1,217 @@
+/* Calls on several ranks: opening, and what must be the same on all.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Rank 0 opens what it is told, as a process alone would; the others are sent its manifest as text, compressed where that is long, and open no file
+ * before they want its data. A dataset with parts that only a reader of this process can give, or that are found out when they are wanted, has no
+ * text: each rank then opens it, and finds out for itself what its tiles want. */
+#include <stdlib.h>
+
+#include "api/api.h"
+#include "codec/codec.h"
+
+enum { COMPRESS_FROM = 64 << 10 }; /* bytes of text */
+
+tegula_status tegula__alone(const tegula_context *context, const char *what, tegula_error *err) {
+  if (context == NULL || context->comm->size == 1) return TEGULA_OK;
+  return tegula__hint(err, tegula__fail(err, TEGULA_UNSUPPORTED, NULL, -1, "cannot %s on %d ranks", what, context->comm->size),
+                      "do it in one process: with a context that has no communicator");
+}
+
+/* ---- what must be the same ---- */
+
+void tegula__call_tiling(tegula__call *call, const tegula_tiling *tiling, tegula_dtype dtype) {
+  char shape[TEGULA__SHAPE_TEXT], tile[TEGULA__SHAPE_TEXT], text[TEGULA_DTYPE_TEXT];
+  size_t axes = (size_t)tiling->ndim;
+  tegula__shape_format(tiling->shape, tiling->ndim, shape);
+  tegula_dtype_format(dtype, text);
+  tegula__call_add(call, "the array", "%s %s", text, shape);
+  tegula__call_mix(call, tiling->shape, axes * sizeof *tiling->shape);
+  if (tiling->boxes == NULL) {
+    tegula__shape_format(tiling->tile, tiling->ndim, tile);
+    tegula__call_add(call, "the tiling", "%lld tiles of shape %s", (long long)tiling->count, tile);
+    tegula__call_mix(call, tiling->tile, axes * sizeof *tiling->tile);
+    return;
+  }
+  tegula__call_add(call, "the tiling", "%lld boxes", (long long)tiling->count);
+  tegula__call_mix(call, tiling->boxes, (size_t)tiling->count * 2 * axes * sizeof *tiling->boxes);
+  if (tiling->owners != NULL) tegula__call_mix(call, tiling->owners, (size_t)tiling->count * sizeof *tiling->owners);
+}
+
+void tegula__call_dataset(tegula__call *call, const tegula_dataset *dataset) {
+  const tegula__manifest *manifest = &dataset->manifest;
+  char shape[TEGULA__SHAPE_TEXT], text[TEGULA_DTYPE_TEXT];
+  tegula__shape_format(manifest->shape, manifest->ndim, shape);
+  tegula_dtype_format(manifest->dtype, text);
+  tegula__call_add(call, "the dataset", "%.60s %s %s from %lld files", manifest->name != NULL ? manifest->name : "", text, shape,
+                   (long long)manifest->file_count);
+  tegula__call_mix(call, manifest->shape, (size_t)manifest->ndim * sizeof *manifest->shape);
+}
+
+static void mix_text(tegula__call *call, const char *text) {
+  tegula__call_mix(call, text != NULL ? text : "", text != NULL ? strlen(text) + 1 : 1);
+}
+
+static void mix_lengths(tegula__call *call, const int64_t *lengths, int32_t ndim) {
+  tegula__call_mix(call, &ndim, sizeof ndim);
+  if (ndim > 0) tegula__call_mix(call, lengths, (size_t)ndim * sizeof *lengths);
+}
+
+static void describe_open(tegula__call *call, const char *const *paths, size_t count, const tegula_open_options *options) {
+  tegula__call_init(call, "tegula_dataset_open");
+  tegula__call_add(call, "the paths", "%.150s%s", paths[0], count > 1 ? ", ..." : "");
+  for (size_t i = 0; i < count; i++) mix_text(call, paths[i]);
+  tegula__call_add(call, "the dataset", "%s", options->dataset != NULL ? options->dataset : "not given");
+  tegula__call_add(call, "format and dtype", "%s, %s", options->format != NULL ? options->format : "not given",
+                   options->dtype != NULL ? options->dtype : "not given");
+  tegula__call_add(call, "the layout of raw files", "offset %lld, row gap %lld, order %d, byte order %d", (long long)options->offset,
+                   (long long)options->row_gap, options->order, options->byte_order);
+  mix_lengths(call, options->shape, options->shape_ndim);
+  mix_lengths(call, options->row_shape, options->row_ndim);
+  tegula__call_add(call, "what is expected", "%lld files, %lld rows, flags %u", (long long)options->expect_files, (long long)options->expect_rows,
+                   (unsigned)options->flags);
+}
+
+/* ---- the text on its way ---- */
+
+typedef struct parcel {
+  int64_t text; /* bytes; 0: there is none, each rank opens the files */
+  int64_t sent; /* bytes that travel */
+  int64_t codec; /* tegula__codec_id; NONE: the text itself */
+} parcel;
+
+static const tegula__filter packers[] = {{.codec = TEGULA__CODEC_ZSTD, .param_count = 1, .params = {1}},
+                                         {.codec = TEGULA__CODEC_DEFLATE, .param_count = 1, .params = {1}}};
+
+static const tegula__filter *packer_of(int64_t codec) {
+  for (size_t i = 0; i < sizeof packers / sizeof packers[0]; i++)
+    if (packers[i].codec == codec && tegula__codec_available(packers[i].codec)) return &packers[i];
+  return NULL;
+}
+
+/* What is sent: the text, or in its place (it is freed then) a shorter form. Where packing fails it goes as it is. */
+static void pack(const tegula_context *context, char **text, parcel *p) {
+  const tegula__filter *packer = packer_of(TEGULA__CODEC_ZSTD) != NULL ? &packers[0] : &packers[1];
+  p->sent = p->text;
+  p->codec = TEGULA__CODEC_NONE;
+  if (p->text < COMPRESS_FROM || tegula__encode_check(packer, 1, p->text, NULL) != TEGULA_OK) return;
+  int64_t room = tegula__encode_bound(packer, 1, p->text);
+  tegula__encoder *encoder = tegula__encoder_create(context->engine.kernels);
+  char *packed = room < INT64_MAX ? malloc((size_t)room) : NULL;
+  size_t size = 0;
+  uint32_t mask = 0;
+  bool good = encoder != NULL && packed != NULL &&
+              tegula__encode(encoder, packer, 1, *text, (size_t)p->text, packed, (size_t)room, &size, &mask, NULL) == TEGULA_OK && mask == 0 &&
+              (int64_t)size < p->text;
+  tegula__encoder_destroy(encoder);
+  if (good) {
+    free(*text);
+    *text = packed;
+    p->sent = (int64_t)size;
+    p->codec = packer->codec;
+  } else {
+    free(packed);
+  }
+}
+
+static tegula_status unpack(const tegula_context *context, char **text, const parcel *p, tegula_error *err) {
+  if (p->codec == TEGULA__CODEC_NONE) return TEGULA_OK;
+  const tegula__filter *packer = packer_of(p->codec);
+  if (packer == NULL) return tegula__fail(err, TEGULA_UNSUPPORTED, NULL, -1, "rank 0 has packed the manifest by a codec that this rank does not have");
+  tegula__decoder *decoder = tegula__decoder_create(context->engine.kernels);
+  char *whole = malloc((size_t)p->text);
+  tegula_status status = decoder != NULL && whole != NULL
+                             ? tegula__decode(decoder, packer, 1, 0, *text, (size_t)p->sent, whole, (size_t)p->text, err)
+                             : tegula__out_of_memory(err, p->text);
+  tegula__decoder_destroy(decoder);
+  free(*text);
+  *text = whole;
+  return status;
+}
+
+/* ---- opening ---- */
+
+/* Rank 0: the text of what it has opened, packed; none for a dataset that only a process of its own can read. */
+static tegula_status write_text(const tegula_dataset *dataset, char **text, parcel *p, tegula_error *err) {
+  if (dataset->manifest.reader_count > 0 || dataset->manifest.late_count > 0) return TEGULA_OK;
+  const tegula__manifest_names names = {.codecs = tegula__codec_names()};
+  FORWARD(tegula__manifest_write(&dataset->manifest, &names, NULL, text, err));
+  p->text = (int64_t)strlen(*text);
+  pack(dataset->context, text, p);
+  return TEGULA_OK;
+}
+
+static tegula_status read_manifest(tegula_context *context, const char *text, const parcel *p, const char *path, tegula_dataset **out,
+                                   tegula_error *err) {
+  tegula__manifest manifest;
+  tegula__manifest_init(&manifest);
+  tegula_status status = tegula__format_manifest_text(text, (size_t)p->text, path, &manifest, err);
+  if (status == TEGULA_OK) status = tegula__manifest_finish(&manifest, err);
+  if (status == TEGULA_OK) return tegula__dataset_of_manifest(context, &manifest, out, err);
+  tegula__manifest_free(&manifest);
+  return status;
+}
+
+/* All ranks know that rank 0 is well. `text` is rank 0's, and freed, unless it may still be written to. */
+static tegula_status send_text(tegula_context *context, char **text, parcel *p, tegula_error *err) {
+  tegula_comm *comm = context->comm;
+  int64_t words[3] = {p->text, p->sent, p->codec};
+  FORWARD(tegula__comm_reduce(comm, TEGULA_PLUGIN_MAX, words, 3, err)); /* those of the others are 0 */
+  *p = (parcel){.text = words[0], .sent = words[1], .codec = words[2]};
+  if (p->text == 0) return TEGULA_OK;
+  tegula_status status = TEGULA_OK;
+  if (comm->rank != 0 && (*text = malloc((size_t)p->sent)) == NULL) status = tegula__out_of_memory(err, p->sent);
+  FORWARD(tegula__comm_agree(comm, status, err));
+  status = tegula__comm_broadcast(comm, *text, p->sent, 0, err);
+  if (status != TEGULA_OK) *text = NULL; /* kept: a transfer that is not done may write to it */
+  return status;
+}
+
+/* Every rank has rank 0's text, or knows that there is none. */
+static tegula_status open_by_text(tegula_context *context, const char *const *paths, size_t count, const tegula_open_options *options,
+                                  char **text, const parcel *p, tegula_dataset **out, tegula_error *err) {
+  if (context->comm->rank == 0) return TEGULA_OK;
+  if (p->text == 0) return tegula__open_here(context, paths, count, options, out, err);
+  FORWARD(unpack(context, text, p, err));
+  return read_manifest(context, *text, p, paths[0], out, err);
+}
+
+static tegula_status open_from_root(tegula_context *context, const char *const *paths, size_t count, const tegula_open_options *options,
+                                    tegula_dataset **made, tegula_error *err) {
+  tegula_comm *comm = context->comm;
+  parcel p = {0};
+  char *text = NULL;
+  tegula_status status = comm->rank == 0 ? tegula__open_here(context, paths, count, options, made, err) : TEGULA_OK;
+  if (status == TEGULA_OK && comm->rank == 0) status = write_text(*made, &text, &p, err);
+  status = tegula__comm_agree(comm, status, err);
+  if (status == TEGULA_OK) status = send_text(context, &text, &p, err);
+  if (status == TEGULA_OK) {
+    tegula__call call;
+    status = open_by_text(context, paths, count, options, &text, &p, made, err);
+    tegula__call_init(&call, "the end of tegula_dataset_open");
+    if (status == TEGULA_OK) tegula__call_dataset(&call, *made);
+    status = tegula__comm_agree_call(comm, &call, status, err);
+  }
+  free(text);
+  return status;
+}
+
+tegula_status tegula__open_on_ranks(tegula_context *context, const char *const *paths, size_t count, const tegula_open_options *options,
+                                    tegula_dataset **out, tegula_error *err) {
+  tegula_open_options local;
+  tegula__discover_options discover;
+  tegula__call call;
+  tegula_error unwanted;
+  if (err == NULL) err = &unwanted;
+  tegula__call_init(&call, "tegula_dataset_open");
+  tegula_status status = tegula__open_check(paths, count, options, &local, &discover, err);
+  if (status == TEGULA_OK) describe_open(&call, paths, count, &local);
+  FORWARD(tegula__comm_agree_call(context->comm, &call, status, err));
+  tegula_dataset *made = NULL;
+  status = open_from_root(context, paths, count, options, &made, err);
+  if (status == TEGULA_OK)
+    *out = made;
+  else
+    tegula_dataset_close(made);
+  return status;
+}

@@ -1,0 +1,16 @@
+/* What the files of comm share.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TEGULA_COMM_COMM_PRIV_H
+#define TEGULA_COMM_COMM_PRIV_H
+
+#include "comm/comm.h"
+
+enum { TEGULA__TAG_DATA = 1, TEGULA__TAG_TOKEN = 2, TEGULA__TAG_REPORT = 3 };
+
+/* May transfers be started? */
+tegula_status tegula__comm_usable(tegula_comm *comm, tegula_error *err);
+/* Waits for a transfer that was started with `started`; a failure of either breaks the group. `collective`: all ranks take part. */
+tegula_status tegula__comm_wait(tegula_comm *comm, tegula_status started, tegula_plugin_request *request, bool collective, tegula_error *err);
+
+#endif

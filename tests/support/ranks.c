@@ -1,0 +1,243 @@
+/* tegula_ranks: opens and loads on ranks as it is told, and writes down what each rank got.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * usage: tegula_ranks OUT PATH [KEY=VALUE...]; @RANK:KEY=VALUE counts on that rank only. Each rank writes OUT/RANK.json: status, message, rank and
+ * what else is known, and OUT/RANK.TILE.bin: the bytes of each of its tiles. Steps are comm, open, tiling, array, load, hash, dataset_hash, end.
+ *   dataset=NAME, axis=A, tiles=N, grid=A,B, box=LO,LO,LENGTH,LENGTH (of two axes), separate=1, missing=N, deadline=SECONDS, threads=N
+ *   stop=STEP, kill=STEP, sleep=STEP: SIGSTOP, SIGKILL or 30 seconds in front of a step; fail=STEP: an error of the program's own there
+ *   self=1: the rank makes a context without the communicator; skip=STEP: leaves a step out; save=PATH: tries to save */
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <tegula/tegula.h>
+#include <tegula/tegula_mpi.h>
+
+extern void tegula_faults_window(int open) __attribute__((weak));
+
+typedef struct ranks {
+  int argc;
+  char **argv;
+  tegula_comm *comm;
+  tegula_context *context;
+  tegula_dataset *dataset;
+  tegula_dataset_info_t info;
+  tegula_tiling *tiling;
+  tegula_array *array;
+  tegula_statistics statistics;
+  tegula_error error;
+  char hash[TEGULA_HASH_TEXT], dataset_hash[TEGULA_HASH_TEXT], save[512];
+  const char *step;
+} ranks;
+
+/* The value of a key on this rank, or NULL; the last one counts. */
+static const char *value_of(const ranks *r, const char *key) {
+  const char *found = NULL;
+  size_t size = strlen(key);
+  for (int i = 3; i < r->argc; i++) {
+    const char *word = r->argv[i];
+    if (word[0] == '@') {
+      char *end;
+      long rank = strtol(word + 1, &end, 10);
+      if (r->comm == NULL || rank != tegula_comm_rank(r->comm)) continue;
+      word = end + 1;
+    }
+    if (strncmp(word, key, size) == 0 && word[size] == '=') found = word + size + 1;
+  }
+  return found;
+}
+
+static int64_t number_of(const ranks *r, const char *key, int64_t otherwise) {
+  const char *text = value_of(r, key);
+  return text != NULL ? strtoll(text, NULL, 10) : otherwise;
+}
+
+static int is_step(const ranks *r, const char *key) {
+  const char *text = value_of(r, key);
+  return text != NULL && strcmp(text, r->step) == 0;
+}
+
+/* What is to happen in front of a step. */
+static tegula_status enter(ranks *r, const char *step) {
+  r->step = step;
+  if (is_step(r, "stop")) raise(SIGSTOP);
+  if (is_step(r, "kill")) raise(SIGKILL);
+  if (is_step(r, "sleep")) sleep(30);
+  if (is_step(r, "fail")) return tegula_error_set(&r->error, TEGULA_IO, NULL, -1, "the program itself failed");
+  return TEGULA_OK;
+}
+
+#define STEP(name, call)                                                                 \
+  do {                                                                                   \
+    tegula_status status_ = enter(r, name);                                              \
+    if (status_ == TEGULA_OK && !is_step(r, "skip")) status_ = (call);                   \
+    if (status_ != TEGULA_OK) return status_;                                            \
+  } while (0)
+
+static tegula_status open_dataset(ranks *r) {
+  tegula_open_options options;
+  tegula_open_options_init(&options);
+  options.dataset = value_of(r, "dataset");
+  options.statistics = &r->statistics;
+  const char *path = value_of(r, "path");
+  tegula_status status = tegula_dataset_open(r->context, path != NULL ? path : r->argv[2], &options, &r->dataset, &r->error);
+  tegula_dataset_info_init(&r->info);
+  return status != TEGULA_OK ? status : tegula_dataset_info(r->dataset, &r->info, &r->error);
+}
+
+static int read_numbers(const char *text, int64_t *out) {
+  int count = 0;
+  for (char *end; text != NULL && *text != '\0' && count < 2 * TEGULA_MAX_DIMS; text = *end == ',' ? end + 1 : end) out[count++] = strtoll(text, &end, 10);
+  return count;
+}
+
+static tegula_status make_tiling(ranks *r) {
+  int64_t numbers[2 * TEGULA_MAX_DIMS], shape[TEGULA_MAX_DIMS];
+  int32_t size = tegula_comm_size(r->comm);
+  memcpy(shape, r->info.shape, sizeof shape);
+  if (read_numbers(value_of(r, "box"), numbers) == 2 * r->info.ndim) memcpy(shape, numbers + r->info.ndim, (size_t)r->info.ndim * sizeof *shape);
+  if (read_numbers(value_of(r, "grid"), numbers) == r->info.ndim && value_of(r, "grid") != NULL)
+    return tegula_tiling_grid(shape, numbers, r->info.ndim, size, &r->tiling, &r->error);
+  return tegula_tiling_even(shape, r->info.ndim, (int32_t)number_of(r, "axis", 0), number_of(r, "tiles", size), size, &r->tiling, &r->error);
+}
+
+static tegula_status make_array(ranks *r) {
+  tegula_array_options options;
+  tegula_array_options_init(&options);
+  options.flags = number_of(r, "separate", 0) ? TEGULA_ARRAY_SEPARATE : 0;
+  return tegula_array_create(r->context, r->info.dtype, r->tiling, &options, &r->array, &r->error);
+}
+
+static tegula_status load(ranks *r) {
+  int64_t numbers[2 * TEGULA_MAX_DIMS];
+  tegula_load_options options;
+  tegula_load_options_init(&options);
+  options.statistics = &r->statistics;
+  options.missing = (uint32_t)number_of(r, "missing", 0);
+  if (read_numbers(value_of(r, "box"), numbers) == 2 * r->info.ndim && value_of(r, "box") != NULL) {
+    options.origin = numbers;
+    options.origin_ndim = r->info.ndim;
+  }
+  return tegula_load(r->dataset, r->array, &options, &r->error);
+}
+
+static tegula_status try_save(ranks *r) {
+  const char *path = value_of(r, "save");
+  if (path == NULL) return TEGULA_OK;
+  tegula_error error;
+  tegula_status status = tegula_save(r->array, path, NULL, &error);
+  snprintf(r->save, sizeof r->save, "%s: %.400s", tegula_status_name(status), error.message);
+  return TEGULA_OK;
+}
+
+static tegula_status work(ranks *r) {
+  tegula_context_options options;
+  tegula_context_options_init(&options);
+  options.threads = (int32_t)number_of(r, "threads", 2);
+  options.hdf5_library = getenv("TEGULA_HDF5_LIBRARY");
+  options.plugin_path = getenv("TEGULA_PLUGIN_PATH");
+  STEP("context", tegula_context_create(&options, r->comm, &r->context, &r->error));
+  if (tegula_faults_window != NULL) tegula_faults_window(1);
+  STEP("open", open_dataset(r));
+  STEP("tiling", make_tiling(r));
+  STEP("array", make_array(r));
+  STEP("load", load(r));
+  if (number_of(r, "hash", 0)) STEP("hash", tegula_array_hash(r->array, r->hash, &r->error));
+  if (number_of(r, "dataset_hash", 0)) STEP("dataset_hash", tegula_dataset_hash(r->dataset, r->dataset_hash, NULL, &r->error));
+  return try_save(r);
+}
+
+/* ---- what this rank got ---- */
+
+static void print_text(FILE *out, const char *key, const char *text) {
+  fprintf(out, "\"%s\": \"", key);
+  for (; *text != '\0'; text++) fprintf(out, *text == '"' || *text == '\\' ? "\\%c" : "%c", *text);
+  fprintf(out, "\", ");
+}
+
+static void write_view(const tegula_view *view, int32_t axis, const char *data, uint32_t item, FILE *out) {
+  if (axis == view->box.ndim) {
+    fwrite(data, item, 1, out);
+    return;
+  }
+  for (int64_t i = view->box.lo[axis]; i < view->box.hi[axis]; i++, data += view->stride_bytes[axis]) write_view(view, axis + 1, data, item, out);
+}
+
+static void print_tiles(const ranks *r, int rank, FILE *out) {
+  fprintf(out, "\"tiles\": [");
+  for (int64_t i = 0; r->array != NULL && i < tegula_array_tiles(r->array); i++) {
+    tegula_view view;
+    char path[4096];
+    if (tegula_array_view(r->array, i, &view, NULL) != TEGULA_OK) break;
+    fprintf(out, "%s[", i > 0 ? ", " : "");
+    for (int32_t k = 0; k < view.box.ndim; k++) fprintf(out, "%s[%" PRId64 ", %" PRId64 "]", k > 0 ? ", " : "", view.box.lo[k], view.box.hi[k]);
+    fprintf(out, "]");
+    snprintf(path, sizeof path, "%s/%d.%d.bin", r->argv[1], rank, (int)i);
+    FILE *file = fopen(path, "wb");
+    if (file == NULL) continue;
+    write_view(&view, 0, view.data, view.dtype.item_size, file);
+    fclose(file);
+  }
+  fprintf(out, "]}\n");
+}
+
+static void write_down(const ranks *r, int rank, tegula_status status) {
+  char path[4096], final[4096], dtype[TEGULA_DTYPE_TEXT] = "";
+  snprintf(path, sizeof path, "%s/%d.part", r->argv[1], rank);
+  snprintf(final, sizeof final, "%s/%d.json", r->argv[1], rank);
+  FILE *out = fopen(path, "w");
+  if (out == NULL) return;
+  if (r->dataset != NULL) tegula_dtype_format(r->info.dtype, dtype);
+  fprintf(out, "{");
+  print_text(out, "status", tegula_status_name(status));
+  print_text(out, "message", status != TEGULA_OK ? r->error.message : "");
+  print_text(out, "path", status != TEGULA_OK ? r->error.path : "");
+  print_text(out, "step", r->step != NULL ? r->step : "");
+  print_text(out, "dtype", dtype);
+  print_text(out, "hash", r->hash);
+  print_text(out, "dataset_hash", r->dataset_hash);
+  print_text(out, "save", r->save);
+  print_text(out, "library", r->comm != NULL ? tegula_comm_library(r->comm) : "");
+  fprintf(out, "\"rank\": %d, \"failed\": %d, \"ranks\": %d, \"threads\": %d, \"opens\": %" PRId64 ", \"stats\": %" PRId64 ", \"reads\": %" PRId64
+               ", \"bytes_read\": %" PRId64 ", ",
+          rank, status != TEGULA_OK ? (int)r->error.rank : -1, r->comm != NULL ? (int)tegula_comm_size(r->comm) : 0,
+          r->context != NULL ? (int)tegula_context_threads(r->context) : 0, r->statistics.opens, r->statistics.stats, r->statistics.reads,
+          r->statistics.bytes_read);
+  print_tiles(r, rank, out);
+  if (fclose(out) == 0) rename(path, final); /* whole or not at all: a launcher may end this process now */
+}
+
+int main(int argc, char **argv) {
+  ranks r = {.argc = argc, .argv = argv};
+  tegula_mpi_options options;
+  if (argc < 3) return 2;
+  tegula_statistics_init(&r.statistics);
+  tegula_mpi_options_init(&options);
+  options.libraries = getenv("TEGULA_MPI_LIBRARY");
+  options.plugin_path = getenv("TEGULA_PLUGIN_PATH");
+  tegula_status status = tegula_mpi_comm_create(NULL, 0, &options, &r.comm, &r.error);
+  if (status != TEGULA_OK) {
+    fprintf(stderr, "tegula_ranks: %s\n", r.error.message);
+    return 1;
+  }
+  int rank = tegula_comm_rank(r.comm);
+  tegula_comm_deadline(r.comm, (double)number_of(&r, "deadline", 0));
+  status = work(&r);
+  if (tegula_faults_window != NULL) tegula_faults_window(0);
+  status = tegula_comm_end(r.comm, status, &r.error);
+  write_down(&r, rank, status);
+  if (status == TEGULA_TIMEOUT) { /* those that are missing will not come to the end, either */
+    sleep(1);
+    tegula_comm_abort(r.comm, 1);
+  }
+  tegula_array_destroy(r.array);
+  tegula_tiling_destroy(r.tiling);
+  tegula_dataset_close(r.dataset);
+  tegula_context_destroy(r.context);
+  tegula_comm_destroy(r.comm);
+  return status == TEGULA_OK ? 0 : 1;
+}
