@@ -23,6 +23,7 @@ extern const cli_command plan_command;
 extern const cli_command verify_command;
 extern const cli_command compare_command;
 extern const cli_command copy_command;
+extern const cli_command run_command_row;
 extern const cli_command completion_command;
 
 /* main.c: all of them in the order of the help, NULL behind the last. */
@@ -88,9 +89,12 @@ typedef struct load_summary {
   const load_seconds *runs; /* `repeat` entries, NULL without --repeat */
   int64_t repeat;
   const char *hash; /* NULL: not asked for */
+  int32_t ranks;
+  int64_t peak_memory; /* of all ranks; -1: not known */
 } load_summary;
 
 tegula_status load_report(cli_job *job, const load_summary *summary);
+int64_t load_peak_memory(void);
 /* The object of --json. `tile_list` may be NULL. NULL on lack of memory. */
 json_t *load_report_object(const load_summary *summary, json_t *tile_list);
 

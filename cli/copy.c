@@ -133,7 +133,7 @@ static tegula_status copy_dataset(cli_job *job, copy_work *work) {
 
 static json_t *copy_object(const cli_job *job, const copy_work *work) {
   const char *hash = work->report.hash[0] != '\0' ? work->report.hash : NULL;
-  load_summary summary = {.run = &work->run, .seconds = work->seconds, .hash = hash};
+  load_summary summary = {.run = &work->run, .seconds = work->seconds, .hash = hash, .ranks = 1, .peak_memory = load_peak_memory()};
   json_t *object = load_report_object(&summary, NULL);
   int failed = object == NULL || json_object_set_new(object, "path", report_text(job->settings.paths[1])) != 0 ||
                json_object_set_new(object, "stored_bytes", json_integer(work->report.stored_bytes)) != 0 ||
@@ -290,5 +290,6 @@ const cli_command copy_command = {
   .min_paths = 2,
   .max_paths = 2,
   .groups = {&source_group, &options_raw_only, &target_group, &way_group, &options_common, NULL},
+  .on_ranks = RANKS_NONE,
   .run = run_copy,
 };

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "commands.h"
+#include "ranks.h"
 #include "report.h"
 
 #define BAR_INTERVAL 0.1 /* seconds between two pictures of the bar */
@@ -46,8 +47,16 @@ tegula_status job_start(cli_job *job) {
   const cli_settings *values = &job->settings;
   install_signals();
   job->deadline = values->timeout > 0 ? job_now() + values->timeout : 0;
+  job->ranks = 1;
+  if (job->command->on_ranks == RANKS_ALL && ranks_launched().ranks > 1) {
+    tegula_status joined = ranks_join(job);
+    if (joined != TEGULA_OK) {
+      return joined;
+    }
+  }
   job->show_progress =
     strcmp(values->progress, "always") == 0 || (strcmp(values->progress, "auto") == 0 && !values->quiet && isatty(STDERR_FILENO));
+  job->show_progress = job->show_progress && !job->silent;
   tegula_context_options options;
   tegula_context_options_init(&options);
   options.threads = (int32_t)values->threads;
@@ -57,7 +66,7 @@ tegula_status job_start(cli_job *job) {
   options.hdf5_library = getenv("TEGULA_HDF5_LIBRARY");
   char *candidates = options.hdf5_library == NULL ? hdf5_candidates() : NULL;
   options.hdf5_candidates = candidates;
-  tegula_status status = tegula_context_create(&options, NULL, &job->context, &job->error);
+  tegula_status status = tegula_context_create(&options, job->comm, &job->context, &job->error);
   free(candidates);
   return status;
 }

@@ -16,6 +16,9 @@ typedef struct cli_job {
   const cli_command *command;
   cli_settings settings;
   tegula_context *context;
+  tegula_comm *comm;  /* NULL: this process alone */
+  int32_t rank, ranks; /* 0 of 1 without a communicator */
+  int silent;         /* another rank prints */
   tegula_error error; /* of the step that failed */
   json_t *report;     /* with --json: what is printed at the end, by main */
   int check_failed;   /* the failure is that data differ: exit status 3 */

@@ -12,7 +12,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <tegula/tegula_mpi.h>
+
 #include "commands.h"
+#include "ranks.h"
 #include "report.h"
 
 #define MAX_REPEAT 1000000
@@ -78,7 +81,7 @@ static tegula_status allocate(cli_job *job, load_run *run) {
     shape[axis] = run->box.hi[axis] - run->box.lo[axis];
   }
   run->bytes = box_bytes(&run->box, run->info.dtype.item_size);
-  tegula_status status = tiling_make(job, shape, run->box.ndim, 1, &run->tiling);
+  tegula_status status = tiling_make(job, shape, run->box.ndim, job->ranks, &run->tiling);
   return status != TEGULA_OK ? status
                              : tegula_array_create(job->context, run->info.dtype, run->tiling, NULL, &run->array, &job->error);
 }
@@ -145,7 +148,7 @@ tegula_status load_once(cli_job *job, load_run *run, load_seconds *seconds) {
   memset(run, 0, sizeof *run);
   memset(seconds, 0, sizeof *seconds);
   tegula_statistics_init(&run->statistics);
-  uint32_t flags = job->settings.box.ndim < 0 ? TEGULA_OPEN_DEFER_HEADERS : 0;
+  uint32_t flags = job->settings.box.ndim < 0 && job->ranks == 1 ? TEGULA_OPEN_DEFER_HEADERS : 0; /* ranks are told what rank 0 has read */
   tegula_status status = load_steps(job, flags, run, seconds);
   if (flags != 0 && may_be_foretold(job, run, status)) {
     close_run(run);
@@ -303,6 +306,11 @@ static tegula_status conclude(cli_job *job, const load_run *run, const load_seco
   char hash[TEGULA_HASH_TEXT];
   load_summary summary = {.run = run, .seconds = median_seconds(runs, count), .repeat = count};
   summary.runs = job->settings.repeat > 0 ? runs : NULL;
+  summary.ranks = job->ranks;
+  summary.peak_memory = load_peak_memory();
+  if (ranks_total(job, &summary.peak_memory) != TEGULA_OK) {
+    return job->error.status;
+  }
   if (job->settings.hash) {
     tegula_status status = tegula_array_hash(run->array, hash, &job->error);
     if (status != TEGULA_OK) {
@@ -311,6 +319,10 @@ static tegula_status conclude(cli_job *job, const load_run *run, const load_seco
     summary.hash = hash;
   }
   tegula_status status = job->settings.check_seed >= 0 ? load_check(job, run) : TEGULA_OK;
+  if (job->ranks > 1) {
+    status = tegula_comm_agree(job->comm, status, &job->error);
+    job->check_failed = job->settings.check_seed >= 0 && status == TEGULA_MISMATCH;
+  }
   return status != TEGULA_OK ? status : load_report(job, &summary);
 }
 
@@ -329,6 +341,12 @@ static tegula_status run_load(cli_job *job) {
   for (int64_t i = 0; i < count && status == TEGULA_OK; i++) {
     load_release(&run);
     status = load_once(job, &run, &runs[i]);
+    if (status == TEGULA_OK) {
+      status = ranks_longest(job, &runs[i].total, sizeof runs[i] / sizeof runs[i].total);
+    }
+  }
+  if (status == TEGULA_OK) {
+    status = ranks_sum(job, &run.statistics);
   }
   if (status == TEGULA_OK) {
     status = tegula_dataset_info(run.dataset, &run.info, &job->error); /* of sources that the load met, too */
@@ -384,5 +402,6 @@ const cli_command load_command = {
   .min_paths = 1,
   .max_paths = SIZE_MAX,
   .groups = {&load_group, &options_tiling, &options_files, &options_raw, &options_common, NULL},
+  .on_ranks = RANKS_ALL,
   .run = run_load,
 };

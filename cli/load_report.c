@@ -11,9 +11,9 @@
 #include "commands.h"
 #include "report.h"
 
-/* Highest resident memory of this process so far, or null where the system does not say. Needs no memory itself: a lack of it
+/* Highest resident memory of this process so far, or -1 where the system does not say. Needs no memory itself: a lack of it
  * must not look like a system that is silent. */
-static json_t *peak_memory(void) {
+int64_t load_peak_memory(void) {
   char text[8192];
   long long kibibytes = -1;
   int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
@@ -24,7 +24,7 @@ static json_t *peak_memory(void) {
   text[size > 0 ? size : 0] = '\0';
   const char *line = strstr(text, "\nVmHWM:");
   int found = line != NULL && sscanf(line, " VmHWM: %lld kB", &kibibytes) == 1;
-  return found ? json_integer(kibibytes * 1024) : json_null();
+  return found ? kibibytes * 1024 : -1;
 }
 
 /* ---- which file each tile reads ------------------------------------------------------------------------------------------ */
@@ -112,13 +112,14 @@ static void box_shape(const tegula_box *box, int64_t shape[TEGULA_MAX_DIMS]) {
   }
 }
 
-static json_t *what_was_loaded(const load_run *run) {
+static json_t *what_was_loaded(const load_summary *summary) {
+  const load_run *run = summary->run;
   int64_t shape[TEGULA_MAX_DIMS];
   box_shape(&run->box, shape);
   return json_pack("{s:s, s:o, s:o, s:I, s:I, s:I, s:i, s:I}", "format", run->info.format, "shape",
                    report_shape(shape, run->box.ndim), "dtype", report_dtype(run->info.dtype), "files",
                    (json_int_t)run->info.files, "chunks", (json_int_t)run->info.chunks, "tiles",
-                   (json_int_t)tegula_tiling_count(run->tiling), "ranks", 1, "bytes", (json_int_t)run->bytes);
+                   (json_int_t)tegula_tiling_count(run->tiling), "ranks", (int)summary->ranks, "bytes", (json_int_t)run->bytes);
 }
 
 static json_t *how_fast(const load_summary *summary) {
@@ -133,7 +134,7 @@ static json_t *what_it_took(const load_summary *summary) {
   return json_pack("{s:I, s:I, s:I, s:I, s:I, s:o, s:s?, s:s?, s:s?}", "opens", (json_int_t)statistics->opens, "reads",
                    (json_int_t)statistics->reads, "bytes_read", (json_int_t)statistics->bytes_read, "reader_bytes",
                    (json_int_t)statistics->reader_bytes, "missing", (json_int_t)statistics->missing, "peak_rss_bytes",
-                   peak_memory(), "io_path", statistics->io_path, "fallback_reason", statistics->fallback_reason, "hash",
+                   summary->peak_memory >= 0 ? json_integer(summary->peak_memory) : json_null(), "io_path", statistics->io_path, "fallback_reason", statistics->fallback_reason, "hash",
                    summary->hash);
 }
 
@@ -182,7 +183,7 @@ static json_t *missing_list(const load_run *run) {
 }
 
 json_t *load_report_object(const load_summary *summary, json_t *tile_list) {
-  json_t *object = joined(what_was_loaded(summary->run), how_fast(summary));
+  json_t *object = joined(what_was_loaded(summary), how_fast(summary));
   object = joined(object, what_it_took(summary));
   int failed = json_object_set_new(object, "sources", json_integer(summary->run->info.sources)) != 0 ||
                json_object_set_new(object, "missing_list", missing_list(summary->run)) != 0 ||
@@ -234,9 +235,13 @@ static void print_text(const cli_job *job, const load_summary *summary, const js
   char sources[64];
   printf("found   %" PRId64 " %s file%s%s: shape %s, dtype %s\n", run->info.files, run->info.format, run->info.files == 1 ? "" : "s",
          report_sources(run->info.sources, sources), report_shape_text(run->info.shape, run->info.ndim, shape_text), dtype);
-  printf("loaded  %s of shape %s in %" PRId64 " tile%s, %d thread%s\n", report_bytes_text((double)run->bytes, bytes_text),
+  printf("loaded  %s of shape %s in %" PRId64 " tile%s, %d thread%s", report_bytes_text((double)run->bytes, bytes_text),
          report_shape_text(shape, run->box.ndim, shape_text), tiles, tiles == 1 ? "" : "s",
          (int)tegula_context_threads(job->context), tegula_context_threads(job->context) == 1 ? "" : "s");
+  if (summary->ranks > 1) {
+    printf(" on each of %d ranks", (int)summary->ranks);
+  }
+  putchar('\n');
   printf("time    %.4f s, %.2f GB/s (describe %.4f s, allocate %.4f s, move %.4f s)%s\n", seconds->total,
          gigabytes_per_second(run->bytes, seconds->total), seconds->describe, seconds->allocate, seconds->move,
          summary->runs != NULL ? ", medians" : "");
@@ -257,6 +262,9 @@ static void print_text(const cli_job *job, const load_summary *summary, const js
 }
 
 tegula_status load_report(cli_job *job, const load_summary *summary) {
+  if (job->silent) {
+    return TEGULA_OK;
+  }
   json_t *tile_list = job->settings.verbose ? json_array() : NULL;
   if (job->settings.verbose && tile_list == NULL) {
     return report_no_memory(&job->error);

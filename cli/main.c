@@ -16,11 +16,12 @@
 
 #include "commands.h"
 #include "options.h"
+#include "ranks.h"
 #include "report.h"
 
 const cli_command *const cli_commands[] = {&demo_command,   &write_command, &load_command,   &info_command,
                                            &copy_command,   &plan_command,  &verify_command, &compare_command,
-                                           &clean_command,  &bench_command, &completion_command, NULL};
+                                           &clean_command,  &bench_command, &run_command_row, &completion_command, NULL};
 
 #define COMMAND_COUNT (sizeof cli_commands / sizeof cli_commands[0] - 1)
 
@@ -98,29 +99,53 @@ static tegula_status unknown_command(const char *name, tegula_error *error) {
   return TEGULA_INVALID_ARGUMENT;
 }
 
+/* Started as one of several ranks: does this one do something? */
+static tegula_status admit(cli_job *job, const launched *told, int *idle) {
+  *idle = told->ranks > 1 && job->command->on_ranks == RANKS_FIRST && told->rank > 0;
+  if (told->ranks == 1 || job->command->on_ranks != RANKS_NONE) {
+    return TEGULA_OK;
+  }
+  return report_fail(&job->error, TEGULA_UNSUPPORTED, "start it once, without a launcher: it works on all processors that it is granted",
+                     "cannot %s on several ranks: %lld were started (%s)", job->command->name, (long long)told->ranks, told->by);
+}
+
 /* Usage, then the command itself; its report is printed here. */
 static tegula_status run_command(cli_job *job, int argc, char **argv) {
   const cli_command *command = job->command;
+  launched told = ranks_launched();
+  int idle = 0;
   tegula_status status = options_parse(command, argc, argv, &job->settings, &job->error);
   if (status == TEGULA_OK && job->settings.help) {
-    options_help(command);
+    if (!job->silent) {
+      options_help(command);
+    }
     return TEGULA_OK;
   }
   if (status == TEGULA_OK) {
     status = options_environment(&job->settings, &job->error);
   }
   if (status == TEGULA_OK) {
+    status = admit(job, &told, &idle);
+  }
+  if (status == TEGULA_OK && !idle) {
     status = job_start(job);
   }
-  if (status == TEGULA_OK) {
+  if (status == TEGULA_OK && !idle) {
     status = command->run(job);
   }
-  return status;
+  return ranks_end(job, status);
 }
 
 static int report_outcome(cli_job *job, tegula_status status, int json) {
   json_t *report = job->report;
   job->report = NULL;
+  if (ranks_missing(job, status)) {
+    job->silent = 0;
+  }
+  if (job->silent) {
+    json_decref(report);
+    return job_exit_status(job, status);
+  }
   if (status == TEGULA_OK && report == NULL) {
     status = report_memory(&job->error);
   } else if (status == TEGULA_OK) {
@@ -154,6 +179,7 @@ int main(int argc, char **argv) {
   memset(&job, 0, sizeof job);
   options_init(&job.settings);
   job.command = find_command(name);
+  job.silent = ranks_launched().rank > 0;
   tegula_status status = TEGULA_OK;
   if (argc < 2) {
     status = report_usage(&job.error, "", "expected a command");
@@ -165,5 +191,7 @@ int main(int argc, char **argv) {
   job_end(&job);
   int code = report_outcome(&job, status, wants_json(argc, argv));
   free(job.settings.paths);
+  fflush(stdout); /* in front of the other ranks' end, which may end this one */
+  ranks_leave(&job);
   return finish(code);
 }

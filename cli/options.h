@@ -53,6 +53,8 @@ typedef struct cli_settings {
   const char *missing;
   /* plan, verify, compare */
   int64_t ranks; /* 0: not given */
+  int64_t nodes, ranks_per_node; /* run; 0: not given */
+  const char *launcher;
   const char *level;
   const char *write, *against; /* files with sums */
   int by_value;
@@ -108,6 +110,7 @@ typedef struct cli_command {
   size_t min_paths, max_paths;
   const option_group *groups[6]; /* ends with NULL */
   int hidden;                    /* not in `tegula --help` */
+  enum { RANKS_FIRST, RANKS_ALL, RANKS_NONE } on_ranks; /* started several times: rank 0 does it; all together; refused */
   tegula_status (*run)(struct cli_job *job);
 } cli_command;
 

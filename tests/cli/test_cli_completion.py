@@ -13,7 +13,7 @@ import pytest
 
 from command import BIN, ROOT, tegula, usage_error
 
-COMMANDS = ["demo", "write", "load", "info", "copy", "plan", "verify", "compare", "clean", "bench"]
+COMMANDS = ["demo", "write", "load", "info", "copy", "plan", "verify", "compare", "clean", "bench", "run"]
 PAGES = ROOT / "docs" / "man"
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from command import BIN, environment, report, tegula, usage_error
 
-COMMANDS = ["demo", "write", "load", "info", "copy", "plan", "verify", "compare", "clean", "bench"]
+COMMANDS = ["demo", "write", "load", "info", "copy", "plan", "verify", "compare", "clean", "bench", "run"]
 
 
 def test_help_names_every_command():
