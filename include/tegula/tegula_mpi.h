@@ -59,6 +59,8 @@ typedef enum tegula_reduction { TEGULA_REDUCTION_MAX = 0, TEGULA_REDUCTION_SUM =
 /* Sums or largest numbers over all ranks, on all ranks. [C, O] */
 TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_comm_reduce(tegula_comm *comm, tegula_reduction reduction, int64_t *values, int32_t count,
                                                               tegula_error *err);
+/* 1 after a failure of the communicator itself, or a deadline: nothing can be agreed on it any more. [A] */
+TEGULA_API int tegula_comm_broken(const tegula_comm *comm);
 /* Ends all processes of the communicator (MPI_Abort). [A] */
 TEGULA_API void tegula_comm_abort(tegula_comm *comm, int32_t code);
 

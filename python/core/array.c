@@ -42,6 +42,13 @@ PyObject *core_array_new(tegula_array *handle) {
   return (PyObject *)self;
 }
 
+/* What is not in one block (of several ranks) is reached tile by tile. */
+static PyObject *array_of_rank(tegula_array *handle) {
+  tegula_view block;
+  if (tegula_array_block(handle, &block, NULL) == TEGULA_OK) return core_array_new(handle);
+  return (PyObject *)wrap_handle(handle);
+}
+
 /* Array.create(context, dtype, tiling): fresh memory */
 static PyObject *array_create(PyObject *type, PyObject *arguments) {
   PyObject *context_object, *tiling_object;
@@ -54,8 +61,11 @@ static PyObject *array_create(PyObject *type, PyObject *arguments) {
   tegula_context *context = core_context_of(context_object);
   const tegula_tiling *tiling = core_tiling_of(tiling_object);
   if (context == NULL || tiling == NULL) return NULL;
-  if (tegula_array_create(context, dtype, tiling, NULL, &handle, &error) != TEGULA_OK) return core_raise(&error);
-  return core_array_new(handle);
+  tegula_status status;
+  Py_BEGIN_ALLOW_THREADS; /* ranks wait for each other */
+  status = tegula_array_create(context, dtype, tiling, NULL, &handle, &error);
+  Py_END_ALLOW_THREADS;
+  return status == TEGULA_OK ? array_of_rank(handle) : core_raise(&error);
 }
 
 /* ---- memory of Python ---- */
@@ -158,6 +168,57 @@ static PyObject *array_hash(PyObject *object, PyObject *unused) {
   return core_run(&self.call) == 0 ? PyUnicode_FromString(self.text) : NULL;
 }
 
+/* ---- tiles ---- */
+
+/* Memory of one tile. */
+typedef struct core_tile {
+  PyObject_HEAD PyObject *array;
+  void *data;
+  Py_ssize_t size;
+} core_tile;
+
+static PyTypeObject *tile_type;
+
+/* tiles() -> [(lo, hi, memory)] of this rank; the memory is dense where it does not lie in the array's one block */
+static PyObject *array_tiles(PyObject *object, PyObject *unused) {
+  core_array *array = core_array_of(object);
+  (void)unused;
+  PyObject *list = array != NULL ? PyList_New(0) : NULL;
+  for (int64_t i = 0; list != NULL && i < tegula_array_tiles(array->handle); i++) {
+    tegula_view view;
+    tegula_error error;
+    if (tegula_array_view(array->handle, i, &view, &error) != TEGULA_OK) {
+      Py_DECREF(list);
+      return core_raise(&error);
+    }
+    core_tile *tile = (core_tile *)PyType_GenericAlloc(tile_type, 0);
+    if (tile == NULL) {
+      Py_DECREF(list);
+      return NULL;
+    }
+    tile->array = Py_NewRef(object);
+    tile->data = view.data;
+    tile->size = bytes_of(&view);
+    PyObject *item = Py_BuildValue("NNN", core_tuple(view.box.lo, view.box.ndim), core_tuple(view.box.hi, view.box.ndim), (PyObject *)tile);
+    if (item == NULL || PyList_Append(list, item) < 0) Py_CLEAR(list);
+    Py_XDECREF(item);
+  }
+  return list;
+}
+
+static int tile_getbuffer(PyObject *object, Py_buffer *view, int flags) {
+  static char nothing[1];
+  core_tile *self = (core_tile *)object;
+  return PyBuffer_FillInfo(view, object, self->data != NULL ? self->data : nothing, self->size, 0, flags);
+}
+
+static void tile_dealloc(PyObject *object) {
+  PyTypeObject *type = Py_TYPE(object);
+  Py_XDECREF(((core_tile *)object)->array);
+  PyObject_Free(object);
+  Py_DECREF(type);
+}
+
 static void array_dealloc(PyObject *object) {
   core_array *self = (core_array *)object;
   PyTypeObject *type = Py_TYPE(object);
@@ -170,10 +231,15 @@ int core_array_init(PyObject *module) {
   static PyMethodDef methods[] = {{"create", array_create, METH_VARARGS | METH_STATIC, NULL},
                                   {"wrap", array_wrap, METH_VARARGS | METH_STATIC, NULL},
                                   {"hash", array_hash, METH_NOARGS, NULL},
+                                  {"tiles", array_tiles, METH_NOARGS, NULL},
                                   {NULL, NULL, 0, NULL}};
   PyType_Slot slots[] = {
     {Py_tp_dealloc, array_dealloc}, {Py_tp_methods, methods}, {Py_bf_getbuffer, array_getbuffer}, {0, NULL}};
   PyType_Spec spec = {"tegula._core.Array", sizeof(core_array), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  PyType_Slot tile_slots[] = {{Py_tp_dealloc, tile_dealloc}, {Py_bf_getbuffer, tile_getbuffer}, {0, NULL}};
+  PyType_Spec tile_spec = {"tegula._core.Tile", sizeof(core_tile), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, tile_slots};
+  tile_type = core_add_type(module, "Tile", &tile_spec);
+  if (tile_type == NULL) return -1;
   core_array_type = core_add_type(module, "Array", &spec);
   return core_array_type != NULL ? 0 : -1;
 }

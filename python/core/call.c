@@ -118,7 +118,7 @@ int core_run(core_call *call) {
   if (!core_usable()) return -1;
   call->error = (tegula_error){.rank = -1, .offset = -1};
   core_enter();
-  bool needs_thread = (call->slow && hears_signals()) || (call->progress != NULL && call->progress != Py_None) || call->timeout > 0;
+  bool needs_thread = !call->here && ((call->slow && hears_signals()) || (call->progress != NULL && call->progress != Py_None) || call->timeout > 0);
   if (!needs_thread || !run_watched(call, &wanted, &late)) {
     Py_BEGIN_ALLOW_THREADS;
     call->run(call);

@@ -1,6 +1,8 @@
 /* Contexts and tilings.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include <tegula/tegula_mpi.h>
+
 #include "core.h"
 
 PyTypeObject *core_context_type, *core_tiling_type;
@@ -39,19 +41,31 @@ core_array *core_array_of(PyObject *object) {
 
 /* ---- context ---- */
 
-/* Context(threads, plugin_path, hdf5_library, hdf5_candidates) */
+bool core_context_here(PyObject *object) { return PyObject_TypeCheck(object, core_context_type) && ((core_context *)object)->here; }
+
+/* Context(threads, plugin_path, hdf5_library, hdf5_candidates, comm or None) */
 static PyObject *context_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
   tegula_context_options options;
   tegula_error error;
+  PyObject *comm_object = Py_None;
+  tegula_status status;
   (void)keywords;
   tegula_context_options_init(&options);
-  if (!PyArg_ParseTuple(arguments, "izzz", &options.threads, &options.plugin_path, &options.hdf5_library, &options.hdf5_candidates) ||
+  if (!PyArg_ParseTuple(arguments, "izzz|O", &options.threads, &options.plugin_path, &options.hdf5_library, &options.hdf5_candidates,
+                        &comm_object) ||
       !core_usable())
     return NULL;
+  tegula_comm *comm = comm_object != Py_None ? core_comm_of(comm_object) : NULL;
+  if (comm_object != Py_None && comm == NULL) return NULL;
   core_context *self = (core_context *)PyType_GenericAlloc(type, 0);
   if (self == NULL) return NULL;
   self->generation = core_generation();
-  if (tegula_context_create(&options, NULL, &self->handle, &error) == TEGULA_OK) return (PyObject *)self;
+  self->comm = comm != NULL ? Py_NewRef(comm_object) : NULL;
+  self->here = comm != NULL && !tegula_comm_any_thread(comm);
+  Py_BEGIN_ALLOW_THREADS;
+  status = tegula_context_create(&options, comm, &self->handle, &error);
+  Py_END_ALLOW_THREADS;
+  if (status == TEGULA_OK) return (PyObject *)self;
   Py_DECREF(self);
   return core_raise(&error);
 }
@@ -64,6 +78,7 @@ static void context_dealloc(PyObject *object) {
     tegula_context_destroy(self->handle);
     Py_END_ALLOW_THREADS;
   }
+  Py_XDECREF(self->comm);
   PyObject_Free(object);
   Py_DECREF(type);
 }
@@ -85,23 +100,23 @@ int core_context_init(PyObject *module) {
 
 /* ---- tiling ---- */
 
-/* Tiling(shape, tile or None, axis, tiles): a grid of `tile`, or `tiles` even ones along `axis` */
+/* Tiling(shape, tile or None, axis, tiles, ranks = 1): a grid of `tile`, or `tiles` even ones along `axis` */
 static PyObject *tiling_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
   PyObject *shape_tuple, *tile_tuple;
   int64_t shape[TEGULA_MAX_DIMS], tile[TEGULA_MAX_DIMS];
   int32_t ndim, tile_ndim;
-  int axis;
+  int axis, ranks = 1;
   long long tiles;
   tegula_error error;
   (void)keywords;
-  if (!PyArg_ParseTuple(arguments, "OOiL", &shape_tuple, &tile_tuple, &axis, &tiles) || !core_lengths(shape_tuple, shape, &ndim) ||
+  if (!PyArg_ParseTuple(arguments, "OOiL|i", &shape_tuple, &tile_tuple, &axis, &tiles, &ranks) || !core_lengths(shape_tuple, shape, &ndim) ||
       !core_lengths_or_none(tile_tuple, tile, &tile_ndim))
     return NULL;
   if (tile_ndim >= 0 && tile_ndim != ndim) return PyErr_Format(PyExc_ValueError, "tile_shape: expected %d lengths, found %d", ndim, tile_ndim);
   core_tiling *self = (core_tiling *)PyType_GenericAlloc(type, 0);
   if (self == NULL) return NULL;
-  tegula_status status = tile_ndim >= 0 ? tegula_tiling_grid(shape, tile, ndim, 1, &self->handle, &error)
-                                        : tegula_tiling_even(shape, ndim, axis, tiles, 1, &self->handle, &error);
+  tegula_status status = tile_ndim >= 0 ? tegula_tiling_grid(shape, tile, ndim, ranks, &self->handle, &error)
+                                        : tegula_tiling_even(shape, ndim, axis, tiles, ranks, &self->handle, &error);
   if (status == TEGULA_OK) return (PyObject *)self;
   Py_DECREF(self);
   return core_raise(&error);

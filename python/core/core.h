@@ -47,6 +47,7 @@ struct core_call {
   PyObject *progress;           /* borrowed; NULL or None: nobody is told */
   double timeout;               /* seconds; 0: no limit */
   bool slow;                    /* signals must be heard meanwhile */
+  bool here;                    /* in the caller's thread, whatever that means for signals and time */
   tegula_status status;
   tegula_error error;
   atomic_bool cancelled;
@@ -82,6 +83,8 @@ PyObject *core_take_text(char *text);
 typedef struct core_context {
   PyObject_HEAD tegula_context *handle;
   uint32_t generation;
+  PyObject *comm; /* what it borrows; NULL: this process alone */
+  bool here;      /* calls must be made in the caller's thread: that of MPI */
 } core_context;
 
 typedef struct core_dataset {
@@ -93,6 +96,7 @@ typedef struct core_dataset {
   int64_t shape[TEGULA_MAX_DIMS];
   PyObject *empty, *numpy_dtype; /* for quick.c; NULL before it is prepared */
   unsigned missing;
+  bool here; /* as in its context */
 } core_dataset;
 
 typedef struct core_tiling {
@@ -114,7 +118,7 @@ core_dataset *core_dataset_of(PyObject *object);
 tegula_tiling *core_tiling_of(PyObject *object);
 core_array *core_array_of(PyObject *object);
 
-PyObject *core_dataset_new(tegula_dataset *handle); /* takes the handle, also when it fails */
+PyObject *core_dataset_new(tegula_dataset *handle, bool here); /* takes the handle, also when it fails */
 PyObject *core_array_new(tegula_array *handle);     /* the same */
 PyTypeObject *core_add_type(PyObject *module, const char *name, PyType_Spec *spec);
 
@@ -123,6 +127,11 @@ PyObject *core_dataset_quick(PyObject *object, PyObject *key);
 PyObject *core_dataset_prepare(PyObject *object, PyObject *arguments);
 int core_quick_init(void);
 
+tegula_comm *core_comm_of(PyObject *object);
+/* Must calls on this context be made in the caller's thread? */
+bool core_context_here(PyObject *object);
+
+int core_comm_init(PyObject *module);
 int core_context_init(PyObject *module);
 int core_dataset_init(PyObject *module);
 int core_tiling_init(PyObject *module);

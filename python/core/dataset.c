@@ -13,7 +13,7 @@ static void close_dataset(tegula_dataset *handle) {
   Py_END_ALLOW_THREADS;
 }
 
-PyObject *core_dataset_new(tegula_dataset *handle) {
+PyObject *core_dataset_new(tegula_dataset *handle, bool here) {
   tegula_dataset_info_t info;
   tegula_error error;
   tegula_dataset_info_init(&info);
@@ -32,6 +32,7 @@ PyObject *core_dataset_new(tegula_dataset *handle) {
   self->ndim = info.ndim;
   self->depth = core_depth();
   memcpy(self->shape, info.shape, (size_t)info.ndim * sizeof *self->shape);
+  self->here = here;
   return (PyObject *)self;
 }
 
@@ -115,6 +116,7 @@ typedef struct read_call {
 
 static void prepare(read_call *self, const core_dataset *dataset, unsigned missing) {
   self->dataset = dataset->handle;
+  self->call.here = dataset->here;
   tegula_load_options_init(&self->options);
   self->options.missing = missing;
   self->options.progress = core_note;

@@ -65,6 +65,7 @@ static bool take_arguments(PyObject *arguments, open_call *self) {
   options->progress = core_note;
   options->progress_state = &self->call;
   self->context = core_context_of(context);
+  self->call.here = core_context_here(context);
   return self->context != NULL && take_paths(paths, self);
 }
 
@@ -74,7 +75,7 @@ PyObject *core_open(PyObject *module, PyObject *arguments) {
   PyObject *result = NULL;
   if (take_arguments(arguments, &self)) {
     if (core_run(&self.call) == 0)
-      result = core_dataset_new(self.dataset);
+      result = core_dataset_new(self.dataset, self.call.here);
     else
       tegula_dataset_close(self.dataset);
   }

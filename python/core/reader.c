@@ -73,7 +73,7 @@ PyObject *core_from_reader(PyObject *module, PyObject *arguments) {
   Py_BEGIN_ALLOW_THREADS;
   status = tegula_dataset_from_reader(context, &reader, &dataset, &error);
   Py_END_ALLOW_THREADS;
-  if (status == TEGULA_OK) return core_dataset_new(dataset);
+  if (status == TEGULA_OK) return core_dataset_new(dataset, false);
   Py_DECREF(fill);
   return core_raise(&error);
 }

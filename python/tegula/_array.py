@@ -87,25 +87,28 @@ class Array(_core.Exporter):
 
     # ---- as seen by others ----
 
+    def _whole(self) -> NDArray:
+        return self._local
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray:
         if copy:
-            return np.array(self._local, dtype=dtype, copy=True)
+            return np.array(self._whole(), dtype=dtype, copy=True)
         if copy is False and dtype is not None and np.dtype(dtype) != self.dtype:
             raise ValueError(f"dtype {np.dtype(dtype)} needs a copy of an array of {self.dtype}")
-        return self._local if dtype is None else self._local.astype(dtype, copy=False)
+        return self._whole() if dtype is None else self._whole().astype(dtype, copy=False)
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
         if is_bfloat16(self.dtype):  # it would arrive as V2
             raise AttributeError("__array_interface__ has no form for bfloat16")
-        return self._local.__array_interface__
+        return self._whole().__array_interface__
 
     @property
     def _exported(self) -> NDArray:
         """What the buffer protocol shows. Opaque items have a format there that numpy itself reads back as something else."""
         if self.dtype.kind == "V" and self.dtype.names is None:
             raise BufferError(f"dtype {self.dtype} has no form in the buffer protocol: use numpy.asarray")
-        return self._local
+        return self._whole()
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return _DL_CPU
@@ -122,7 +125,7 @@ class Array(_core.Exporter):
             raise BufferError("stream: memory of the host has none, expected None")
         if dl_device is not None and tuple(dl_device) != _DL_CPU:
             raise BufferError(f"dl_device: the array is on the host (1, 0), found {tuple(dl_device)}")
-        data = self._local.copy() if copy else self._local
+        data = self._whole().copy() if copy else self._whole()
         versioned = max_version is not None and max_version[0] >= 1
         if not versioned and not data.flags.writeable:
             raise BufferError("read-only memory needs a consumer of DLPack 1.0 or newer (max_version)")
@@ -134,10 +137,10 @@ class Array(_core.Exporter):
         return _core.dlpack(data, address(data), data.shape, strides, code, bits, versioned, flags)
 
     def __len__(self) -> int:
-        return len(self._local)
+        return len(self._whole())
 
     def __getitem__(self, key: Any) -> Any:
-        return self._local[key]
+        return self._whole()[key]
 
     def __repr__(self) -> str:
         return f"<tegula.Array shape={self.shape} dtype={self.dtype} tiles={len(self._boxes)}>"

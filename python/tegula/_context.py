@@ -44,7 +44,7 @@ def _candidates() -> str | None:
     return ":".join(os.path.join(folder, name) for name in names if ":" not in folder) or None
 
 
-def _plugin_path() -> str:
+def plugin_path() -> str:
     own = os.path.join(os.path.dirname(os.path.abspath(__file__)), "plugins")
     return ":".join(part for part in (os.environ.get("TEGULA_PLUGIN_PATH"), own) if part)
 
@@ -76,16 +76,35 @@ def place() -> tuple[int, int]:
     return _core.generation(), _core.depth()
 
 
-def context(threads: int | None = None) -> _core.Context:
+class Group:
+    """Processes that make calls together, with the context that they share (_ranks.py)."""
+
+    context: _core.Context
+    size: int
+
+
+def _number_of(threads: int | None) -> int:
     if threads is None:
-        threads = _threads_of_environment()
-    elif isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= 4096:
+        return _threads_of_environment()
+    if isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= 4096:
         raise ValueError(f"threads: expected a whole number from 1 to 4096 or None, found {threads!r}")
-    key = *place(), threads
+    return threads
+
+
+def context_on(comm: _core.Comm | None, threads: int | None) -> _core.Context:
+    """A new context, of this process alone or on ranks."""
+    number = _number_of(threads)
+    library = os.environ.get("TEGULA_HDF5_LIBRARY") or None
+    return _core.Context(number, plugin_path(), library, None if library else _candidates(), comm)
+
+
+def context(threads: int | Group | None = None) -> _core.Context:
+    if isinstance(threads, Group):
+        return threads.context
+    key = *place(), _number_of(threads)
     found = _contexts.get(key)
     if found is None:
-        library = os.environ.get("TEGULA_HDF5_LIBRARY") or None
-        made = _core.Context(threads, _plugin_path(), library, None if library else _candidates())
+        made = context_on(None, threads)
         for old in [other for other in _contexts if other[0] != key[0]]:
             _contexts.pop(old, None)  # of the process that this one was forked from
         found = _contexts.setdefault(key, made)

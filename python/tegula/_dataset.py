@@ -19,9 +19,11 @@ from ._dtypes import dtype_of
 from ._errors import ChangedError, Error, UnsupportedError
 from ._index import Selection, parse, whole
 from ._memory import NDArray, address, borrow, target_of, tiling
+from ._parts import Parts
+from ._ranks import Ranks
 from ._sources import Manifest, Options, Reader, Shape, choice, lengths
 
-_MISSING = {"error": 0, "strict": 1, "fill": 2}
+MISSING = {"error": 0, "strict": 1, "fill": 2}
 _JSON_MOST = 1 << 20  # bytes of a manifest that travel in a pickle
 _SLOW = 1 << 20  # bytes from which a read is worth a look at the clock
 _WINDOW = 64 << 20  # bytes of temporary memory for a strided read
@@ -29,7 +31,9 @@ _WASTE = 16  # bytes read for one that is wanted, where one read is better than 
 _SMALL = 256 << 10  # bytes that are read as fast as one element
 
 
-def tiling_of(shape: Shape, tiles: int | None, axis: int, tile_shape: Sequence[int] | None, overdecompose: int) -> _core.Tiling:
+def tiling_of(
+    shape: Shape, tiles: int | None, axis: int, tile_shape: Sequence[int] | None, overdecompose: int, ranks: int = 1
+) -> _core.Tiling:
     """The tiles of a load; arguments are checked."""
     for name, value in (("tiles", 1 if tiles is None else tiles), ("overdecompose", overdecompose)):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
@@ -39,8 +43,8 @@ def tiling_of(shape: Shape, tiles: int | None, axis: int, tile_shape: Sequence[i
     ndim = len(shape)
     if not -max(ndim, 1) <= axis < max(ndim, 1):
         raise ValueError(f"axis: expected an axis of {ndim}, found {axis}")
-    count = (1 if tiles is None else tiles) * overdecompose
-    return tiling(shape, lengths("tile_shape", tile_shape), axis % max(ndim, 1), count)
+    count = (ranks if tiles is None else tiles) * overdecompose
+    return tiling(shape, lengths("tile_shape", tile_shape), axis % max(ndim, 1), count, ranks)
 
 
 class Dataset:
@@ -59,9 +63,9 @@ class Dataset:
     array([ 9., 11.])
     """
 
-    def __init__(self, source: Options | Reader | Manifest, missing: str, threads: int | None) -> None:
-        self._source, self._missing, self._threads = source, choice("missing", missing, _MISSING), threads
-        self._missing_number = _MISSING[missing]
+    def __init__(self, source: Options | Reader | Manifest, missing: str, threads: int | Ranks | None) -> None:
+        self._source, self._missing, self._threads = source, choice("missing", missing, MISSING), threads
+        self._missing_number = MISSING[missing]
         self._place = place()
         self._nested: dict[tuple[int, int], _core.Dataset] = {}
         self._fill = source.fill() if isinstance(source, Reader) else None
@@ -275,7 +279,12 @@ class Dataset:
         progress: Any = False,
     ) -> Array:
         """Everything, as :func:`tegula.load` does."""
-        return self._fill_memory(*self._memory_for(tiles, axis, tile_shape, overdecompose, out), progress)
+        return self._load((tiles, axis, tile_shape, overdecompose, out), progress)
+
+    def _load(self, how: tuple[int | None, int, Sequence[int] | None, int, Any], progress: Any) -> Array:
+        if isinstance(self._threads, Ranks) and self._threads.size > 1:
+            return self._load_on(self._threads, *how, progress)
+        return self._fill_memory(*self._memory_for(*how), progress)
 
     def _memory_for(
         self, tiles: int | None, axis: int, tile_shape: Sequence[int] | None, overdecompose: int, out: Any
@@ -298,8 +307,21 @@ class Dataset:
                 raise
         return Array(local, cut)
 
-    def _tiling(self, tiles: int | None, axis: int, tile_shape: Sequence[int] | None, overdecompose: int) -> _core.Tiling:
-        return tiling_of(self.shape, tiles, axis, tile_shape, overdecompose)
+    def _load_on(
+        self, ranks: Ranks, tiles: int | None, axis: int, tile_shape: Sequence[int] | None, overdecompose: int, out: Any, progress: Any
+    ) -> Array:
+        """Each rank its tiles."""
+        with ranks.checking():
+            if out is not None:
+                raise ValueError("out: not supported on several ranks, expected None")
+            cut = self._tiling(tiles, axis, tile_shape, overdecompose, ranks.size)
+        with ranks.together(), progress_of(progress) as report:
+            memory = _core.Array.create(ranks.context, self._text, cut)
+            self._live().load(memory, None, self._missing_number, report, timeout())
+        return Parts(memory, cut, self.shape, self.dtype, ranks)
+
+    def _tiling(self, tiles: int | None, axis: int, tile_shape: Sequence[int] | None, overdecompose: int, ranks: int = 1) -> _core.Tiling:
+        return tiling_of(self.shape, tiles, axis, tile_shape, overdecompose, ranks)
 
     def explain(self, tiles: int = 1, *, axis: int = 0, tile_shape: Sequence[int] | None = None) -> dict[str, Any]:
         """What a load would read for each tile, without reading: shape, dtype, and per tile box, bytes, reads, sources (docs/plan.md)."""
@@ -310,7 +332,10 @@ class Dataset:
         return plan
 
     def hash(self, *, progress: Any = False) -> str:
-        """The content hash ``"tegula1:..."``; memory stays within 64 MiB (docs/content-hash.md)."""
+        """The content hash ``"tegula1:..."``; memory stays within 64 MiB (docs/content-hash.md).  On ranks each reads its share."""
+        if isinstance(self._threads, Ranks):
+            with self._threads.together(), progress_of(progress) as report:
+                return self._live().hash(self._missing_number, report, timeout())
         with progress_of(progress) as report:
             try:
                 return self._live().hash(self._missing_number, report, timeout())

@@ -19,8 +19,8 @@ def address(array: NDArray) -> int:
     return int(array.__array_interface__["data"][0])
 
 
-def tiling(shape: tuple[int, ...], tile: Any = None, axis: int = 0, tiles: int = 1) -> _core.Tiling:
-    return _core.Tiling(shape, tile, axis, tiles)
+def tiling(shape: tuple[int, ...], tile: Any = None, axis: int = 0, tiles: int = 1, ranks: int = 1) -> _core.Tiling:
+    return _core.Tiling(shape, tile, axis, tiles, ranks)
 
 
 def borrow(context: _core.Context, array: NDArray, cut: _core.Tiling) -> _core.Array:

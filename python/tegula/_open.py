@@ -11,9 +11,41 @@ from typing import Any
 import numpy as np
 
 from ._array import Array
-from ._dataset import Dataset
+from ._dataset import MISSING, Dataset
 from ._errors import CancelledError, ChangedError, Error, MismatchError, OutOfMemoryError, TimeLimitError
+from ._ranks import ranks_of
 from ._sources import Options, Path, Read, Reader, choice, lengths, paths_of
+
+
+def _options(
+    path: Path,
+    dataset: str | None,
+    format: str | None,
+    dtype: Any,
+    shape: Sequence[int] | None,
+    row_shape: Sequence[int] | None,
+    offset: int,
+    row_gap: int,
+    order: str | None,
+    byte_order: str | None,
+    expect_files: int | None,
+    expect_rows: int | None,
+    locked: bool,
+    columns: None,
+    null_value: None,
+    defer: bool,
+) -> Options:
+    for name, value in (("columns", columns), ("null_value", null_value)):
+        if value is not None:
+            raise ValueError(f"{name}: not supported yet, expected None")
+    if dtype is not None and not isinstance(dtype, str):
+        dtype = np.dtype(dtype)
+    return Options(
+        paths_of(path), dataset, format, dtype, lengths("shape", shape), lengths("row_shape", row_shape), offset, row_gap,
+        "" if order is None else choice("order", order, ("C", "F")),
+        "" if byte_order is None else choice("byte_order", byte_order, ("<", ">")),
+        -1 if expect_files is None else expect_files, -1 if expect_rows is None else expect_rows, locked, defer,
+    )  # fmt: skip
 
 
 def open(
@@ -34,7 +66,7 @@ def open(
     expect_files: int | None = None,
     expect_rows: int | None = None,
     locked: bool = False,
-    comm: None = None,
+    comm: Any = None,
     threads: int | None = None,
     _defer: bool = False,
 ) -> Dataset:
@@ -56,24 +88,28 @@ def open(
         expect_files, expect_rows: another number of files or length of axis 0 is an error.
         locked: read HDF5 files also while another program has them open for writing; what it did not flush is missing.
         threads: workers; None: as many as granted (TEGULA_THREADS).
-        columns, null_value, comm: for formats and programs to come; only None.
+        comm: a communicator of mpi4py: all its ranks make the call, rank 0 reads headers, each gets the same dataset (docs/ranks.md).
+        columns, null_value: for formats to come; only None.
 
     Raises:
         Error: for files that are missing, damaged, or do not fit together (the message names the file).
         ValueError, TypeError: for arguments that make no sense.
     """
-    for name, value in (("columns", columns), ("null_value", null_value), ("comm", comm)):
-        if value is not None:
-            raise ValueError(f"{name}: not supported yet, expected None")
-    if dtype is not None and not isinstance(dtype, str):
-        dtype = np.dtype(dtype)
-    options = Options(
-        paths_of(path), dataset, format, dtype, lengths("shape", shape), lengths("row_shape", row_shape), offset, row_gap,
-        "" if order is None else choice("order", order, ("C", "F")),
-        "" if byte_order is None else choice("byte_order", byte_order, ("<", ">")),
-        -1 if expect_files is None else expect_files, -1 if expect_rows is None else expect_rows, locked, _defer,
-    )  # fmt: skip
-    return Dataset(options, missing, threads)
+
+    def options() -> Options:
+        return _options(
+            path, dataset, format, dtype, shape, row_shape, offset, row_gap, order, byte_order, expect_files, expect_rows, locked, columns,
+            null_value, _defer,
+        )  # fmt: skip
+
+    if comm is not None:
+        ranks = ranks_of(comm, threads)
+        with ranks.checking():
+            source = options()
+            choice("missing", missing, MISSING)
+        with ranks.together():
+            return Dataset(source, missing, ranks)
+    return Dataset(options(), missing, threads)
 
 
 def from_reader(
@@ -123,7 +159,7 @@ def load(
     device: str = "cpu",
     out: Any = None,
     progress: Any = False,
-    comm: None = None,
+    comm: Any = None,
     **open_options: Any,
 ) -> Array:
     """Loads an array in parallel.
@@ -137,21 +173,24 @@ def load(
         device: "cpu".
         out: memory that is filled instead of new memory: shape and dtype of the dataset, any strides, writable.
         progress: True, a function (bytes done, bytes in all), or tqdm (the class or a bar).
+        comm: a communicator of mpi4py: each of its ranks gets its tiles (``a.local``, ``a.tiles``); `tiles` None is then one for each rank.
 
     Raises:
         Error: for files that are missing, damaged, changed, or do not fit together.
         KeyboardInterrupt: when the user pressed Ctrl-C: the load has stopped and its memory is free.
         ValueError, TypeError: for arguments that make no sense.
     """
-    if comm is not None:
-        raise ValueError("comm: not supported yet, expected None")
     if device != "cpu":
         raise ValueError(f'device: only "cpu" is supported, found {device!r}')
     how = tiles, axis, tile_shape, overdecompose, out
     if isinstance(path, Dataset):
         if dataset is not None or open_options:
             raise ValueError("an open dataset was given: options of open() make no sense")
-        return path._fill_memory(*path._memory_for(*how), progress)
+        if comm is not None:
+            raise ValueError("comm: give it to open(), where the dataset comes from")
+        return path._load(how, progress)
+    if comm is not None:  # ranks are told what rank 0 has read
+        return open(path, dataset, **open_options, comm=comm)._load(how, progress)
     try:  # all headers are read anyway, so they may come with the data
         found = open(path, dataset, **open_options, _defer=True)
         memory = found._memory_for(*how)

@@ -85,7 +85,7 @@ def save(
         ValueError, TypeError: for arguments that make no sense.
     """
     if comm is not None:
-        raise ValueError("comm: not supported yet, expected None")
+        raise ValueError("comm: saving on several ranks is not supported yet, expected None")
     if not block and progress:
         raise ValueError("progress: a save in the background has none, expected False")
     name = path_of(path)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import _core
-from ._context import context, reading, timeout, waiting
+from ._context import Group, context, reading, timeout, waiting
 from ._dtypes import dtype_of, text_of
 from ._errors import Error
 from ._index import slices
@@ -78,11 +78,11 @@ class Options(NamedTuple):
     locked: bool
     defer: bool = False  # headers are read with the data
 
-    def open(self, threads: int | None) -> _core.Dataset:
+    def open(self, threads: int | Group | None) -> _core.Dataset:
         for wait in before_use:
             wait(self.paths)
         found = context(threads)
-        if threads is not None and waiting():  # saves are queued on the context without a number: let it wait for those of these paths
+        if isinstance(threads, int) and waiting():  # saves are queued on the context without a number: let it wait for those of these paths
             try:
                 self._open(context())
             except Error:
@@ -112,7 +112,7 @@ class Reader(NamedTuple):
         dtype = dtype_of(text_of(self.dtype), None, self.dtype)
         return Fill(self.read, dtype if dtype.isnative else dtype.newbyteorder("="))
 
-    def open_with(self, fill: Fill, threads: int | None) -> _core.Dataset:
+    def open_with(self, fill: Fill, threads: int | Group | None) -> _core.Dataset:
         return _core.from_reader(context(threads), fill, self.name, text_of(self.dtype), self.shape, self.chunks, 0)
 
 
@@ -122,7 +122,7 @@ class Manifest(NamedTuple):
     json: bytes
     options: Options
 
-    def open(self, threads: int | None) -> _core.Dataset:
+    def open(self, threads: int | Group | None) -> _core.Dataset:
         descriptor = os.memfd_create("tegula-manifest")
         try:
             view = memoryview(self.json)

@@ -125,6 +125,7 @@ int32_t tegula_comm_rank(const tegula_comm *comm) { return comm->rank; }
 int32_t tegula_comm_size(const tegula_comm *comm) { return comm->size; }
 const char *tegula_comm_library(const tegula_comm *comm) { return comm->plugin->library(comm->group); }
 int tegula_comm_any_thread(const tegula_comm *comm) { return comm->plugin->any_thread(comm->group); }
+int tegula_comm_broken(const tegula_comm *comm) { return comm->broken; }
 void tegula_comm_deadline(tegula_comm *comm, double seconds) { comm->deadline = seconds > 0 ? tegula__now() + seconds : 0; }
 void tegula_comm_abort(tegula_comm *comm, int32_t code) { comm->plugin->abort(comm->group, code); }
 

@@ -1,0 +1,69 @@
+# What test_ranks_python.py starts on ranks by mpi4py. Each rank appends what it saw to OUT/RANK.txt; a failed assertion ends the job.
+#
+# SPDX-License-Identifier: Apache-2.0
+import pathlib
+import sys
+
+import numpy
+from mpi4py import MPI
+
+import tegula
+
+world = MPI.COMM_WORLD
+folder, out = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+expected = numpy.load(folder / "whole.npy")
+
+
+def covered(comm, a):
+    """Every element is on exactly one rank, with its value."""
+    count = numpy.zeros(a.shape, "i4")
+    for box, tile in a.tiles:
+        assert (tile == expected[box]).all() and tile.dtype == expected.dtype
+        count[box] += 1
+    total = numpy.zeros_like(count)
+    comm.Allreduce(count, total)
+    assert (total == 1).all()
+
+
+def raised(call, *kinds):
+    try:
+        call()
+    except kinds as error:
+        return error
+    raise AssertionError("nothing was raised")
+
+
+# the whole group, and groups that are parts of it
+for comm in (world, world.Split(world.rank % 2), world.Split(world.rank, 0)):
+    a = tegula.load(folder / "shards", comm=comm, threads=1)
+    assert a.shape == expected.shape and a.dtype == expected.dtype
+    covered(comm, a)
+    lo = sum(comm.allgather(len(a.local))[: comm.rank])
+    assert (a.local == expected[lo : lo + len(a.local)]).all()
+    assert a.hash() == sys.argv[3]
+    for words in (dict(axis=1), dict(tile_shape=(30, 3)), dict(tiles=2), dict(overdecompose=5)):
+        covered(comm, tegula.load(folder / "shards", comm=comm, threads=1, **words))
+
+# an open dataset: its parts can be read on each rank alone
+ds = tegula.open(folder / "shards", comm=world)
+assert (ds[7:9, ::2] == expected[7:9, ::2]).all()
+assert ds.hash() == sys.argv[3]
+covered(world, ds.load(tiles=4))
+
+# more ranks than rows; only one rank has everything
+few = tegula.load(folder / "few.npy", comm=world)
+assert world.allreduce(len(few.local)) == 2 and few.local.shape[1:] == (5,)
+if world.size > 1:
+    assert "take a.local" in str(raised(lambda: numpy.asarray(few), ValueError))
+
+# errors: the same on all
+error = raised(lambda: tegula.load(folder / "nowhere", comm=world), FileNotFoundError)
+assert error.rank == (0 if world.size > 1 else error.rank)
+error = raised(lambda: tegula.load(folder / "shards", comm=world, tiles=-1 if world.rank == world.size - 1 else 3), ValueError)
+assert "tiles: expected a whole number" in str(error)
+if world.size > 1:
+    error = raised(lambda: tegula.open(folder / ("few.npy" if world.rank == 1 else "whole.npy"), comm=world), tegula.Error)
+    assert error.status == "mismatch" and "the paths of rank 0" in str(error), error
+    assert "saving on several ranks" in str(raised(lambda: tegula.save(few.local, out / "x.npy", comm=world), ValueError))
+assert "mpi4py" in str(raised(lambda: tegula.load(folder / "few.npy", comm=3), TypeError))
+(out / f"{world.rank}.txt").write_text("done")

@@ -1,0 +1,89 @@
+# comm= of the Python package: communicators of mpi4py, split ones too. What is asserted is in on_ranks.py.
+#
+# SPDX-License-Identifier: Apache-2.0
+import os
+import pathlib
+import subprocess
+import sys
+
+import numpy
+import pytest
+
+from launch import MPIS, Job
+from reference_hash import content_hash
+
+PACKAGE = pathlib.Path(os.environ.get("TEGULA_PYTHON", pathlib.Path(os.environ.get("TEGULA_BIN", "build/bin/tegula")).resolve().parents[1] / "python"))
+WHEELS = [mpi for mpi in MPIS if "wheel" in mpi.name and not mpi.name.endswith("-old")]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("python")
+    whole = numpy.random.default_rng(3).integers(0, 1000, (61, 10), dtype="i8")
+    (folder / "shards").mkdir()
+    for i, part in enumerate(numpy.split(whole, [5, 40])):
+        numpy.save(folder / "shards" / f"s{i}.npy", part)
+    numpy.save(folder / "whole.npy", whole)
+    numpy.save(folder / "few.npy", whole[:2, :5])
+    return folder
+
+
+def needs(mpi):
+    if mpi is None:
+        pytest.skip("no mpi4py: the wheels below TEGULA_MPI_FOLDER are not there")
+    if not any((PACKAGE / "tegula").glob("_core*.so")):
+        pytest.skip(f"the Python package was not built in {PACKAGE}")
+
+
+@pytest.mark.parametrize("mpi", WHEELS or [None], ids=str)
+@pytest.mark.parametrize("ranks", [1, 3, 4])
+def test_python_on_ranks(mpi, ranks, folder, tmp_path):
+    needs(mpi)
+    whole = numpy.load(folder / "whole.npy")
+    job = Job(mpi, ranks, [mpi.python, pathlib.Path(__file__).with_name("on_ranks.py"), folder, tmp_path, content_hash(whole)],
+              env={"PYTHONPATH": str(PACKAGE), "PYTHONDONTWRITEBYTECODE": "1"}).end()
+    assert job.code == 0, job.err[-3000:]
+    assert len(list(tmp_path.glob("*.txt"))) == ranks
+
+
+FUNNELED = """
+import sys, mpi4py
+mpi4py.rc.thread_level = "funneled"
+from mpi4py import MPI
+import tegula
+a = tegula.load(sys.argv[1], comm=MPI.COMM_WORLD)
+assert a.shape == (61, 10)
+"""
+
+
+@pytest.mark.parametrize("mpi", WHEELS or [None], ids=str)
+def test_an_mpi_for_one_thread_is_called_from_it(mpi, folder, tmp_path):
+    needs(mpi)
+    job = Job(mpi, 2, [mpi.python, "-c", FUNNELED, folder / "whole.npy"], env={"PYTHONPATH": str(PACKAGE)}).end()
+    assert job.code == 0, job.err[-3000:]
+
+
+STILL = """
+import os, signal, sys
+from mpi4py import MPI
+import tegula
+comm = MPI.COMM_WORLD
+ds = tegula.open(sys.argv[1], comm=comm)
+if comm.rank == 1:
+    os.kill(os.getpid(), signal.SIGSTOP)
+ds.load()
+"""
+
+
+@pytest.mark.parametrize("mpi", WHEELS or [None], ids=str)
+def test_a_rank_that_stands_still_ends_the_job(mpi, folder):
+    needs(mpi)
+    job = Job(mpi, 3, [mpi.python, "-c", STILL, folder / "whole.npy"], env={"PYTHONPATH": str(PACKAGE), "TEGULA_TIMEOUT": "1"}).end(limit=30)
+    assert job.code != 0 and "tegula: rank 1 did not come to an agreement of 3 ranks within the deadline" in job.err
+
+
+def test_without_comm_mpi_is_not_touched(folder):
+    needs(WHEELS)
+    words = "import sys, tegula; tegula.load(sys.argv[1]); assert 'libmpi' not in open('/proc/self/maps').read()"
+    run = subprocess.run([sys.executable, "-c", words, folder / "whole.npy"], env=dict(os.environ, PYTHONPATH=str(PACKAGE)), capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
