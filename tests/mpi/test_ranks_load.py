@@ -56,7 +56,7 @@ CASES = [
 
 # all cases with two MPIs, some with the others (TEGULA_MPI_ALL=1: all)
 EVERY = os.environ.get("TEGULA_MPI_ALL") == "1"
-PAIRS = [(mpi, *case) for k, mpi in enumerate(MPIS or [None]) for i, case in enumerate(CASES) if k < 2 or EVERY or i % 5 == k]
+PAIRS = [(mpi, *case) for k, mpi in enumerate(MPIS or [None]) for i, case in enumerate(CASES) if k < 2 or EVERY or i % 6 == k]
 
 
 @pytest.mark.parametrize("mpi, ranks, name, words", PAIRS, ids=lambda value: "-".join(value) if isinstance(value, list) else str(value))
