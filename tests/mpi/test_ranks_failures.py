@@ -125,7 +125,10 @@ def test_a_rank_that_stands_still_is_named(mpi, shards, tmp_path):
 
 
 def test_several_ranks_that_stand_still_are_named(some_mpi, shards, tmp_path):
-    job = Ranks(some_mpi, 4, tmp_path, shards, f"deadline={DEADLINE}", "@2:stop=load", "@3:sleep=load")
+    """Also one that has waited long before, and said so then."""
+    early = Ranks(some_mpi, 3, tmp_path / "early", shards, "deadline=2", "@1:pause=array", "@2:stop=load")
+    job = Ranks(some_mpi, 4, tmp_path / "late", shards, f"deadline={DEADLINE}", "@2:stop=load", "@3:sleep=load")
+    assert early.answers(limit=30).one("message") == "rank 2 did not come to an agreement of 3 ranks within the deadline"
     answers = job.answers(limit=30)
     assert answers[0]["message"] == answers[1]["message"] == "ranks 2 and 3 did not come to an agreement of 4 ranks within the deadline"
 
