@@ -65,7 +65,9 @@ static PyObject *array_create(PyObject *type, PyObject *arguments) {
   Py_BEGIN_ALLOW_THREADS; /* ranks wait for each other */
   status = tegula_array_create(context, dtype, tiling, NULL, &handle, &error);
   Py_END_ALLOW_THREADS;
-  return status == TEGULA_OK ? array_of_rank(handle) : core_raise(&error);
+  PyObject *made = status == TEGULA_OK ? array_of_rank(handle) : core_raise(&error);
+  if (made != NULL) ((core_array *)made)->here = core_context_here(context_object);
+  return made;
 }
 
 /* ---- memory of Python ---- */

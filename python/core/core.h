@@ -106,6 +106,7 @@ typedef struct core_tiling {
 typedef struct core_array {
   PyObject_HEAD tegula_array *handle;
   uint32_t generation;
+  bool here;       /* as in its context */
   void *data;      /* of its block, for the buffer protocol; NULL: wrapped memory */
   Py_ssize_t size; /* bytes */
 } core_array;

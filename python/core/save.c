@@ -139,6 +139,7 @@ PyObject *core_save(PyObject *module, PyObject *arguments) {
   if (array != NULL && core_take_target(target, &self.options) && core_take_described(what, &dataset)) {
     core_describe(&dataset, &self.options);
     self.array = array->handle;
+    self.call.here = array->here;
     result = block ? save_now(&self) : save_later(&self);
   }
   core_drop_described(&dataset);

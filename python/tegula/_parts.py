@@ -12,6 +12,7 @@ import numpy as np
 
 from . import _core
 from ._array import Array, Box
+from ._context import progress_of, timeout
 from ._index import slices
 from ._memory import NDArray
 from ._ranks import Ranks
@@ -85,6 +86,11 @@ class Parts(Array):
         """The content hash of the whole, on all ranks; all of them call it."""
         with self._ranks.together():
             return self._memory.hash()
+
+    def save(self, path: bytes, target: tuple[Any, ...], described: tuple[Any, ...], progress: Any) -> None:
+        """For :func:`tegula.save`, which all ranks call."""
+        with self._ranks.together(), progress_of(progress) as report:
+            _core.save(self._memory, path, target, described, True, report, timeout())
 
     def _whole(self) -> NDArray:
         raise ValueError(f"rank {self._ranks.rank} holds a part of the array only: take a.local or a.tiles")

@@ -17,6 +17,7 @@ from ._attributes import attributes_of
 from ._context import context, later, progress_of, timeout
 from ._dtypes import descr_of
 from ._memory import NDArray, array_of, borrow, tiling
+from ._parts import Parts
 from ._sources import before_use, choice, lengths, path_of
 
 
@@ -55,7 +56,7 @@ def save(
     whole_file: bool = False,
     block: bool = True,
     progress: Any = False,
-    comm: None = None,
+    comm: Any = None,
 ) -> None:
     """Saves an array, or several into one file.  The target appears whole or not at all; after a failure the old one is as it was.
 
@@ -78,14 +79,18 @@ def save(
         whole_file: with overwrite: replace the whole HDF5 file.
         block: False: return at once and save in the background; :func:`fence` waits.  Leave the memory alone until then.
         progress: as for :func:`load`.
+        comm: may be given for an array of several ranks (``load(..., comm=...)``), which all of them save together in any case: each writes
+            its tiles.  Not in chunks yet.
 
     Raises:
         Error: when it cannot be saved (ExistsError: there is something, and not overwrite).
         KeyboardInterrupt: the save has stopped, nothing of it is left.
         ValueError, TypeError: for arguments that make no sense.
     """
-    if comm is not None:
-        raise ValueError("comm: saving on several ranks is not supported yet, expected None")
+    if comm is not None and not isinstance(array, Parts):
+        raise ValueError("comm: only an array that tegula.load(..., comm=...) gave is saved by several ranks, expected None")
+    if not block and isinstance(array, Parts):
+        raise ValueError("block: several ranks save in the foreground only, expected True")
     if not block and progress:
         raise ValueError("progress: a save in the background has none, expected False")
     name = path_of(path)
@@ -100,6 +105,10 @@ def save(
     if isinstance(array, Mapping):
         _save_group(array, name, dataset, what, fill, attrs, (format, None, shards or 0, ordered, swapped, *flags), block, progress)
         return
+    if isinstance(array, Parts):
+        described = dataset, *what, _fill_bytes(fill, array.dtype), attributes_of(attrs)
+        array.save(name, (format, _descr(array, format, name), shards or 0, ordered, swapped, *flags), described, progress)
+        return
     data, memory = _wrap(array)
     target = format, _descr(data, format, name), shards or 0, ordered, swapped, *flags
     described = dataset, *what, _fill_bytes(fill, data.dtype), attributes_of(attrs)
@@ -109,7 +118,7 @@ def save(
         later(operation)
 
 
-def _descr(data: NDArray, format: str | None, name: bytes) -> str | None:
+def _descr(data: NDArray | Array, format: str | None, name: bytes) -> str | None:
     """Field names of records: npy files hold them, raw ones are bytes in any case, and for HDF5 the library says that it has none."""
     _, suffix = os.path.splitext(name)
     raw = format == "raw" or (format is None and suffix not in (b"", b".npy", b".h5", b".hdf5", b".he5", b".nxs"))

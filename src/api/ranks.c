@@ -152,7 +152,7 @@ static tegula_status read_manifest(tegula_context *context, const char *text, co
   return status;
 }
 
-/* All ranks know that rank 0 is well. `text` is rank 0's, and freed, unless it may still be written to. */
+/* All ranks know that rank 0 is well. Where it fails with *text NULL the memory is kept: it may still be written to. */
 static tegula_status send_text(tegula_context *context, char **text, parcel *p, tegula_error *err) {
   tegula_comm *comm = context->comm;
   int64_t words[3] = {p->text, p->sent, p->codec};
@@ -174,6 +174,15 @@ static tegula_status open_by_text(tegula_context *context, const char *const *pa
   if (p->text == 0) return tegula__open_here(context, paths, count, options, out, err);
   FORWARD(unpack(context, text, p, err));
   return read_manifest(context, *text, p, paths[0], out, err);
+}
+
+tegula_status tegula__share_text(tegula_context *context, char **text, size_t *size, tegula_error *err) {
+  parcel p = {.text = *text != NULL ? (int64_t)strlen(*text) : 0};
+  if (*text != NULL) pack(context, text, &p);
+  FORWARD(send_text(context, text, &p, err));
+  tegula_status status = unpack(context, text, &p, err);
+  *size = (size_t)p.text;
+  return status;
 }
 
 static tegula_status open_from_root(tegula_context *context, const char *const *paths, size_t count, const tegula_open_options *options,

@@ -20,7 +20,7 @@ tegula_status tegula__save(const tegula_array *array, const char *path, const te
 
 tegula_status tegula_save(const tegula_array *array, const char *path, const tegula_save_options *options, tegula_error *err) {
   CHECK_ARGUMENT(array != NULL && path != NULL && path[0] != '\0', "the array is NULL or the path is empty");
-  FORWARD(tegula__alone(array->context, "save", err));
+  if (array->context->comm->size > 1) return tegula__save_on_ranks(array, path, options, err);
   tegula_save_options local;
   tegula__places places;
   tegula_op turn;

@@ -81,9 +81,13 @@ tegula_status tegula_save_tile(tegula_saving *saving, const tegula_view *view, t
 
 tegula_status tegula_saving_to_json(const tegula_saving *saving, char **out, tegula_error *err) {
   CHECK_ARGUMENT(saving != NULL && out != NULL, "the save or the place for the text is NULL");
-  const tegula__member *m = &saving->saving.members[0];
+  return tegula__saving_text(&saving->saving, out, err);
+}
+
+tegula_status tegula__saving_text(const tegula__saving *saving, char **out, tegula_error *err) {
+  const tegula__member *m = &saving->members[0];
   if (m->layout == TEGULA__CHUNKED)
-    return tegula__fail(err, TEGULA_UNSUPPORTED, saving->saving.path, -1,
+    return tegula__fail(err, TEGULA_UNSUPPORTED, saving->path, -1,
                         "only the process that began a chunked save can write to it: it finds the places of chunks");
   const tegula__manifest_names names = {.codecs = tegula__codec_names()};
   return tegula__manifest_write(&m->manifest, &names, NULL, out, err);
@@ -109,33 +113,62 @@ static tegula_status explain_ended(tegula_status status, tegula_error *err) {
                       "tiles are written before the save is committed or abandoned");
 }
 
-static tegula_status write_tile(tegula_context *context, tegula__manifest *manifest, const tegula_view *view, tegula_error *err) {
-  tegula__tile tile;
-  tegula__file_set *files = NULL;
-  tegula__io_counts counts = {0};
+static tegula_status finish_text(tegula__manifest *manifest, tegula_error *err) {
   FORWARD(tegula__manifest_finish(manifest, err));
   for (int64_t i = 0; i < manifest->part_count; i++)
     if (manifest->parts[i].kind != TEGULA__PART_DENSE)
       return tegula__fail(err, TEGULA_CORRUPT, NULL, -1, "the text is of no save: it describes pieces that are not plain bytes");
-  FORWARD(check_view(view, manifest, &tile, err));
-  FORWARD(check_files(manifest, err));
+  return check_files(manifest, err);
+}
+
+static tegula_status write_tiles(tegula_context *context, const tegula__manifest *manifest, const tegula__tile *tiles, int64_t count,
+                                 const tegula_save_options *options, tegula__tally *tally, tegula_error *err) {
+  tegula__file_set *files = NULL;
   FORWARD(tegula__file_set_create(context->handles, manifest->files, manifest->file_count, true, &files, err));
-  tegula__move move = {.manifest = manifest, .files = files, .tiles = &tile, .tile_count = 1, .writing = true, .counts = &counts};
+  tegula__move move = {.manifest = manifest,
+                       .files = files,
+                       .tiles = tiles,
+                       .tile_count = count,
+                       .writing = true,
+                       .durable = options->durable != 0,
+                       .progress = options->progress,
+                       .progress_state = options->progress_state,
+                       .statistics = &tally->statistics,
+                       .counts = &tally->counts};
   tegula_status status = tegula__engine_run(&context->engine, &move, err);
   tegula__file_set_destroy(files);
   return explain_ended(status, err);
 }
 
+static tegula_status read_text(const char *text, size_t size, tegula__manifest *out, tegula_error *err) {
+  static const char *const formats[] = {"npy", "raw", "hdf5", NULL};
+  const tegula__manifest_names names = {.formats = formats, .codecs = tegula__codec_names()};
+  CHECK_ARGUMENT(size <= MOST_JSON, "the text is too long");
+  FORWARD(tegula__manifest_read(text, size, "", &names, out, err));
+  return finish_text(out, err);
+}
+
+tegula_status tegula__saving_write_by_text(tegula_context *context, const char *text, size_t size, const tegula__tile *tiles, int64_t count,
+                                           const tegula_save_options *options, tegula__tally *tally, tegula_error *err) {
+  tegula__manifest manifest;
+  tegula__manifest_init(&manifest);
+  tegula_status status = read_text(text, size, &manifest, err);
+  if (status == TEGULA_OK && count > 0) status = write_tiles(context, &manifest, tiles, count, options, tally, err);
+  tegula__manifest_free(&manifest);
+  return status;
+}
+
 tegula_status tegula_save_tile_from(tegula_context *context, const char *json, const tegula_view *view, tegula_error *err) {
   CHECK_ARGUMENT(context != NULL && json != NULL, "the context or the text is NULL");
-  static const char *const formats[] = {"npy", "raw", "hdf5", NULL};
   tegula__manifest manifest;
-  size_t size = strlen(json);
-  CHECK_ARGUMENT(size <= MOST_JSON, "the text is too long");
+  tegula__tile tile;
+  tegula__tally tally = {0};
+  tegula_save_options options;
+  tegula_save_options_init(&options);
   tegula__manifest_init(&manifest);
-  const tegula__manifest_names names = {.formats = formats, .codecs = tegula__codec_names()};
-  tegula_status status = tegula__manifest_read(json, size, "", &names, &manifest, err);
-  if (status == TEGULA_OK) status = write_tile(context, &manifest, view, err);
+  tegula_status status = read_text(json, strlen(json), &manifest, err);
+  if (status == TEGULA_OK) status = check_view(view, &manifest, &tile, err);
+  if (status == TEGULA_OK) status = write_tiles(context, &manifest, &tile, 1, &options, &tally, err);
   tegula__manifest_free(&manifest);
   return status;
 }

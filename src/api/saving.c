@@ -262,7 +262,7 @@ tegula_status tegula__saving_end(tegula__saving *s, tegula_status status, tegula
   if (status == TEGULA_OK) status = complete(s, err);
   if (status == TEGULA_OK && s->check != NULL) status = s->check(s->check_state, s, err);
   release(s);
-  status = tegula__comm_agree(s->context->comm, status, err);
+  if (!s->alone) status = tegula__comm_agree(s->context->comm, status, err);
   if (s->begun) tegula__publish_explain(&s->publish, s->path, status, err);
   if (s->begun && status == TEGULA_OK)
     status = tegula__publish_commit(&s->publish, s->options.durable != 0, err);

@@ -63,6 +63,7 @@ typedef struct tegula__saving {
   bool absent;          /* a container, and nothing was there when it was looked for */
   bool pieces;          /* tiles come one by one, from other processes too: what is durable is so when all are there */
   int64_t align;        /* blocks of the file system where they are larger than a page; 0 */
+  bool alone;           /* other ranks have no part in its end: it is one of their steps */
   bool early;           /* the files of a container were complete before the elements were written */
   bool guards;          /* what is there is replaced only if it is still what was looked at: */
   tegula__stamp before;
@@ -87,6 +88,14 @@ tegula_status tegula__saving_begin(tegula__saving *saving, tegula_context *conte
 tegula_status tegula__saving_move(tegula__saving *saving, int64_t number, const tegula__tile *tiles, int64_t count, tegula_error *err);
 /* With OK makes it visible, else takes everything back; returns the status that it had or got. */
 tegula_status tegula__saving_end(tegula__saving *saving, tegula_status status, tegula_error *err);
+
+/* save_tiles.c: the text with which others write to a save; UNSUPPORTED for chunks. */
+tegula_status tegula__saving_text(const tegula__saving *saving, char **out, tegula_error *err);
+/* Writes tiles of a save by its text. `options`: progress, statistics, durable. */
+tegula_status tegula__saving_write_by_text(tegula_context *context, const char *text, size_t size, const tegula__tile *tiles, int64_t count,
+                                           const tegula_save_options *options, tegula__tally *tally, tegula_error *err);
+/* save_ranks.c: tegula_save on several ranks. */
+tegula_status tegula__save_on_ranks(const tegula_array *array, const char *path, const tegula_save_options *options, tegula_error *err);
 
 /* The format that a save with these options makes. */
 tegula_status tegula__saving_format(const char *path, const tegula_save_options *options, const tegula__format **out, tegula_error *err);

@@ -118,9 +118,3 @@ def test_no_rank_opens_a_file_that_it_does_not_need(some_mpi, tmp_path):
 def test_processors_are_shared_by_the_ranks_of_a_machine(some_mpi, tmp_path, sources):
     answers = Ranks(some_mpi, 3, tmp_path, sources["few"][0], "threads=0").answers()
     assert [answer["threads"] for answer in answers] == [max(1, len(os.sched_getaffinity(0)) // 3)] * 3
-
-
-def test_saving_on_ranks_is_refused(some_mpi, tmp_path, sources):
-    answers = Ranks(some_mpi, 2, tmp_path / "out", sources["few"][0], f"save={tmp_path / 'x.npy'}").answers()
-    assert answers.one("save") == "unsupported: cannot save on 2 ranks"
-    assert not (tmp_path / "x.npy").exists()

@@ -3,10 +3,10 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * usage: tegula_ranks OUT PATH [KEY=VALUE...]; @RANK:KEY=VALUE counts on that rank only. Each rank writes OUT/RANK.json: status, message, rank and
- * what else is known, and OUT/RANK.TILE.bin: the bytes of each of its tiles. Steps are comm, open, tiling, array, load, hash, dataset_hash, end.
+ * what else is known, and OUT/RANK.TILE.bin: the bytes of each of its tiles. Steps are comm, open, tiling, array, load, hash, dataset_hash, save.
  *   dataset=NAME, axis=A, tiles=N, grid=A,B, box=LO,LO,LENGTH,LENGTH (of two axes), separate=1, missing=N, deadline=SECONDS, threads=N
  *   stop=STEP, kill=STEP, sleep=STEP, pause=STEP: SIGSTOP, SIGKILL, 30 seconds or one in front of a step; fail=STEP: an error of the program's own there
- *   self=1: the rank makes a context without the communicator; skip=STEP: leaves a step out; save=PATH: tries to save */
+ *   self=1: the rank makes a context without the communicator; skip=STEP: leaves a step out; save=PATH: saves; format=F, layout=L, chunk=N, shards=N, durable=1, overwrite=1 */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ typedef struct ranks {
   tegula_array *array;
   tegula_statistics statistics;
   tegula_error error;
-  char hash[TEGULA_HASH_TEXT], dataset_hash[TEGULA_HASH_TEXT], save[512];
+  char hash[TEGULA_HASH_TEXT], dataset_hash[TEGULA_HASH_TEXT];
   const char *step;
 } ranks;
 
@@ -129,10 +129,18 @@ static tegula_status load(ranks *r) {
 static tegula_status try_save(ranks *r) {
   const char *path = value_of(r, "save");
   if (path == NULL) return TEGULA_OK;
-  tegula_error error;
-  tegula_status status = tegula_save(r->array, path, NULL, &error);
-  snprintf(r->save, sizeof r->save, "%s: %.400s", tegula_status_name(status), error.message);
-  return TEGULA_OK;
+  tegula_save_options options;
+  tegula_save_options_init(&options);
+  int64_t chunk = number_of(r, "chunk", 0), chunks[TEGULA_MAX_DIMS];
+  for (int32_t k = 0; k < r->info.ndim; k++) chunks[k] = chunk;
+  options.format = value_of(r, "format");
+  options.layout = value_of(r, "layout");
+  options.chunk = chunk > 0 ? chunks : NULL;
+  options.chunk_ndim = chunk > 0 ? r->info.ndim : 0;
+  options.shards = number_of(r, "shards", 0);
+  options.durable = (uint8_t)number_of(r, "durable", 0);
+  options.overwrite = (uint8_t)number_of(r, "overwrite", 0);
+  return tegula_save(r->array, path, &options, &r->error);
 }
 
 static tegula_status work(ranks *r) {
@@ -149,7 +157,8 @@ static tegula_status work(ranks *r) {
   STEP("load", load(r));
   if (number_of(r, "hash", 0)) STEP("hash", tegula_array_hash(r->array, r->hash, &r->error));
   if (number_of(r, "dataset_hash", 0)) STEP("dataset_hash", tegula_dataset_hash(r->dataset, r->dataset_hash, NULL, &r->error));
-  return try_save(r);
+  STEP("save", try_save(r));
+  return TEGULA_OK;
 }
 
 /* ---- what this rank got ---- */
@@ -201,7 +210,6 @@ static void write_down(const ranks *r, int rank, tegula_status status) {
   print_text(out, "dtype", dtype);
   print_text(out, "hash", r->hash);
   print_text(out, "dataset_hash", r->dataset_hash);
-  print_text(out, "save", r->save);
   print_text(out, "library", r->comm != NULL ? tegula_comm_library(r->comm) : "");
   fprintf(out, "\"rank\": %d, \"failed\": %d, \"ranks\": %d, \"threads\": %d, \"opens\": %" PRId64 ", \"stats\": %" PRId64 ", \"reads\": %" PRId64
                ", \"bytes_read\": %" PRId64 ", ",

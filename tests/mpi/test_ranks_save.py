@@ -1,0 +1,80 @@
+# Saves on ranks: each writes its tiles, the file is that of one process, and it appears whole or not at all.
+#
+# SPDX-License-Identifier: Apache-2.0
+import numpy
+import pytest
+
+from launch import Ranks
+
+h5py = pytest.importorskip("h5py")
+
+ARRAY = numpy.random.default_rng(5).standard_normal((103, 41))
+SHARDS = [("npy", "a.npy", ["axis=1"], 4), ("npy", "b.npy", [], 7), ("npy", "c.npy", ["tiles=2", "durable=1"], 3),
+          ("shards", "shards", ["shards=5", "grid=20,30"], 3), ("hdf5", "x.h5", ["grid=30,7"], 4), ("virtual", "v.h5", ["layout=virtual"], 3),
+          ("raw", "r.bin", ["format=raw"], 2)]
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    path = tmp_path_factory.mktemp("source") / "source.npy"
+    numpy.save(path, ARRAY)
+    return path
+
+
+def read(kind, path):
+    if kind == "npy":
+        return numpy.load(path)
+    if kind == "shards":
+        return numpy.concatenate([numpy.load(part) for part in sorted(path.glob("*.npy"))])
+    if kind == "raw":
+        return numpy.fromfile(path, ARRAY.dtype).reshape(ARRAY.shape)
+    with h5py.File(path) as file:
+        assert file["data"].is_virtual == (kind == "virtual")
+        return file["data"][:]
+
+
+def leftovers(folder):
+    return [path.name for path in folder.iterdir() if path.name.startswith(".tegula-")]
+
+
+def test_the_file_is_that_of_one_process(some_mpi, source, tmp_path):
+    for kind, name, words, ranks in SHARDS:
+        alone, together = tmp_path / "alone", tmp_path / "together"
+        for folder in (alone, together):
+            folder.mkdir(exist_ok=True)
+        job = Ranks(some_mpi, ranks, tmp_path / f"out-{name}", source, *words, f"save={together / name}")
+        assert job.answers().one("status") == "ok", (name, job.err)
+        assert job.code == 0 and (read(kind, together / name) == ARRAY).all(), name
+        if kind in ("npy", "raw", "hdf5"):
+            one = Ranks(some_mpi, 1, tmp_path / f"one-{name}", source, *words, f"save={alone / name}")
+            assert one.answers().one("status") == "ok" and (together / name).read_bytes() == (alone / name).read_bytes(), name
+    assert leftovers(together) == []
+
+
+def test_chunks_are_refused(some_mpi, source, tmp_path):
+    job = Ranks(some_mpi, 3, tmp_path / "out", source, "chunk=10", f"save={tmp_path / 'x.h5'}")
+    answers = job.answers()
+    assert answers.one("status") == "unsupported" and answers.one("message") == "cannot save in chunks on 3 ranks"
+    assert not (tmp_path / "x.h5").exists() and leftovers(tmp_path) == []
+
+
+def test_what_is_there_stays_when_one_rank_fails(some_mpi, source, tmp_path):
+    target = tmp_path / "x.npy"
+    numpy.save(target, numpy.arange(3))
+    for rank, plan in ((0, "write:1+:ENOSPC"), (1, "write:1:EIO"), (2, "write:1+:EDQUOT")):
+        job = Ranks(some_mpi, 3, tmp_path / f"out{rank}", source, "threads=1", "overwrite=1", f"save={target}", faults=(rank, plan))
+        answers = job.answers()
+        assert job.code != 0 and answers.one("step") == "save" and answers.one("failed") == rank, (plan, answers)
+        assert numpy.load(target).tolist() == [0, 1, 2] and leftovers(tmp_path) == []
+    job = Ranks(some_mpi, 3, tmp_path / "again", source, f"save={target}")
+    assert job.answers().one("status") == "exists"
+    job = Ranks(some_mpi, 3, tmp_path / "other", source, f"save={target}", f"@2:save={target}.npy")
+    assert job.answers().one("message").startswith("the ranks were not called alike: the path of rank 0")
+
+
+def test_a_rank_that_is_killed_leaves_nothing_under_the_name(some_mpi, source, tmp_path):
+    target = tmp_path / "x.npy"
+    job = Ranks(some_mpi, 3, tmp_path / "out", source, "threads=1", f"save={target}", faults=(2, "write:1:KILL")).end(limit=30)
+    assert job.code != 0 and not target.exists()
+    assert Ranks(some_mpi, 3, tmp_path / "again", source, f"save={target}").answers().one("status") == "ok"
+    assert (numpy.load(target) == ARRAY).all() and leftovers(tmp_path) == []
