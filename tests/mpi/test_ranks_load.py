@@ -33,6 +33,16 @@ def make_sources(folder):
     sources["chunks"] = folder / "chunks.h5", big, ["dataset=x"]
     sources["many"] = folder / "chunks.h5", rows, ["dataset=many"]
     sources["scaled"] = folder / "chunks.h5", rows, ["dataset=scaled"]
+    (folder / "virtual").mkdir()
+    layout = h5py.VirtualLayout((300, 4), "i8")
+    parts = numpy.arange(1200).reshape(300, 1, 4)
+    for i, part in enumerate(parts):  # so many that a source is looked at by the rank that wants it
+        with h5py.File(folder / "virtual" / f"s{i}.h5", "w") as file:
+            file["d"] = part
+        layout[i : i + 1] = h5py.VirtualSource(f"s{i}.h5", "d", (1, 4))
+    with h5py.File(folder / "virtual" / "v.h5", "w", libver="latest") as file:
+        file.create_virtual_dataset("x", layout)
+    sources["virtual"] = folder / "virtual" / "v.h5", parts.reshape(300, 4), []
     for name, array in (("few", numpy.arange(10, dtype="<u2").reshape(2, 5)), ("scalar", numpy.float64(3.5).reshape(())),
                         ("empty", numpy.zeros((0, 4), "f4"))):
         numpy.save(folder / f"{name}.npy", array)
@@ -49,7 +59,7 @@ CASES = [
     (1, "chunks", []), (1, "scalar", []),
     (2, "shards", []), (2, "fortran", ["axis=1"]), (2, "many", ["grid=100,7"]),
     (3, "shards", ["axis=1", "tiles=7"]), (3, "chunks", ["grid=10,33,2", "separate=1"]), (3, "empty", []),
-    (4, "few", []), (4, "scaled", []), (4, "fortran", ["grid=9,50,5", "box=3,20,0,50,200,5"]),
+    (3, "virtual", []), (4, "few", []), (4, "scaled", []), (4, "fortran", ["grid=9,50,5", "box=3,20,0,50,200,5"]),
     (7, "chunks", ["axis=2"]), (7, "scalar", []), (7, "shards", ["tiles=3"]), (7, "many", []),
 ]
 
