@@ -292,6 +292,17 @@ def check_a_deferred_scope_raises_at_its_end(files, scratch):
     same(array, rows(files))
 
 
+def check_a_scope_cannot_ignore_failures(files, scratch):
+    with Scope(exception_mode=ExceptionMode.IGNORED):
+        try:
+            tegula.legate.load(files / "damaged.h5")
+        except tegula.CorruptError:
+            pass
+        else:
+            raise AssertionError("no error")
+        same(tegula.legate.load(files / "uneven"), rows(files))
+
+
 def check_dtypes_that_legate_has_not(files, scratch):
     numpy.save(scratch / "dates.npy", numpy.arange(3).astype("M8[s]"))
     numpy.save(scratch / "text.npy", numpy.array(["a", "bc"]))

@@ -10,6 +10,7 @@ import math
 import os
 import pickle
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -107,8 +108,10 @@ class Source:
         for data in (self.key, self.text, pickle.dumps((lo, shape, tile or (1,)))):
             add_bytes(job, data)
         job.throws_exception(Exception)
+        ignored = Scope.exception_mode() == ExceptionMode.IGNORED  # the array would be there without its numbers
         try:
-            runtime.submit(job)
+            with Scope(exception_mode=ExceptionMode.IMMEDIATE) if ignored else nullcontext():
+                runtime.submit(job)
         except Error as error:
             error.__cause__ = _tasks.causes.pop(str(error), None)
             raise
@@ -140,6 +143,7 @@ def load(
 
     The files are described here; then each tile is read by a task of its own, straight into its memory.  Returns when the array is there;
     within ``legate.core.Scope(exception_mode=ExceptionMode.DEFERRED)`` at once, and what failed is raised at the end of that scope.
+    Exceptions that a scope ignores are raised all the same.
 
     Args:
         path, dataset, open_options: as for :func:`tegula.open`; or an open dataset.
