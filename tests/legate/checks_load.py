@@ -72,6 +72,8 @@ def check_readers(files, scratch):
         array = tegula.legate.load(tegula.from_reader(lambda box, out: dataset.read(box, out=out), dataset.shape, dataset.dtype))
     same(array, rows(files))
 
+    same(tegula.legate.load(tegula.from_reader(lambda box, out: out.fill(4), (), "i2")), numpy.array(4, "i2"))
+
     def broken(box, out):
         raise ZeroDivisionError("here")
 

@@ -1,5 +1,6 @@
 # tegula.legate.save; numpy and h5py judge. SPDX-License-Identifier: Apache-2.0
 import os
+import time
 
 import cupynumeric
 import h5py
@@ -135,6 +136,23 @@ def check_a_task_that_writes_too_little(files, scratch):
     finally:
         _tasks.write_record = real
     assert os.listdir(scratch) == []
+
+
+def check_a_big_file_is_replaced(files, scratch):
+    """Its space is given back beside; no handle stays."""
+    before, _tasks._BIG = _tasks._BIG, 1
+    try:
+        save(rows(), scratch / "x.npy")
+        handles = len(os.listdir("/proc/self/fd"))
+        for factor in range(5):
+            save(rows() * factor, scratch / "x.npy", overwrite=True)
+            assert numpy.array_equal(numpy.load(scratch / "x.npy"), ROWS * factor)
+        until = time.monotonic() + 10
+        while len(os.listdir("/proc/self/fd")) > handles and time.monotonic() < until:
+            time.sleep(0.01)
+        assert len(os.listdir("/proc/self/fd")) <= handles
+    finally:
+        _tasks._BIG = before
 
 
 def check_in_the_background(files, scratch):

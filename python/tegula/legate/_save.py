@@ -85,11 +85,11 @@ def _within(a: str, b: str) -> bool:
 
 
 def _wait_for(paths: Sequence[bytes]) -> None:
-    """Before something is opened: saves to these paths, to what is in them, and to what they are in."""
+    """Before something is opened or saved to: saves to these paths, to what is in them, and to what they are in."""
     if not _pending or is_running_in_task():
         return
     names = [os.fsdecode(path) for path in paths]
-    places = [os.path.realpath(name.partition("*")[0].partition("?")[0].partition("[")[0] if "/" not in name else name) for name in names]
+    places = list(map(os.path.realpath, names))
     patterns = any(set("*?[") & set(name) for name in names)
     for saved in list(_pending):
         if patterns or any(_within(place, saved.place) or _within(saved.place, place) for place in places):

@@ -56,7 +56,9 @@ class Datasets:
 
     def get(self, key: bytes, source: bytes, threads: int) -> Dataset:
         with self.lock:
-            found = self.lent.get(key) or self.kept.get((key, threads))
+            found = self.lent.get(key)
+            if found is None:
+                found = self.kept.get((key, threads))
             if found is None:
                 options, missing, _, *rest = pickle.loads(source)
                 found = self.kept[key, threads] = _restore(options, missing, threads, *rest)
@@ -204,6 +206,15 @@ def _held(path: bytes) -> int | None:
     return None
 
 
+def _let_go(held: int | None) -> None:
+    if held is None:
+        return
+    try:
+        threading.Thread(target=os.close, args=(held,)).start()
+    except RuntimeError:  # no more threads
+        os.close(held)
+
+
 @task(variants=_VARIANTS, options=_SAVES)
 def publish(ctx: TaskContext, token: InputStore, status: InputStore, result: OutputStore, number: int, expected: int) -> None:
     saving, path = savings.pop(number, (None, b""))
@@ -223,8 +234,7 @@ def publish(ctx: TaskContext, token: InputStore, status: InputStore, result: Out
             try:
                 committed.commit()
             finally:
-                if old is not None:
-                    threading.Thread(target=os.close, args=(old,)).start()
+                _let_go(old)
             write_record(result)
     except BaseException as error:
         _write_failure(result, error)
