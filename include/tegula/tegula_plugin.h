@@ -135,6 +135,10 @@ typedef struct tegula_plugin_host {
    * failure included, within this call or later; add_late a box of it. While one is resolved there are no further ones. */
   tegula_status (*new_late)(tegula_plugin_builder *builder, const tegula_plugin_late *late, int64_t *number, tegula_error *err);
   tegula_status (*add_late)(tegula_plugin_builder *builder, int64_t late, const int64_t *lo, const int64_t *hi, tegula_error *err);
+
+  /* The chunks of that grid are slices of contiguous bytes, so that what several parts want of them is read once: nobody is told of them as
+   * chunks. */
+  tegula_status (*mark_slices)(tegula_plugin_builder *builder, int64_t grid, tegula_error *err);
 } tegula_plugin_host;
 
 /* ---- what a communicator plugin gives ---- */

@@ -30,6 +30,25 @@ static int64_t dense_length(const tegula__manifest *manifest, const tegula__part
   return length;
 }
 
+/* Where an element of a part in slices is stored; -1: nowhere. */
+static int64_t sliced_offset(const tegula__part *part, int32_t ndim, const int64_t *index) {
+  int64_t at[TEGULA_MAX_DIMS] = {0}, lo[TEGULA_MAX_DIMS], hi[TEGULA_MAX_DIMS];
+  tegula__part slice;
+  for (int32_t k = 0; k < ndim; k++) at[k] = (part->start[k] + (index[k] - part->lo[k])) / part->chunk[k];
+  const tegula__chunk *chunk = tegula__grid_find(part->grid, tegula__part_chunk(part, ndim, at, lo, hi, &slice));
+  return chunk != NULL ? (int64_t)chunk->offset + tegula__part_offset(&slice, ndim, index) : -1;
+}
+
+/* From the first byte to the last. */
+static void find_sliced(const tegula__manifest *manifest, const tegula__part *part, tegula_chunk_info *told) {
+  int64_t end[TEGULA_MAX_DIMS] = {0};
+  for (int32_t k = 0; k < manifest->ndim; k++) end[k] = part->hi[k] - 1;
+  int64_t first = sliced_offset(part, manifest->ndim, part->lo), last = sliced_offset(part, manifest->ndim, end);
+  if (first < 0 || last < first) return;
+  told->offset = first;
+  told->length = last - first + manifest->dtype.item_size;
+}
+
 static bool visit_part(visitor *v, const tegula__manifest *manifest, const tegula__part *part) {
   int64_t file = tegula__part_file(part);
   if (part->kind == TEGULA__PART_FILL || part->kind == TEGULA__PART_LOST) return true;
@@ -39,11 +58,12 @@ static bool visit_part(visitor *v, const tegula__manifest *manifest, const tegul
                            .offset = -1,
                            .length = -1,
                            .ndim = manifest->ndim};
-  if (part->kind == TEGULA__PART_CHUNKED) return tegula__part_visit(part, manifest->ndim, tell_chunk, v);
+  if (tegula__part_in_chunks(part)) return tegula__part_visit(part, manifest->ndim, tell_chunk, v);
   if (part->kind == TEGULA__PART_DENSE) {
     v->told.offset = part->offset;
     v->told.length = dense_length(manifest, part);
   }
+  if (part->kind == TEGULA__PART_CHUNKED) find_sliced(manifest, part, &v->told);
   return tell(v, part->lo, part->hi);
 }
 

@@ -27,7 +27,7 @@ static tegula_status keep_chunks(const tegula__manifest *manifest, wanted_copy *
   const tegula__part *part = NULL;
   tegula_save_options *o = &w->save;
   for (int64_t i = 0; i < manifest->part_count && part == NULL; i++)
-    if (manifest->parts[i].kind == TEGULA__PART_CHUNKED) part = &manifest->parts[i];
+    if (tegula__part_in_chunks(&manifest->parts[i])) part = &manifest->parts[i];
   if (part == NULL || (o->layout != NULL && strcmp(o->layout, "chunked") != 0)) return TEGULA_OK;
   if (o->chunk == NULL) {
     o->chunk = part->chunk;

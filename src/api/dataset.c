@@ -73,7 +73,7 @@ static tegula_status choose_places(tegula_dataset *dataset, const tegula__places
 /* The first part in chunks; NULL when there is none. */
 static const tegula__part *chunked_part(const tegula__manifest *manifest) {
   for (int64_t i = 0; i < manifest->part_count; i++)
-    if (manifest->parts[i].kind == TEGULA__PART_CHUNKED) return &manifest->parts[i];
+    if (tegula__part_in_chunks(&manifest->parts[i])) return &manifest->parts[i];
   return NULL;
 }
 
@@ -317,12 +317,12 @@ void tegula_file_info_init(tegula_file_info *info) { *info = (tegula_file_info){
 static void count_stored(const tegula__manifest *manifest, tegula_dataset_info_t *info) {
   for (int64_t i = 0; i < manifest->part_count; i++) {
     const tegula__part *part = &manifest->parts[i];
-    if (part->kind != TEGULA__PART_DENSE && part->kind != TEGULA__PART_READ) continue;
+    if (!tegula__part_contiguous(part) && part->kind != TEGULA__PART_READ) continue;
     info->chunks++;
     info->stored_bytes += tegula__box_count(manifest->ndim, part->lo, part->hi) * manifest->dtype.item_size;
   }
   for (int64_t i = 0; i < manifest->grid_count; i++)
-    for (int64_t k = 0; k < manifest->grids[i]->count; k++) {
+    for (int64_t k = 0; k < manifest->grids[i]->count && !manifest->grids[i]->slices; k++) {
       info->chunks += manifest->grids[i]->chunks[k].length != 0;
       info->stored_bytes += manifest->grids[i]->chunks[k].length;
     }

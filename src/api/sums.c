@@ -57,7 +57,7 @@ static tegula_status list_chunks(const tegula__manifest *manifest, tegula__sums 
   for (int64_t i = 0; i < manifest->part_count; i++) {
     const tegula__part *part = &manifest->parts[i];
     collect c = {.sums = sums, .part = part, .file = tegula__part_file(part)};
-    if (part->kind == TEGULA__PART_CHUNKED && tegula__box_count(manifest->ndim, part->lo, part->hi) > 0 &&
+    if (tegula__part_in_chunks(part) && tegula__box_count(manifest->ndim, part->lo, part->hi) > 0 &&
         !tegula__part_visit(part, manifest->ndim, add_chunk, &c))
       return tegula__out_of_memory(err, sums->chunk_count * (int64_t)sizeof *sums->chunks);
   }

@@ -109,7 +109,7 @@ static void match_chunks(checking *c) {
   c->summing.chunk_vectors = c->sums.vectors;
   for (int64_t i = 0; i < manifest->part_count; i++) {
     const tegula__part *part = &manifest->parts[i];
-    int64_t file = part->kind == TEGULA__PART_CHUNKED ? tegula__part_file(part) : -1, number = file >= 0 ? c->number[file] : -1;
+    int64_t file = tegula__part_in_chunks(part) ? tegula__part_file(part) : -1, number = file >= 0 ? c->number[file] : -1;
     if (number < 0 || c->summing.files[number].index != file || tegula__box_count(manifest->ndim, part->lo, part->hi) == 0) continue;
     tegula__part_visit(part, manifest->ndim, match_chunk, &(match){.sums = &c->sums, .file = &c->sums.files[number], .part = part});
   }

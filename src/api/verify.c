@@ -304,7 +304,7 @@ static tegula_status order_parts(verify *v, tegula_error *err) {
 
 /* What is lost is a problem of its own, unless the caller takes the fill value instead. */
 static void look_at_part(verify *v, const tegula__part *part, tegula_verify_level level) {
-  v->report.chunks += part->kind == TEGULA__PART_DENSE || part->kind == TEGULA__PART_READ;
+  v->report.chunks += tegula__part_contiguous(part) || part->kind == TEGULA__PART_READ;
   if (part->kind == TEGULA__PART_LOST && v->call.options->missing != TEGULA_MISSING_FILL) {
     note(v, TEGULA__NO_FILE, part->lost);
     return;
@@ -350,7 +350,7 @@ static tegula_status verify_all(verify *v, tegula_verify_level level, tegula_err
   int64_t part = 0, files = v->manifest->file_count;
   FORWARD(order_parts(v, err));
   for (int64_t i = 0; i < v->manifest->grid_count; i++)
-    for (int64_t k = 0; k < v->manifest->grids[i]->count; k++) v->report.chunks += v->manifest->grids[i]->chunks[k].length != 0;
+    for (int64_t k = 0; k < v->manifest->grids[i]->count && !v->manifest->grids[i]->slices; k++) v->report.chunks += v->manifest->grids[i]->chunks[k].length != 0;
   if (level == TEGULA_VERIFY_DECODE) FORWARD(make_window(v, err));
   if (files == 0) verify_group(v, 0, level, &part); /* a reader */
   for (; v->group < files && v->stop == TEGULA_OK; v->group += GROUP) {

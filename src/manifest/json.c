@@ -103,7 +103,8 @@ static bool write_grid(tegula__buffer *buffer, const tegula__manifest *manifest,
          tegula__buffer_printf(buffer, ", \"slots\": %lld", (long long)grid->slots) &&
          (grid->coordinates == NULL || write_column(buffer, "coordinates", grid, COORDINATES)) &&
          write_column(buffer, "offsets", grid, OFFSETS) && write_column(buffer, "lengths", grid, LENGTHS) &&
-         (!any_masked(grid) || write_column(buffer, "masks", grid, MASKS)) && tegula__buffer_append(buffer, "}", 1);
+         (!any_masked(grid) || write_column(buffer, "masks", grid, MASKS)) &&
+         tegula__buffer_printf(buffer, grid->slices ? ", \"slices\": 1}" : "}");
 }
 
 static bool write_grids(tegula__buffer *buffer, const tegula__manifest *manifest, const char *const *codecs) {

@@ -147,9 +147,18 @@ static tegula_status read_chunks(const tegula__json *json, tegula__grid *out, te
   return TEGULA_OK;
 }
 
+/* Only bytes as they are have slices. */
+static tegula_status read_slices(const tegula__json *json, tegula__grid *grid, tegula_error *err) {
+  tegula__json member = tegula__json_member(json, "slices");
+  int64_t slices = 0;
+  if (member.value != NULL) FORWARD(tegula__json_integer(&member, 0, grid->filter_count == 0, &slices, err));
+  grid->slices = slices != 0;
+  return TEGULA_OK;
+}
+
 static tegula_status read_table(const tegula__json *json, const char *const *codecs, tegula__manifest *out, tegula__grid *grid,
                                 tegula_error *err) {
-  static const char *const keys[] = {"file", "chunk_bytes", "order", "codecs", "fill", "slots", "coordinates", "offsets", "lengths", "masks", NULL};
+  static const char *const keys[] = {"file", "chunk_bytes", "order", "codecs", "fill", "slots", "coordinates", "offsets", "lengths", "masks", "slices", NULL};
   FORWARD(tegula__json_expect(json, TEGULA__JSON_OBJECT, err));
   FORWARD(tegula__json_only(json, keys, err));
   FORWARD(read_number(json, "file", 0, out->file_count - 1, &grid->file, err));
@@ -160,6 +169,7 @@ static tegula_status read_table(const tegula__json *json, const char *const *cod
   FORWARD(tegula__json_read_item(json, "fill", out, &grid->fill, err));
   FORWARD(read_chunks(json, grid, err));
   FORWARD(read_coordinates(json, grid, err));
+  FORWARD(read_slices(json, grid, err));
   if (grid->coordinates != NULL || grid->count == grid->slots) return TEGULA_OK;
   tegula__json offsets = tegula__json_member(json, "offsets");
   return tegula__json_wrong(&offsets, err, "a list of %lld integers, one for each slot, because there are no coordinates", (long long)grid->slots);

@@ -44,6 +44,7 @@ typedef struct tegula__grid {
   uint64_t *coordinates;   /* the slot of each entry, ascending; NULL: entry i is slot i; owned */
   tegula__chunk *chunks;   /* owned */
   const void *fill;        /* for absent chunks: one item in native byte order; NULL: zeros, because none is defined */
+  bool slices;             /* of contiguous bytes, which are read once for many parts; the file knows of no chunks */
 } tegula__grid;
 
 typedef enum tegula__part_kind {
@@ -132,6 +133,13 @@ struct tegula__manifest {
 
 /* The file that its bytes come from; TEGULA__NO_FILE for parts without. */
 static inline int64_t tegula__part_file(const tegula__part *part) { return part->grid != NULL ? part->grid->file : part->file; }
+
+/* Is the part stored in chunks, as its file knows them? */
+static inline bool tegula__part_in_chunks(const tegula__part *part) { return part->kind == TEGULA__PART_CHUNKED && !part->grid->slices; }
+/* Dense bytes, or slices of such? */
+static inline bool tegula__part_contiguous(const tegula__part *part) {
+  return part->kind == TEGULA__PART_DENSE || (part->kind == TEGULA__PART_CHUNKED && part->grid->slices);
+}
 
 void tegula__manifest_init(tegula__manifest *manifest);
 void tegula__manifest_free(tegula__manifest *manifest);

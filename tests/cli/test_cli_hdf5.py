@@ -150,6 +150,27 @@ def test_chunks_of_a_virtual_dataset(tmp_path):
         assert (piece["offset"], piece["length"]) == (source["offset"], source["length"]) and os.path.samefile(piece["file"], source["file"])
 
 
+def test_a_contiguous_source_in_slices_has_no_chunks(tmp_path):
+    """That its bytes are read slice by slice, because every column is wanted somewhere else, is nobody's business."""
+    array = numpy.arange(600000, dtype="<f4").reshape(5000, 120)
+    with h5.h5py.File(tmp_path / "s.h5", "w") as file:
+        file["d"] = array
+        start = file["d"].id.get_offset()
+    layout, source = h5.h5py.VirtualLayout(array.shape, "<f4"), h5.h5py.VirtualSource("s.h5", "d", array.shape)
+    for k in range(120):
+        layout[:, k] = source[:, 119 - k]
+    with h5.h5py.File(tmp_path / "v.h5", "w") as file:
+        file.create_virtual_dataset("v", layout)
+    shown = report("info", tmp_path / "v.h5", "--chunks", "--manifest", tmp_path / "m.json")["datasets"][0]
+    assert (shown["chunks"], shown["codecs"], shown["stored_bytes"]) == (None, [], array.nbytes)
+    assert [(entry["box"], entry["offset"], entry["length"]) for entry in shown["chunk_list"]] == [
+        ([[0, 5000], [k, k + 1]], start + 4 * (119 - k), 4999 * 480 + 4) for k in range(120)]
+    loaded = report("load", tmp_path / "m.json", "--hash")
+    assert loaded["hash"] == content_hash(array[:, ::-1])
+    assert loaded["bytes_read"] < array.nbytes + (1 << 20), "the manifest keeps what is read once"
+    assert report("info", tmp_path / "m.json")["datasets"][0]["chunks"] is None
+
+
 def test_chunks_for_people(container):
     run = tegula("info", container, "--dataset", "run/pressure", "--chunks", env=ENV)
     lines = [line for line in run.stdout.splitlines() if line.startswith("chunk ")]

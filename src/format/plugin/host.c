@@ -249,6 +249,12 @@ static tegula_status add_grid(tegula_plugin_builder *builder, int64_t file, int6
   return TEGULA_OK;
 }
 
+static tegula_status mark_slices(tegula_plugin_builder *builder, int64_t grid, tegula_error *err) {
+  if (grid < 0 || grid >= builder->out->grid_count) return tegula__plugin_wrong(builder, "the number of a table of chunks that is not there", err);
+  builder->out->grids[grid]->slices = true;
+  return TEGULA_OK;
+}
+
 static tegula_status add_chunked(tegula_plugin_builder *builder, int64_t grid, const tegula_plugin_chunked *part, tegula_error *err) {
   if (grid < 0 || grid >= builder->out->grid_count) return tegula__plugin_wrong(builder, "the number of a table of chunks that is not there", err);
   const tegula__grid *stored = builder->out->grids[grid];
@@ -365,7 +371,8 @@ const tegula_plugin_host tegula__plugin_host = {.struct_size = sizeof(tegula_plu
                                                 .sink_write = tegula__plugin_sink_write,
                                                 .sink_resize = tegula__plugin_sink_resize,
                                                 .new_late = tegula__plugin_new_late,
-                                                .add_late = tegula__plugin_add_late};
+                                                .add_late = tegula__plugin_add_late,
+                                                .mark_slices = mark_slices};
 
 /* ---- calling a plugin ---- */
 
