@@ -1,4 +1,4 @@
-/* What goes along with a dataset that is copied: its attributes, as they are stored.
+/* What goes along with a dataset that is copied: its attributes, as they are stored, and how far it may grow.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -134,23 +134,61 @@ static tegula_status copy_attributes(const hdf5_along *along, tegula_error *err)
   return status;
 }
 
+/* The dataset that this one is a copy of; `source` and `found` are to be let go of in any case. */
+static tegula_status open_origin(hdf5_call *call, const tegula_plugin_origin *origin, hdf5_file **source, hdf5_found *found,
+                                 tegula_error *err) {
+  *found = (hdf5_found){.id = -1};
+  FORWARD(hdf5_file_open(call, origin->path, source, err));
+  return hdf5_find(call, *source, origin->dataset, found, err);
+}
+
+static void close_origin(hdf5_call *call, hdf5_file *source, hdf5_found *found) {
+  hdf5_found_free(call, found);
+  hdf5_file_release(call, source);
+}
+
+/* Where the original cannot grow, neither can the copy, however that is cut. */
+static tegula_status read_limits(hdf5_library *library, const hdf5_found *found, const tegula_plugin_layout *layout, hsize_t *limits,
+                                 tegula_error *err) {
+  const hdf5_functions *call = &library->call;
+  hsize_t shape[HDF5_MAX_RANK], most[HDF5_MAX_RANK];
+  hid_t space = call->H5Dget_space(found->id);
+  int ndim = space >= 0 ? call->H5Sget_simple_extent_ndims(space) : -1;
+  bool good = ndim >= 0 && ndim <= HDF5_MAX_RANK && call->H5Sget_simple_extent_dims(space, shape, most) >= 0;
+  for (int k = 0; good && ndim == layout->ndim && k < ndim; k++)
+    if (most[k] > shape[k] && most[k] > limits[k]) limits[k] = most[k]; /* also HDF5_UNLIMITED, the largest number */
+  if (space >= 0) call->H5Sclose(space);
+  if (good) return TEGULA_OK;
+  return hdf5_failed(library, err, TEGULA_CORRUPT, found->file->path, "read the shape of \"%s\" in \"%s\"", found->name, found->file->path);
+}
+
+tegula_status hdf5_save_limits(hdf5_library *library, const tegula_plugin_layout *layout, hsize_t *limits, tegula_error *err) {
+  for (int k = 0; k < layout->ndim; k++) limits[k] = (hsize_t)layout->shape[k];
+  RETURN_IF(!layout->origin || !layout->chunk, TEGULA_OK);
+  hdf5_call call = {.library = library, .builder = layout->origin->builder};
+  hdf5_file *source = NULL;
+  hdf5_found found;
+  tegula_status status = open_origin(&call, layout->origin, &source, &found, err);
+  if (status == TEGULA_OK) status = read_limits(library, &found, layout, limits, err);
+  close_origin(&call, source, &found);
+  return status;
+}
+
 tegula_status hdf5_save_along(hdf5_library *library, hid_t file, hid_t dataset, const tegula_plugin_layout *layout,
                               const hdf5_replaced *replaced, const char *path, tegula_error *err) {
   const tegula_plugin_origin *origin = layout->origin;
   hdf5_call call = {.library = library, .builder = origin->builder};
   hdf5_file *source = NULL;
-  hdf5_found found = {.id = -1};
+  hdf5_found found;
   hdf5_along along = {.library = library, .layout = layout, .path = path, .file = file, .to = dataset, .replaced = replaced};
   tegula_status status;
-  FORWARD_WITH(status, hdf5_file_open(&call, origin->path, &source, err));
-  FORWARD_WITH(status, hdf5_find(&call, source, origin->dataset, &found, err));
+  FORWARD_WITH(status, open_origin(&call, origin, &source, &found, err));
   along.from_file = found.file;
   along.from = found.id;
   along.from_name = found.name;
   FORWARD_WITH(status, copy_attributes(&along, err));
   FORWARD_WITH(status, hdf5_scales_along(&along, err));
 done:
-  hdf5_found_free(&call, &found);
-  hdf5_file_release(&call, source);
+  close_origin(&call, source, &found);
   return status;
 }

@@ -18,6 +18,7 @@ typedef int herr_t;
 
 #define HDF5_UNDEFINED UINT64_MAX /* HADDR_UNDEF, H5S_UNLIMITED */
 #define HDF5_MAX_RANK 32
+#define HDF5_UNLIMITED UINT64_MAX /* H5S_UNLIMITED: an axis that may become as long as it likes */
 #define HDF5_DEFAULT 0 /* H5P_DEFAULT, H5S_ALL */
 
 enum { HDF5_READ_ONLY = 0, HDF5_READ_WRITE = 1, HDF5_TRUNCATE = 2, HDF5_SWMR_READ = 0x40 };

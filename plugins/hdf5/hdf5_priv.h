@@ -348,7 +348,9 @@ typedef struct hdf5_replaced {
 } hdf5_replaced;
 void hdf5_replaced_note(hdf5_library *library, hid_t old, hdf5_replaced *out);
 bool hdf5_replaced_mend(hdf5_library *library, hid_t new, hdf5_replaced *replaced);
-/* along.c: what goes along from the dataset that this one is a copy of. */
+/* along.c: how long its axes may become: chunked copies may grow as the original, all else not at all. */
+tegula_status hdf5_save_limits(hdf5_library *library, const tegula_plugin_layout *layout, hsize_t *limits, tegula_error *err);
+/* What goes along from the dataset that this one is a copy of. */
 tegula_status hdf5_save_along(hdf5_library *library, hid_t file, hid_t dataset, const tegula_plugin_layout *layout,
                               const hdf5_replaced *replaced, const char *path, tegula_error *err);
 tegula_status hdf5_save_open(void *plugin, tegula_plugin_sink *sink, void **saving, tegula_error *err);

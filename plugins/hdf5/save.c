@@ -159,10 +159,10 @@ static hid_t creation_list(saving *s, const tegula_plugin_layout *layout, hid_t 
   return s->plain;
 }
 
-static hid_t space_of(const saving *s, const tegula_plugin_layout *layout) {
+static hid_t space_of(const saving *s, const tegula_plugin_layout *layout, const hsize_t *limits) {
   hsize_t shape[HDF5_MAX_RANK];
   for (int k = 0; k < layout->ndim; k++) shape[k] = (hsize_t)layout->shape[k];
-  return layout->ndim == 0 ? s->library->call.H5Screate(HDF5_SPACE_SCALAR) : s->library->call.H5Screate_simple(layout->ndim, shape, NULL);
+  return layout->ndim == 0 ? s->library->call.H5Screate(HDF5_SPACE_SCALAR) : s->library->call.H5Screate_simple(layout->ndim, shape, limits);
 }
 
 static tegula_status could_not_make(const saving *s, const tegula_plugin_layout *layout, tegula_error *err) {
@@ -201,7 +201,11 @@ bool hdf5_make_groups(hdf5_library *library, hid_t file, const char *name) {
 
 static tegula_status create(saving *s, const tegula_plugin_layout *layout, hid_t type, hid_t list, hid_t *id, tegula_error *err) {
   const hdf5_functions *call = &s->library->call;
-  hid_t space = space_of(s, layout);
+  hsize_t limits[HDF5_MAX_RANK];
+  FORWARD(hdf5_save_limits(s->library, layout, limits, err));
+  for (int k = 0; k < layout->ndim; k++)
+    if (limits[k] != HDF5_UNLIMITED && limits[k] > (hsize_t)s->longest) limits[k] = (hsize_t)s->longest;
+  hid_t space = space_of(s, layout, limits);
   if (space >= 0 && hdf5_make_groups(s->library, s->file, layout->dataset))
     *id = call->H5Dcreate2(s->file, layout->dataset, type, space, HDF5_DEFAULT, list, HDF5_DEFAULT);
   tegula_status status = *id >= 0 ? TEGULA_OK : could_not_make(s, layout, err);

@@ -338,3 +338,29 @@ def test_attributes_of_a_set_are_those_of_the_first_file(tmp_path, source):
     with h5py.File(tmp_path / "b.h5") as file:
         assert numpy.array_equal(file["x"][...], data)
         assert source == "m.json" or file["x"].attrs["number"] == 0 and file["x"].dims[1]["col"].shape == (10,) and len(file["x"].dims[0]) == 0
+
+
+# ---- how far it may grow ----
+
+@pytest.mark.parametrize("library", LIBRARIES.values(), ids=LIBRARIES)
+def test_a_chunked_copy_may_grow_as_the_original(tmp_path, library):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("x", data=data, chunks=(4, 5), maxshape=(None, 10), compression="gzip")
+        file.create_dataset("y", data=data, chunks=(4, 5), maxshape=(6, 30))
+        file.create_dataset("z", data=data, chunks=(4, 5))
+    ways = {"same": [], "zstd": ["--codec", "zstd:3"], "flat": ["--layout", "contiguous"]}
+    for name in "xyz":
+        for way, arguments in ways.items():
+            copy("a.h5", f"{way}.h5", "--dataset", name, *arguments, library=library, cwd=tmp_path)
+    copy("a.h5", "cut", "--dataset", "x", "--shards", "2", "--format", "hdf5", library=library, cwd=tmp_path)
+    expected = {"x": (None, 10), "y": (6, 30), "z": (6, 10)}
+    for way in ways:
+        with h5py.File(tmp_path / f"{way}.h5") as file:
+            assert {name: file[name].maxshape for name in "xyz"} == (dict.fromkeys("xyz", (6, 10)) if way == "flat" else expected), way
+    with h5py.File(tmp_path / "cut/shard_0001.h5") as file:
+        assert file["x"].maxshape == (None, 10) and (file["x"][:] == data[3:]).all()
+    with h5py.File(tmp_path / "same.h5", "r+") as file:
+        file["x"].resize(9, axis=0)
+        file["x"][6:] = 7
+        assert (file["x"][:6] == data).all() and (file["x"][6:] == 7).all()
+    assert report("load", "same.h5", "--dataset", "x", env=ENV, cwd=tmp_path)["shape"] == [9, 10]
