@@ -339,14 +339,15 @@ tegula_status hdf5_save_filters(hdf5_library *library, const tegula_plugin_layou
 tegula_status hdf5_save_attributes(hdf5_library *library, hid_t dataset, const tegula_plugin_layout *layout, const char *path, tegula_error *err);
 /* The groups above an object that is to be made, where they are not there. */
 bool hdf5_make_groups(hdf5_library *library, hid_t file, const char *name);
-/* scale_lists.c: what other datasets have to do with one that is replaced. `note` before its name is taken away: its scales have it no longer;
+/* scale_lists.c: what other datasets have to do with one that is replaced. `note` before its name is taken away: its scales have it no longer
+ * (false: one of them, or what it says itself, cannot be read or written; its users are to be freed in any case);
  * `mend` when the new one has its attributes: if that is a scale too it takes the old one's place, else axes have no scale there. */
 typedef struct hdf5_replaced {
   uint64_t reference;
   struct hdf5_user *users; /* datasets whose scale it was; free them */
   size_t count;
 } hdf5_replaced;
-void hdf5_replaced_note(hdf5_library *library, hid_t old, hdf5_replaced *out);
+bool hdf5_replaced_note(hdf5_library *library, hid_t old, hdf5_replaced *out);
 bool hdf5_replaced_mend(hdf5_library *library, hid_t new, hdf5_replaced *replaced);
 /* along.c: how long its axes may become: chunked copies may grow as the original, all else not at all. */
 tegula_status hdf5_save_limits(hdf5_library *library, const tegula_plugin_layout *layout, hsize_t *limits, tegula_error *err);

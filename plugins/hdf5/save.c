@@ -259,8 +259,12 @@ static tegula_status make_way(saving *s, const tegula_plugin_layout *layout, hdf
                       "choose another name, or ask to overwrite it");
   hid_t id = call->H5Oopen(s->file, layout->dataset, HDF5_DEFAULT);
   bool group = id >= 0 && call->H5Iget_type(id) == HDF5_ID_GROUP;
-  if (id >= 0 && call->H5Iget_type(id) == HDF5_ID_DATASET && is_hard_link(s, layout->dataset)) hdf5_replaced_note(s->library, id, replaced);
+  bool old = id >= 0 && call->H5Iget_type(id) == HDF5_ID_DATASET && is_hard_link(s, layout->dataset);
+  if (old && !hdf5_replaced_note(s->library, id, replaced)) /* else their lists would lead to what takes its place */
+    status = hdf5_failed(s->library, err, TEGULA_UNSUPPORTED, s->path, "untie \"%s\" in \"%s\" from its dimension scales",
+                         layout->dataset, s->path);
   if (id >= 0) call->H5Oclose(id);
+  FORWARD(status);
   if (group)
     return host->fail(err, TEGULA_EXISTS, s->path, -1, "\"%s\" in \"%s\" is a group and is not replaced by a dataset", layout->dataset, s->path);
   return call->H5Ldelete(s->file, layout->dataset, HDF5_DEFAULT) >= 0 ? TEGULA_OK : could_not_make(s, layout, err);

@@ -10,7 +10,7 @@
 
 #include "along.h"
 
-enum { MOST_USERS = 3900 /* entries of REFERENCE_LIST that fit in the header of an object */ };
+enum { MOST_USERS = 3900 /* entries of REFERENCE_LIST that fit in the header of an object */, MOST_READ = 1 << 20 };
 
 /* ---- REFERENCE_LIST ---- */
 
@@ -28,10 +28,11 @@ static hid_t user_type(hdf5_library *library) {
 static hdf5_user *read_users(hdf5_library *library, hid_t id, hid_t type, size_t *count) {
   const hdf5_functions *call = &library->call;
   *count = 0;
-  if (call->H5Aexists(id, REFERENCE_LIST) <= 0) return calloc(1, sizeof(hdf5_user));
+  int has = call->H5Aexists(id, REFERENCE_LIST);
+  if (has <= 0) return has == 0 ? calloc(1, sizeof(hdf5_user)) : NULL;
   hid_t attribute = call->H5Aopen(id, REFERENCE_LIST, HDF5_DEFAULT), space = attribute >= 0 ? call->H5Aget_space(attribute) : -1;
   int64_t there = space >= 0 ? call->H5Sget_simple_extent_npoints(space) : -1;
-  hdf5_user *out = there >= 0 && there <= MOST_USERS ? calloc((size_t)there + 1, sizeof *out) : NULL;
+  hdf5_user *out = there >= 0 && there <= MOST_READ ? calloc((size_t)there + 1, sizeof *out) : NULL;
   if (out && there > 0 && call->H5Aread(attribute, type, out) < 0) {
     free(out);
     out = NULL;
@@ -62,7 +63,7 @@ bool hdf5_users_set(hdf5_library *library, hid_t id, hdf5_reference dataset, int
   hdf5_user *users = type >= 0 ? read_users(library, id, type, &count) : NULL;
   for (size_t k = 0; k < count; k++)
     if (axis >= 0 || users[k].dataset != dataset) users[kept++] = users[k];
-  bool good = users && kept < MOST_USERS;
+  bool good = users && (axis < 0 || kept < MOST_USERS);
   if (good && axis >= 0) users[kept++] = (hdf5_user){.dataset = dataset, .axis = axis};
   if (good && (axis >= 0 || kept < count)) good = write_users(library, id, type, users, kept);
   free(users);
@@ -111,30 +112,36 @@ static bool ends_with_link(hdf5_library *library, hid_t id) {
   return done >= 0 && links == 1;
 }
 
-static void leave_scales(hdf5_library *library, hid_t old, hdf5_reference self) {
+/* False: a scale keeps it in its list. */
+static bool leave_scales(hdf5_library *library, hid_t old, hdf5_reference self) {
   const hdf5_functions *call = &library->call;
   hdf5_value list = {.type = -1, .space = -1};
+  bool good = true;
   if (hdf5_axes_read(library, old, &list))
     for (int64_t k = 0; k < list.count; k++) {
       const hdf5_sequence *axis = (const hdf5_sequence *)list.data + k;
       for (size_t i = 0; i < axis->count; i++) {
         hid_t scale = call->H5Rdereference2(old, HDF5_DEFAULT, HDF5_OBJECT, &axis->items[i]);
-        if (scale >= 0) hdf5_users_set(library, scale, self, -1);
+        if (scale >= 0) good = hdf5_users_set(library, scale, self, -1) && good;
         if (scale >= 0) call->H5Oclose(scale);
       }
     }
   hdf5_value_free(library, &list);
+  return good;
 }
 
-void hdf5_replaced_note(hdf5_library *library, hid_t old, hdf5_replaced *out) {
+bool hdf5_replaced_note(hdf5_library *library, hid_t old, hdf5_replaced *out) {
   const hdf5_functions *call = &library->call;
   *out = (hdf5_replaced){0};
-  if (!ends_with_link(library, old) || call->H5Rcreate(&out->reference, old, ".", HDF5_OBJECT, -1) < 0) return;
-  if (call->H5Aexists(old, DIMENSION_LIST) > 0) leave_scales(library, old, out->reference);
-  hid_t type = call->H5Aexists(old, REFERENCE_LIST) > 0 ? user_type(library) : -1;
-  if (type < 0) return;
-  out->users = read_users(library, old, type, &out->count);
-  call->H5Tclose(type);
+  RETURN_IF(!ends_with_link(library, old), true);
+  int axes = call->H5Aexists(old, DIMENSION_LIST), users = call->H5Aexists(old, REFERENCE_LIST);
+  if (axes < 0 || users < 0 || call->H5Rcreate(&out->reference, old, ".", HDF5_OBJECT, -1) < 0) return false;
+  if (axes > 0 && !leave_scales(library, old, out->reference)) return false;
+  RETURN_IF(users == 0, true);
+  hid_t type = user_type(library);
+  if (type >= 0) out->users = read_users(library, old, type, &out->count);
+  if (type >= 0) call->H5Tclose(type);
+  return out->users != NULL;
 }
 
 static bool is_scale(hdf5_library *library, hid_t id) {
@@ -148,25 +155,27 @@ static bool is_scale(hdf5_library *library, hid_t id) {
   return good;
 }
 
-/* What was a reference to the old object becomes one to the new; 0: it goes. */
-static bool change_axis(hdf5_library *library, hid_t dataset, int64_t axis, hdf5_reference old, hdf5_reference new) {
+/* What was a reference to the old object becomes one to the new; 0: it goes. *found: there was one. False: it could not be written. */
+static bool change_axis(hdf5_library *library, hid_t dataset, int64_t axis, hdf5_reference old, hdf5_reference new, bool *found) {
   hdf5_value list = {.type = -1, .space = -1};
-  bool good = hdf5_axes_read(library, dataset, &list) && axis >= 0 && axis < list.count, found = false;
+  bool good = hdf5_axes_read(library, dataset, &list) && axis >= 0 && axis < list.count, done = true;
+  *found = false;
   hdf5_sequence *axes = good ? calloc((size_t)list.count, sizeof *axes) : NULL;
   if (axes) {
     memcpy(axes, list.data, (size_t)list.count * sizeof *axes); /* the items are shared; libhdf5 frees its own */
     size_t kept = 0;
     for (size_t i = 0; i < axes[axis].count; i++) {
       bool same = axes[axis].items[i] == old;
-      found = found || same;
+      *found = *found || same;
       if (!same || new != 0) axes[axis].items[kept++] = same ? new : axes[axis].items[i];
     }
     axes[axis].count = kept;
-    good = found && hdf5_axes_write(library, dataset, axes, list.count);
+    done = !*found || hdf5_axes_write(library, dataset, axes, list.count);
   }
+  done = done && (!good || axes);
   free(axes);
   hdf5_value_free(library, &list);
-  return good && axes != NULL;
+  return done;
 }
 
 bool hdf5_replaced_mend(hdf5_library *library, hid_t new, hdf5_replaced *replaced) {
@@ -177,9 +186,10 @@ bool hdf5_replaced_mend(hdf5_library *library, hid_t new, hdf5_replaced *replace
   for (size_t k = 0; k < replaced->count && good; k++) {
     const hdf5_user *user = &replaced->users[k];
     hid_t dataset = call->H5Rdereference2(new, HDF5_DEFAULT, HDF5_OBJECT, &user->dataset);
-    bool there = dataset >= 0 && call->H5Iget_type(dataset) == HDF5_ID_DATASET &&
-                 change_axis(library, dataset, user->axis, replaced->reference, self);
-    if (there && scale) good = hdf5_users_set(library, new, user->dataset, user->axis);
+    bool found = false;
+    if (dataset >= 0 && call->H5Iget_type(dataset) == HDF5_ID_DATASET)
+      good = change_axis(library, dataset, user->axis, replaced->reference, self, &found);
+    if (found && good && scale) good = hdf5_users_set(library, new, user->dataset, user->axis);
     if (dataset >= 0) call->H5Oclose(dataset);
   }
   return good;

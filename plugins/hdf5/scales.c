@@ -141,6 +141,14 @@ static hid_t copy_scale(const work *w, hid_t from, const char *name) {
   return id;
 }
 
+/* Is it one and the same object, in a file that the copy is added to? */
+static bool stays(const work *w, const char *name, const char *to_name) {
+  char *target = strcmp(name, to_name) == 0 ? realpath(w->along->path, NULL) : NULL;
+  bool same = target && strcmp(target, w->along->from_file->canonical) == 0;
+  free(target);
+  return same;
+}
+
 /* The scale in the target, the same object for the same scale; NULL: not one more. */
 static scale *find_scale(work *w, hid_t from, const char *name, const char *to_name) {
   const hdf5_functions *call = w->call;
@@ -164,7 +172,8 @@ static scale *find_scale(work *w, hid_t from, const char *name, const char *to_n
     out->id = copy_scale(w, from, to_name);
   else {
     hid_t id = there > 0 ? call->H5Oopen(w->along->file, to_name, HDF5_DEFAULT) : -1;
-    bool same = id >= 0 && call->H5Iget_type(id) == HDF5_ID_DATASET && hdf5_same_dataset(w->along->library, from, id);
+    bool same = id >= 0 && call->H5Iget_type(id) == HDF5_ID_DATASET &&
+                (stays(w, name, to_name) || hdf5_same_dataset(w->along->library, from, id));
     if (same && hdf5_users_set(w->along->library, id, w->to, -1)) out->id = id; /* an object that was in the new one's place before */
     else hdf5_drop(w->along, "dimension scale", name, "\"%s\" is there already, and is another one", to_name);
     if (out->id < 0 && id >= 0) call->H5Oclose(id);

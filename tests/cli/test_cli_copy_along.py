@@ -340,6 +340,48 @@ def test_attributes_of_a_set_are_those_of_the_first_file(tmp_path, source):
         assert source == "m.json" or file["x"].attrs["number"] == 0 and file["x"].dims[1]["col"].shape == (10,) and len(file["x"].dims[0]) == 0
 
 
+@pytest.mark.parametrize("library", LIBRARIES.values(), ids=LIBRARIES)
+def test_within_one_file_scales_stay_whatever_they_are(tmp_path, library):
+    """Attributes of sequences and elements of more than 64 MiB are not compared; it need not be."""
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["x"] = data
+        scale = file.create_dataset("rows", data=numpy.arange(6.0))
+        scale.attrs.create("sequences", numpy.array([numpy.arange(3, dtype="i4"), numpy.arange(1, dtype="i4")], object), dtype=h5py.vlen_dtype("i4"))
+        scale.make_scale("rows")
+        file["x"].dims[0].attach_scale(scale)
+    assert copy("a.h5", "a.h5", "--dataset", "x", "--overwrite", "--codec", "zstd:3", library=library, cwd=tmp_path) == []
+    assert copy("a.h5", "a.h5", "--dataset", "x", "--to-dataset", "y", library=library, cwd=tmp_path) == []
+    with h5py.File(tmp_path / "a.h5") as file:
+        users = {(file[reference].name, int(axis)) for reference, axis in file["rows"].attrs["REFERENCE_LIST"]}
+        assert users == {("/x", 0), ("/y", 0)} and len(file["rows"].attrs["REFERENCE_LIST"]) == 2
+        assert file["x"].dims[0][0] == file["rows"] == file["y"].dims[0][0]
+
+
+def test_a_scale_that_cannot_forget_what_is_replaced_refuses_it(tmp_path):
+    """Its list would lead to whatever takes the old one's place in the file."""
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["x"], file["rows"], file["fine"] = data, numpy.arange(6.0), data
+        file["rows"].make_scale("rows")
+        for name in ("x", "fine"):
+            file[name].dims[0].attach_scale(file["rows"])
+        users = [(file["x"].ref, 0)] + [(file["fine"].ref, 0)] * 3950
+        del file["rows"].attrs["REFERENCE_LIST"]
+        kind = numpy.dtype([("dataset", h5py.ref_dtype), ("dimension", "u4")])
+        file["rows"].attrs.create("REFERENCE_LIST", numpy.array(users, kind))
+    save = ["a.h5", "a.h5", "--dataset", "x", "--overwrite", "--layout", "contiguous"]
+    copy(*save, cwd=tmp_path)  # it forgets, and is no scale of one more: it has too many
+    with h5py.File(tmp_path / "a.h5") as file:
+        assert {file[reference].name for reference, _ in file["rows"].attrs["REFERENCE_LIST"]} == {"/fine"} and len(file["x"].dims[0]) == 0
+    with h5py.File(tmp_path / "a.h5", "r+") as file:
+        del file["rows"].attrs["REFERENCE_LIST"]
+        file["x"].dims[0].attach_scale(file["rows"])
+        del file["rows"].attrs["REFERENCE_LIST"]
+        file["rows"].attrs["REFERENCE_LIST"] = "no list"
+    before = (tmp_path / "a.h5").read_bytes()
+    refused("copy", *save, status="unsupported", env=ENV, cwd=tmp_path, says=["dimension scales"])
+    assert (tmp_path / "a.h5").read_bytes() == before and leftovers(tmp_path) == []
+
+
 # ---- how far it may grow ----
 
 @pytest.mark.parametrize("library", LIBRARIES.values(), ids=LIBRARIES)
