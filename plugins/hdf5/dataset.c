@@ -80,6 +80,23 @@ failed:
   return hdf5_failed(library, err, TEGULA_CORRUPT, out->file->path, "read the fill value of \"%s\" in \"%s\"", out->name, out->file->path);
 }
 
+enum { INDEX_IMPLICIT = 2 };
+
+/* Without an index all chunks lie one behind the other, so that they fit into the file: libhdf5 would list as many as a damaged file claims. */
+static tegula_status check_implicit(const hdf5_dataset *dataset, tegula_error *err) {
+  const hdf5_library *library = dataset->call->library;
+  int index = -1;
+  int64_t bytes = dataset->type.dtype.item_size;
+  bool fits = true;
+  if (library->call.H5Dget_chunk_index_type(dataset->id, &index) < 0 || index != INDEX_IMPLICIT) return TEGULA_OK;
+  for (int k = 0; k < dataset->ndim; k++)
+    fits = fits && !__builtin_mul_overflow(bytes, dataset->shape[k], &bytes);
+  if (fits && bytes <= dataset->file->size) return TEGULA_OK;
+  return library->host->fail(err, TEGULA_CORRUPT, dataset->file->path, -1,
+                             "\"%s\" of \"%s\" claims more chunks than the file of %lld bytes can hold", dataset->name, dataset->file->path,
+                             (long long)dataset->file->size);
+}
+
 static tegula_status read_chunk_shape(hdf5_dataset *out, tegula_error *err) {
   hsize_t dims[HDF5_MAX_RANK] = {0};
   int count = out->call->library->call.H5Pget_chunk(out->plist, HDF5_MAX_RANK, dims);
@@ -88,7 +105,10 @@ static tegula_status read_chunk_shape(hdf5_dataset *out, tegula_error *err) {
     good = dims[k] > 0 && dims[k] <= INT64_MAX;
     out->chunk[k] = (int64_t)dims[k];
   }
-  if (good) return hdf5_filters_read(out, err);
+  if (good) {
+    FORWARD(hdf5_filters_read(out, err));
+    return check_implicit(out, err);
+  }
   return out->call->library->host->fail(err, TEGULA_CORRUPT, out->file->path, -1, "\"%s\" of \"%s\" has chunks that do not fit its shape",
                                         out->name, out->file->path);
 }

@@ -14,6 +14,7 @@ FILES = {
     "chunk_outside": ("deflate", "corrupt", "a chunk outside of the array"),
     "swmr_checksum": ("reference", "corrupt", "checksum"),  # libhdf5 would wait for ever for its writer
     "extensible_claims": ("growing", "corrupt", "claims 79164837199881 slots"),  # libhdf5 walks over all
+    "implicit_claims": ("d", "corrupt", "more chunks than the file of 3648 bytes can hold"),  # libhdf5 would list 71 thousand million
     "group_index": ("d_bec16", "corrupt", "d_bec16"),  # no suggestions from a group that cannot be read: libhdf5 1.14.6 frees what it never had
 }
 

@@ -211,6 +211,12 @@ static tegula_status host_add_grid(tegula_plugin_builder *b, int64_t file, int64
   return TEGULA_OK;
 }
 
+static tegula_status host_mark_slices(tegula_plugin_builder *b, int64_t grid, tegula_error *err) {
+  (void)err;
+  json_object_set_new(json_array_get(b->grids, (size_t)grid), "slices", json_true());
+  return TEGULA_OK;
+}
+
 static tegula_status host_add_chunked(tegula_plugin_builder *b, int64_t grid, const tegula_plugin_chunked *p, tegula_error *err) {
   (void)err;
   json_t *part = add_part(b, "chunked", p->lo, p->hi);
@@ -290,6 +296,7 @@ static const tegula_plugin_host HOST = {
     .add_reader = host_add_reader,
     .allocate = host_allocate,
     .release = host_release,
+    .mark_slices = host_mark_slices,
 };
 
 /* ---- readers ---- */
