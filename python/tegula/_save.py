@@ -15,7 +15,7 @@ from . import _core
 from ._array import Array
 from ._attributes import attributes_of
 from ._context import context, later, progress_of, timeout
-from ._dtypes import descr_of
+from ._dtypes import descr_of, is_bfloat16
 from ._memory import NDArray, array_of, borrow, tiling
 from ._parts import Parts
 from ._sources import before_use, choice, lengths, path_of
@@ -25,7 +25,21 @@ def _fill_bytes(fill: Any, dtype: np.dtype[Any]) -> bytes | None:
     """One item in native byte order."""
     if fill is None:
         return None
-    return np.asarray(fill).astype(dtype if dtype.isnative else dtype.newbyteorder("="), casting="same_kind").tobytes()
+    given, native = np.asarray(fill), dtype if dtype.isnative else dtype.newbyteorder("=")
+    if given.shape:
+        raise ValueError(f"fill: expected one value, found an array of shape {given.shape}")
+    whole = given.dtype.kind in "iu" and native.kind in "iu"  # numpy's rules would refuse 0 for unsigned ones and cut off high bits
+    with np.errstate(over="ignore"):
+        made = given.astype(native, casting="unsafe" if whole else "same_kind")
+    if native.kind in "SU":
+        same = bool(made == given)
+    elif native.kind in "iufc" or is_bfloat16(native):
+        same = int(made) == int(given) if whole else bool(np.isfinite(made) or not np.isfinite(given))
+    else:
+        same = native.kind != "V" or given.nbytes == made.nbytes
+    if not same:
+        raise ValueError(f"fill: {fill!r} does not fit into elements of dtype {native}")
+    return made.tobytes()
 
 
 def _wrap(array: Any) -> tuple[NDArray, _core.Array]:
@@ -69,7 +83,7 @@ def save(
         layout: HDF5: "contiguous" (the default), "chunked" or "virtual" (each tile of a :class:`tegula.Array` in a file of its own).
         chunks: HDF5: the shape of chunks.  None: with `codec` or layout="chunked" one is chosen, whole rows of up to 4 MiB.
         codec: HDF5: what chunks go through, in that order: "shuffle,deflate:4" (docs/formats.md).
-        fill: HDF5: what elements that were never written are to be.
+        fill: HDF5: what elements that were never written are to be: one value, which the dtype must be able to hold.
         attrs: HDF5: names and values (text, numbers, arrays or lists of them, None); with a mapping of arrays: {dataset: attrs}.
         shards: a folder of this many files, cut along axis 0.
         order: "C" or "F", of the elements in the file.

@@ -166,6 +166,24 @@ def test_hdf5(tmp_path):
         numpy.testing.assert_array_equal(ours[name], value)
 
 
+@pytest.mark.parametrize("dtype, fill", [("u1", 255), ("u8", 2**64 - 1), ("i1", -128), ("f4", 0.1), ("f4", numpy.inf), ("c8", 1j)])
+def test_fill_values(tmp_path, dtype, fill):
+    tegula.save(numpy.zeros(4, dtype), tmp_path / "x.h5", chunks=(2,), fill=fill)
+    with h5py.File(tmp_path / "x.h5") as file:
+        assert file["data"].fillvalue == numpy.dtype(dtype).type(fill)
+
+
+@pytest.mark.parametrize(
+    "dtype, fill",
+    [("i1", 300), ("u1", -1), ("i4", 2**40), ("i8", 2**63), ("f4", 1e300), ("f2", 10**6), ("c8", 1e300j), (ml_dtypes.bfloat16, 1e300),
+     ("S2", b"abc"), ("V3", numpy.void(b"abcd")), ("f8", []), ("i4", [1, 2, 3])],
+)  # fmt: skip
+def test_fill_values_that_do_not_fit(tmp_path, dtype, fill):
+    with pytest.raises(ValueError, match="fill: "):
+        tegula.save(numpy.zeros(4, dtype), tmp_path / "x.h5", fill=fill)
+    assert os.listdir(tmp_path) == []
+
+
 def test_several_arrays_in_one_file(tmp_path):
     group = {"/a": ARRAY, "/g/b": ARRAY.astype("i2"), "c": numpy.asfortranarray(ARRAY)}
     tegula.save(group, tmp_path / "x.h5", codec="deflate", attrs={"c": {"n": 1}})
