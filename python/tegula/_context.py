@@ -105,8 +105,9 @@ def context(threads: int | Group | None = None) -> _core.Context:
     found = _contexts.get(key)
     if found is None:
         made = context_on(None, threads)
-        for old in [other for other in _contexts if other[0] != key[0]]:
-            _contexts.pop(old, None)  # of the process that this one was forked from
+        for old in list(_contexts):
+            if old[0] != key[0]:
+                _contexts.pop(old, None)  # of the process that this one was forked from
         found = _contexts.setdefault(key, made)
     return found
 
@@ -142,13 +143,18 @@ def later(operation: _core.Operation) -> None:
 
 def _look_at(operation: _core.Operation, seconds: float) -> None:
     """Takes it out of the list when it has ended; what it failed with is kept."""
+    failure = None
     try:
         if not operation.wait(seconds):
             return
     except Error as error:
-        _failed.append(error)
-    if operation in _background:
+        failure = error
+    try:
         _background.remove(operation)
+    except ValueError:  # another thread saw it end, too
+        return
+    if failure is not None:
+        _failed.append(failure)
 
 
 def waiting() -> bool:
@@ -164,7 +170,8 @@ def fence() -> None:
         Error: of the first save that failed; call it again for the next one.
     """
     while waiting():
-        _look_at(_background[0], 0.05)  # signals are heard in between
+        for first in _background[:1]:
+            _look_at(first, 0.05)  # signals are heard in between
     if _failed and _background_generation == _core.generation():
         error = _failed.pop(0)
         if _failed:

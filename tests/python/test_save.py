@@ -277,6 +277,22 @@ def test_fence_raises_each_failure_once(tmp_path):
     numpy.testing.assert_array_equal(numpy.load(tmp_path / "good.npy"), ARRAY)
 
 
+def test_two_threads_that_fence_do_not_hear_of_a_failure_twice(tmp_path):
+    """Both wait for the same operation and see it fail."""
+    from tegula import _context
+
+    class Operation:
+        def wait(self, seconds):
+            if self in _context._background:
+                _context._background.remove(self)  # the other thread was quicker
+            raise tegula.StorageError("no")
+
+    tegula.fence()
+    tegula.save(ARRAY, tmp_path / "x.npy", block=False)  # the list is this process's
+    _context._background.append(Operation())
+    tegula.fence()
+
+
 def test_saves_that_have_ended_hold_nothing(tmp_path):
     """Without a fence, too."""
     from tegula import _context
