@@ -263,8 +263,10 @@ class Dataset:
         return before if 0 < before < count else half
 
     def _explain(self, error: Error) -> None:
-        """Adds the exception that the user's reader raised as the cause."""
+        """Adds the exception that the user's reader raised as the cause; Ctrl-C and the like in it are raised as they are."""
         cause = self._fill.failures.pop(str(error), None) if self._fill is not None else None
+        if cause is not None and not isinstance(cause, Exception):
+            raise cause
         if cause is not None:
             error.__cause__ = cause
 

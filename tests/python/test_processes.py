@@ -142,6 +142,22 @@ def test_interrupt(call):
     assert ds[7, 7] == 0  # all is as before
 
 
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize(
+    "call",
+    [lambda ds: tegula.load(ds), lambda ds: ds[:2], lambda ds: ds[::2], lambda ds: ds.hash()],
+    ids=["load", "index", "strided", "hash"],
+)
+def test_interrupt_within_a_reader(call, kind):
+    """A small box is read by the caller's thread, so it is the reader that hears Ctrl-C."""
+
+    def read(box, out):
+        raise kind
+
+    with pytest.raises(kind):
+        call(tegula.from_reader(read, (4,), "i4"))
+
+
 def test_interrupt_between_batches():
     """The piece that is being read ahead is waited for or stopped; nothing is left of the walk."""
     ds = tegula.from_reader(slow, (4000, 1000), "f8", chunks=(2, 1000), threads=2)
