@@ -67,9 +67,13 @@ class Dataset:
         self._source, self._missing, self._threads = source, choice("missing", missing, MISSING), threads
         self._missing_number = MISSING[missing]
         self._place = place()
+        self._folder: bytes | None = None  # where paths are relative to, if some are
         self._nested: dict[tuple[int, int], _core.Dataset] = {}
         self._fill = source.fill() if isinstance(source, Reader) else None
         self._core = self._opened()
+        if isinstance(source, Options):
+            self._source = source.rooted()
+            self._folder = None if self._source is source else os.getcwdb()
         (text, descr, self.shape, self.format, self.name, self._files, self.stored_chunks, self.nbytes, self.stored_bytes, self.chunks,
          self.codecs) = self._core.info()  # fmt: skip
         self.dtype = dtype_of(text, descr, source.options.dtype if isinstance(source, Manifest) else source.dtype)
@@ -371,12 +375,12 @@ class Dataset:
     def _portable(self) -> Options | Reader | Manifest:
         if not isinstance(self._source, Options):
             return self._source
-        options = self._source._replace(paths=tuple(map(os.path.abspath, self._source.paths)))
+        moved = self._folder is not None and os.getcwdb() != self._folder
         try:
-            json = self._live().to_json().encode("utf-8", "surrogateescape")
+            json = (self._again() if moved else self._live()).to_json().encode("utf-8", "surrogateescape")
         except UnsupportedError:
-            return options
-        return Manifest(json, options) if len(json) <= _JSON_MOST else options
+            return self._source
+        return Manifest(json, self._source) if len(json) <= _JSON_MOST else self._source
 
 
 def _restore(source: Any, missing: str, threads: int | None, text: str, shape: Shape, format: str) -> Dataset:

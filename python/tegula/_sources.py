@@ -43,6 +43,15 @@ def paths_of(path: Path) -> tuple[bytes, ...]:
     return tuple(map(path_of, path))
 
 
+def _rooted(path: bytes) -> bytes:
+    if path.startswith(b"/"):
+        return path
+    here = os.getcwdb()
+    if any(sign in path for sign in (b"*", b"?", b"[")) and not os.path.lexists(path):  # a pattern: the folder's name is none
+        here = here.replace(b"[", b"[[]").replace(b"*", b"[*]").replace(b"?", b"[?]")
+    return os.path.join(here, path)  # "link/../x" means what it says
+
+
 def choice(name: str, value: Any, choices: Any) -> Any:
     if value not in choices:
         raise ValueError(f"{name}: expected one of {', '.join(map(repr, choices))}, found {value!r}")
@@ -77,6 +86,12 @@ class Options(NamedTuple):
     expect_rows: int
     locked: bool
     defer: bool = False  # headers are read with the data
+
+    def rooted(self) -> Options:
+        """The same files for a program that has gone into another folder."""
+        if all(path.startswith(b"/") for path in self.paths):
+            return self
+        return self._replace(paths=tuple(map(_rooted, self.paths)))
 
     def open(self, threads: int | Group | None) -> _core.Dataset:
         for wait in before_use:

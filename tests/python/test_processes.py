@@ -264,6 +264,31 @@ def test_a_child_has_everything(shards, chunked, tmp_path):
     numpy.testing.assert_array_equal(numpy.load(tmp_path / "child.npy"), array)
 
 
+@pytest.mark.parametrize("path", ["x.npy", "x_*.npy", ["x_0.npy", "x_1.npy"], "link/../x.npy"], ids=str)
+def test_relative_paths_are_those_of_when_it_was_opened(tmp_path, monkeypatch, path):
+    """In the other folder there are the same names: what is opened again, in a child or from a pickle, are the files that were meant."""
+    import h5py
+
+    for number, place in enumerate(("here[1]", "there", "here[1]/inside/deep", "here1")):
+        (tmp_path / place).mkdir(parents=True)
+        for name in ("x.npy", "x_0.npy", "x_1.npy", "inside/x.npy"):
+            if (tmp_path / place / name).parent.exists():
+                numpy.save(tmp_path / place / name, numpy.full((2, 3), number))
+        with h5py.File(tmp_path / place / "x.h5", "w") as file:
+            file.create_dataset("x", data=numpy.zeros(2)).attrs["number"] = number
+    (tmp_path / "here[1]/link").symlink_to("inside/deep")
+    numpy.save(tmp_path / "here[1]/inside/x.npy", numpy.full((2, 3), 7))
+    monkeypatch.chdir(tmp_path / "here[1]")
+    expected = 7 if "link" in path else 0
+    ds, h5 = tegula.open(path), tegula.open("x.h5")
+    monkeypatch.chdir(tmp_path / "there")
+    assert in_child(lambda: sorted(set(ds[...].ravel().tolist()))) == f"[{expected}]"
+    assert (pickle.loads(pickle.dumps(ds))[...] == expected).all() and (ds[...] == expected).all()
+    assert h5.attrs == {"number": 0}
+    monkeypatch.setattr("tegula._dataset._JSON_MOST", 10)  # path and options travel
+    assert (pickle.loads(pickle.dumps(ds))[...] == expected).all()
+
+
 def test_a_child_sees_that_files_changed(tmp_path):
     numpy.save(tmp_path / "x.npy", numpy.zeros(5))
     ds = tegula.open(tmp_path / "x.npy")
