@@ -72,6 +72,8 @@ def array_of(thing: Any) -> NDArray:
 
 def target_of(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray:
     """Memory to be filled, of exactly this shape and dtype."""
+    if isinstance(out, np.ma.MaskedArray):
+        raise TypeError("out: what is masked would stay masked: give its data (array.data)")
     found = out if isinstance(out, np.ndarray) else _by_buffer(out)
     if found is None:
         found = _by_dlpack(out)

@@ -246,6 +246,7 @@ def test_out_of_other_kinds_of_memory(tmp_path):
         (numpy.broadcast_to(numpy.float32(0), (1000, 7)), ValueError, "read-only"),
         (bytes(28000), ValueError, "read-only"),
         ([0] * 7, TypeError, "list"),
+        (numpy.ma.masked_all((1000, 7), "f4"), TypeError, "masked"),
         (numpy.lib.stride_tricks.as_strided(numpy.zeros(7, "f4"), (1000, 7), (0, 4)), ValueError, None),
     ],
 )
