@@ -52,6 +52,15 @@ def check_views(files, scratch):
             assert numpy.array_equal(numpy.load(scratch / f"{number}.npy"), expected), number
 
 
+def check_broadcast_from_no_axes(files, scratch):
+    """Legate cannot cut those."""
+    view = cupynumeric.broadcast_to(cupynumeric.array(3, "i2"), (40, 11))
+    for tiling in ({}, {"tiles": 3}, {"tile_shape": (9, 4)}):
+        save(view, scratch / "x.npy", overwrite=True, **tiling)
+        found = numpy.load(scratch / "x.npy")
+        assert found.shape == (40, 11) and found.dtype == "i2" and (found == 3).all()
+
+
 def check_chunked(files, scratch):
     for number, options in enumerate([{"codec": "shuffle,deflate:4"}, {"chunks": (37, 4)}, {"chunks": (37, 4), "codec": "zstd:3", "tiles": 9},
                                       {"layout": "chunked"}]):

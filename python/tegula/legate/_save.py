@@ -171,7 +171,10 @@ def _launch(store: Any, path: bytes, tile: Shape, target: Any, described: Any, c
         status = runtime.create_store(ty.uint8, (*colors[:-1], colors[-1] * _tasks.RECORD))
         each = status.partition_by_tiling((*(1,) * (len(colors) - 1), _tasks.RECORD))
         place = pickle.dumps((dtype, ndim, full, tile or (1,)))
-        jobs.append(_job(_tasks.write_tile, colors, (part, token), (each,), (number, place)))
+        try:
+            jobs.append(_job(_tasks.write_tile, colors, (part, token), (each,), (number, place)))
+        except RuntimeError:  # what was broadcast from no axes cannot be cut: every task sees its one element
+            jobs.append(_job(_tasks.write_tile, colors, (store, token), (each,), (number, place)))
     else:
         status = runtime.create_store(ty.uint8, (_tasks.RECORD,))
         status.fill(0)
