@@ -1,4 +1,5 @@
 # tegula.legate.save; numpy and h5py judge. SPDX-License-Identifier: Apache-2.0
+import concurrent.futures
 import os
 import time
 
@@ -162,6 +163,27 @@ def check_a_big_file_is_replaced(files, scratch):
         assert len(os.listdir("/proc/self/fd")) <= handles
     finally:
         _tasks._BIG = before
+
+
+def elsewhere(call):
+    """What `call` returns or raises in another thread."""
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        return pool.submit(call).result(20)
+
+
+def check_other_threads(files, scratch):
+    """Legate would end the process. What opens and saves without it waits for Legate's saves there, too, also for one that fails."""
+    x = rows()
+    for call in (lambda: load(files / "rows.npy"), lambda: save(x, scratch / "no.npy"), fence):
+        assert "thread" in str(failing(lambda call=call: elsewhere(call), RuntimeError))
+    for block in range(3):
+        save(x, scratch / f"{block}.npy", block=False, tiles=50)
+        assert numpy.array_equal(elsewhere(lambda block=block: tegula.open(scratch / f"{block}.npy")[()]), ROWS)
+    save(x, scratch / "0.npy", block=False)  # it exists
+    assert numpy.array_equal(elsewhere(lambda: tegula.load(scratch / "0.npy").local), ROWS)
+    failing(fence, tegula.ExistsError)
+    fence()
+    assert not _tasks.ended and sorted(os.listdir(scratch)) == ["0.npy", "1.npy", "2.npy"]
 
 
 def check_in_the_background(files, scratch):

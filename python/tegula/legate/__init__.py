@@ -10,9 +10,13 @@ runtime goes on.  Needs the packages legate and, for the arrays, nvidia-cupynume
 SPDX-License-Identifier: Apache-2.0
 """
 
+import sys
+import threading
 from importlib import import_module
 
 try:
+    # the thread that starts Legate is the only one that may use it
+    _home = threading.main_thread() if "legate.core" in sys.modules else threading.current_thread()
     import_module("legate.core")
 except ImportError as error:
     raise ImportError(f"tegula.legate needs Legate (pip install legate nvidia-cupynumeric): {error}", name=error.name) from error

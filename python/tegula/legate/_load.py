@@ -9,6 +9,7 @@ import hashlib
 import math
 import os
 import pickle
+import threading
 from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any
@@ -22,7 +23,7 @@ from .._dtypes import is_bfloat16
 from .._errors import Error, InternalError, UnsupportedError
 from .._open import open
 from .._sources import Manifest, Path, Shape
-from . import _tasks
+from . import _home, _tasks
 from ._errors import TooManyAxesError
 
 
@@ -32,9 +33,16 @@ def processors() -> int:
     return max(1, int(machine.count(TaskTarget.OMP) or machine.count(TaskTarget.CPU)))
 
 
+def at_home() -> bool:
+    """Legate ends a process that calls it from another thread than the one that started it."""
+    return threading.current_thread() is _home
+
+
 def not_in_a_task() -> None:
     if is_running_in_task():
         raise RuntimeError("tasks cannot make arrays of Legate: use tegula.load and tegula.save in them")
+    if not at_home():
+        raise RuntimeError("this thread cannot use Legate, only the one that started it can: use tegula.load and tegula.save in others")
 
 
 def add_bytes(job: Any, data: bytes) -> None:
@@ -144,6 +152,8 @@ def load(
     The files are described here; then each tile is read by a task of its own, straight into its memory.  Returns when the array is there;
     within ``legate.core.Scope(exception_mode=ExceptionMode.DEFERRED)`` at once, and what failed is raised at the end of that scope.
     Exceptions that a scope ignores are raised all the same.
+
+    Only the thread that started Legate may call it.
 
     Args:
         path, dataset, open_options: as for :func:`tegula.open`; or an open dataset.

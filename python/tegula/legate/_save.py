@@ -10,6 +10,7 @@ import math
 import os
 import pickle
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -23,7 +24,7 @@ from .._errors import Error
 from .._save import _fill_bytes
 from .._sources import Shape, before_use, choice, lengths, path_of
 from . import _tasks
-from ._load import add_bytes, check_axes, not_in_a_task, tile_of
+from ._load import add_bytes, at_home, check_axes, not_in_a_task, tile_of
 
 _CHUNK_BYTES = 4 << 20
 _numbers = itertools.count(1)
@@ -31,6 +32,7 @@ _numbers = itertools.count(1)
 
 class _Pending(NamedTuple):
     place: str
+    ended: threading.Event
     result: Any  # a store with one record
 
 
@@ -62,6 +64,7 @@ def fence() -> None:
     Raises:
         Error: of the first save that failed; call it again for the next one.
     """
+    not_in_a_task()
     get_legate_runtime().issue_execution_fence(block=True)
     while _pending:
         _end(_pending[0])
@@ -93,7 +96,14 @@ def _wait_for(paths: Sequence[bytes]) -> None:
     patterns = any(set("*?[") & set(name) for name in names)
     for saved in list(_pending):
         if patterns or any(_within(place, saved.place) or _within(saved.place, place) for place in places):
-            _end(saved)
+            if at_home():
+                _end(saved)
+            elif get_legate_runtime().node_count > 1:
+                raise RuntimeError(
+                    "this thread cannot wait for a save by Legate: call tegula.legate.fence() before in the one that started it"
+                )
+            else:
+                saved.ended.wait()
 
 
 before_use.append(_wait_for)
@@ -180,9 +190,12 @@ def _launch(store: Any, path: bytes, tile: Shape, target: Any, described: Any, c
         status.fill(0)
     expected = math.prod(full) * store.type.size
     jobs.append(_job(_tasks.publish, (1,), (token, status), (result,), (number, expected)))
+    saved = _Pending(os.path.realpath(os.fsdecode(path)), threading.Event(), result)
+    if runtime.node_count == 1:
+        _tasks.ended[number] = saved.ended
     for job in jobs:  # all of them are sound by now: what is begun is ended
         runtime.submit(job)
-    return _Pending(os.path.realpath(os.fsdecode(path)), result)
+    return saved
 
 
 def save(

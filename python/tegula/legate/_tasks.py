@@ -83,6 +83,7 @@ causes: dict[str, BaseException] = {}  # what readers raised, by the text of the
 _MOST_CAUSES = 64
 pretend_elsewhere = False  # tests: as if tasks ran in other processes
 savings: dict[int, tuple[_core.Saving, bytes]] = {}  # begun in this process, and their paths
+ended: dict[int, threading.Event] = {}  # for threads that wait for a save and are not Legate's
 
 
 def threads_of(ctx: TaskContext) -> int:
@@ -241,3 +242,5 @@ def publish(ctx: TaskContext, token: InputStore, status: InputStore, result: Out
     finally:
         if saving is not None:
             saving.abandon()
+        if number in ended:
+            ended.pop(number).set()
