@@ -152,6 +152,13 @@ class Manifest(NamedTuple):
             os.close(descriptor)
 
 
+def remember(failures: dict[str, BaseException], message: str, error: BaseException) -> None:
+    """For who gets the error with this message. Of several workers' failures only one arrives: the oldest of the others are forgotten."""
+    for old in list(failures)[:-63]:
+        failures.pop(old, None)
+    failures[message] = error
+
+
 class Fill:
     """The callback of a reader: gives the user's function an array over the memory that it must fill."""
 
@@ -159,8 +166,7 @@ class Fill:
         self.read, self.dtype, self.failures = read, dtype, dict[str, BaseException]()
 
     def keep(self, message: str, error: BaseException) -> None:
-        if len(self.failures) < 64:
-            self.failures[message] = error
+        remember(self.failures, message, error)
 
     def __call__(self, memory: memoryview, offset: int, strides: Shape, lo: Shape, hi: Shape) -> None:
         shape = tuple(high - low for low, high in zip(lo, hi, strict=True))

@@ -158,6 +158,20 @@ def test_interrupt_within_a_reader(call, kind):
         call(tegula.from_reader(read, (4,), "i4"))
 
 
+def test_failures_that_nobody_heard_of_do_not_hide_later_ones():
+    """Of what the readers of several workers raise at once one arrives; the others stay for a while."""
+
+    def read(box, out):
+        raise KeyError(box)
+
+    ds = tegula.from_reader(read, (4,), "i4")
+    for count in range(200):
+        ds._fill.keep(f"the reader raised ValueError: {count}", ValueError(count))
+    with pytest.raises(tegula.Error) as caught:
+        tegula.load(ds)
+    assert type(caught.value.__cause__) is KeyError and len(ds._fill.failures) < 64
+
+
 def test_interrupt_between_batches():
     """The piece that is being read ahead is waited for or stopped; nothing is left of the walk."""
     ds = tegula.from_reader(slow, (4000, 1000), "f8", chunks=(2, 1000), threads=2)

@@ -24,6 +24,7 @@ from .._context import context
 from .._dataset import Dataset, _restore
 from .._errors import InternalError, UnsupportedError
 from .._memory import NDArray, address, tiling
+from .._sources import remember
 from ._errors import portable
 
 _VARIANTS = (VariantCode.CPU, VariantCode.OMP)
@@ -80,7 +81,6 @@ class Datasets:
 
 datasets = Datasets()
 causes: dict[str, BaseException] = {}  # what readers raised, by the text of the error that it became
-_MOST_CAUSES = 64
 pretend_elsewhere = False  # tests: as if tasks ran in other processes
 savings: dict[int, tuple[_core.Saving, bytes]] = {}  # begun in this process, and their paths
 ended: dict[int, threading.Event] = {}  # for threads that wait for a save and are not Legate's
@@ -119,8 +119,8 @@ def read_tile(ctx: TaskContext, out: OutputStore, key: bytes, source: bytes, pla
         dataset._read_box(lo, hi, local)
     except BaseException as error:
         failure = portable(error)
-        if error.__cause__ is not None and len(causes) < _MOST_CAUSES:
-            causes[str(failure)] = error.__cause__
+        if error.__cause__ is not None:
+            remember(causes, str(failure), error.__cause__)
     else:
         return
     raise failure.with_traceback(None) from None  # its frames would travel too
