@@ -222,6 +222,25 @@ def check_scalars_and_empty(files, scratch):
     assert numpy.asarray(cupynumeric.asarray(load(scratch / "y.npy"))).shape == (3, 0)
 
 
+def check_relative_paths(files, scratch):
+    """As the system and tegula.save understand them."""
+    (scratch / "here").mkdir()
+    (scratch / "there/deep").mkdir(parents=True)
+    (scratch / "here/link").symlink_to(scratch / "there/deep")
+    before = os.getcwd()
+    os.chdir(scratch / "here")
+    try:
+        save(rows(), "link/../x.npy", block=False)
+        assert numpy.array_equal(tegula.open("link/../x.npy")[()], ROWS)
+        save(rows(), "y.npy", block=False)
+        for wrong, options in (("", {"shards": 2, "overwrite": True}), ("z.npy/", {})):
+            failing(lambda wrong=wrong, options=options: save(rows(), wrong, **options), ValueError)
+    finally:
+        os.chdir(before)
+    fence()
+    assert sorted(os.listdir(scratch / "here")) == ["link", "y.npy"] and sorted(os.listdir(scratch / "there")) == ["deep", "x.npy"]
+
+
 def check_wrong_arguments(files, scratch):
     for wrong in ({"shards": 0}, {"order": "X"}, {"tiles": 0}, {"chunks": (3,), "layout": "chunked"}, {"chunks": (0, 3)}, {"byte_order": "="}):
         failing(lambda wrong=wrong: save(rows(), scratch / "x.h5", **wrong), ValueError)

@@ -238,7 +238,10 @@ def save(
         Error: when it could not be saved; nothing of it is left then.
     """
     not_in_a_task()
-    store, name = _store_of(array), os.path.abspath(path_of(path))
+    store, name = _store_of(array), path_of(path)
+    if not name:
+        raise ValueError("path: it is empty")
+    name = os.path.join(os.getcwdb(), name)  # of when it was called; "link/../x" means what it says
     if shards is not None and (isinstance(shards, bool) or not isinstance(shards, int) or shards < 1):
         raise ValueError(f"shards: expected a whole number from 1 on, found {shards!r}")
     shape, dtype = tuple(store.shape), _dtype_of(store)
