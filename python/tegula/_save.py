@@ -108,6 +108,8 @@ def save(
     if not block and progress:
         raise ValueError("progress: a save in the background has none, expected False")
     name = path_of(path)
+    if name and not block:
+        name = os.path.join(os.getcwdb(), name)  # the program may go into another folder meanwhile
     ordered = choice("order", order, ("C", "F"))
     swapped = "" if byte_order is None else choice("byte_order", byte_order, ("<", ">"))
     if shards is not None and (isinstance(shards, bool) or not isinstance(shards, int) or shards < 1):

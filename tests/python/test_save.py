@@ -247,6 +247,17 @@ def test_background_saves(tmp_path):
         numpy.testing.assert_array_equal(numpy.load(tmp_path / f"{i}.npy"), ARRAY + i)
 
 
+@pytest.mark.parametrize("name", ["x.npy", "x.h5"])
+def test_background_saves_stay_in_the_folder_they_were_for(tmp_path, monkeypatch, name):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    monkeypatch.chdir(tmp_path / "a")
+    tegula.save(numpy.zeros(1 << 20), name, block=False)
+    monkeypatch.chdir(tmp_path / "b")
+    tegula.fence()
+    assert os.listdir(tmp_path / "a") == [name] and os.listdir(tmp_path / "b") == []
+
+
 def test_a_virtual_file_waits_for_saves_to_its_sources(tmp_path):
     """That a file maps another one is known only when it has been opened."""
     shape = (2000, 5000)
