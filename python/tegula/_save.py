@@ -18,7 +18,7 @@ from ._context import context, later, progress_of, timeout
 from ._dtypes import descr_of, is_bfloat16
 from ._memory import NDArray, array_of, borrow, tiling
 from ._parts import Parts
-from ._sources import before_use, choice, lengths, path_of
+from ._sources import before_use, choice, lengths, path_of, rooted
 
 
 def _fill_bytes(fill: Any, dtype: np.dtype[Any]) -> bytes | None:
@@ -109,7 +109,7 @@ def save(
         raise ValueError("progress: a save in the background has none, expected False")
     name = path_of(path)
     if name and not block:
-        name = os.path.join(os.getcwdb(), name)  # the program may go into another folder meanwhile
+        name = rooted(name)  # the program may go into another folder meanwhile
     ordered = choice("order", order, ("C", "F"))
     swapped = "" if byte_order is None else choice("byte_order", byte_order, ("<", ">"))
     if shards is not None and (isinstance(shards, bool) or not isinstance(shards, int) or shards < 1):

@@ -43,13 +43,18 @@ def paths_of(path: Path) -> tuple[bytes, ...]:
     return tuple(map(path_of, path))
 
 
-def _rooted(path: bytes) -> bytes:
+def rooted(path: bytes, is_pattern: bool = False) -> bytes:
+    """The same file for a program that has gone into another folder; "link/../x" means what it says."""
     if path.startswith(b"/"):
         return path
     here = os.getcwdb()
-    if any(sign in path for sign in (b"*", b"?", b"[")) and not os.path.lexists(path):  # a pattern: the folder's name is none
+    if is_pattern:  # the folder's name is none
         here = here.replace(b"[", b"[[]").replace(b"*", b"[*]").replace(b"?", b"[?]")
-    return os.path.join(here, path)  # "link/../x" means what it says
+    return os.path.join(here, path)
+
+
+def _looks_like_a_pattern(path: bytes) -> bool:
+    return any(sign in path for sign in (b"*", b"?", b"[")) and not os.path.lexists(path)
 
 
 def choice(name: str, value: Any, choices: Any) -> Any:
@@ -91,7 +96,7 @@ class Options(NamedTuple):
         """The same files for a program that has gone into another folder."""
         if all(path.startswith(b"/") for path in self.paths):
             return self
-        return self._replace(paths=tuple(map(_rooted, self.paths)))
+        return self._replace(paths=tuple(rooted(path, _looks_like_a_pattern(path)) for path in self.paths))
 
     def open(self, threads: int | Group | None) -> _core.Dataset:
         for wait in before_use:

@@ -256,6 +256,9 @@ def test_background_saves_stay_in_the_folder_they_were_for(tmp_path, monkeypatch
     monkeypatch.chdir(tmp_path / "b")
     tegula.fence()
     assert os.listdir(tmp_path / "a") == [name] and os.listdir(tmp_path / "b") == []
+    (tmp_path / "b").rmdir()
+    tegula.save(ARRAY, tmp_path / name, block=False)  # from a folder that is no more
+    tegula.fence()
 
 
 def test_a_virtual_file_waits_for_saves_to_its_sources(tmp_path):

@@ -22,7 +22,7 @@ from .._attributes import attributes_of
 from .._dtypes import text_of
 from .._errors import Error
 from .._save import _fill_bytes
-from .._sources import Shape, before_use, choice, lengths, path_of
+from .._sources import Shape, before_use, choice, lengths, path_of, rooted
 from . import _tasks
 from ._load import add_bytes, at_home, check_axes, not_in_a_task, tile_of
 
@@ -241,7 +241,7 @@ def save(
     store, name = _store_of(array), path_of(path)
     if not name:
         raise ValueError("path: it is empty")
-    name = os.path.join(os.getcwdb(), name)  # of when it was called; "link/../x" means what it says
+    name = rooted(name)
     if shards is not None and (isinstance(shards, bool) or not isinstance(shards, int) or shards < 1):
         raise ValueError(f"shards: expected a whole number from 1 on, found {shards!r}")
     shape, dtype = tuple(store.shape), _dtype_of(store)
