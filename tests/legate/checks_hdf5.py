@@ -129,6 +129,14 @@ def check_empty(files, scratch):
     assert list(ours.from_file_batched(scratch / "x.h5", "x", (2, 2))) == []
 
 
+def check_empty_of_all_dtypes(files, scratch):
+    for dtype in [*DTYPES, "F", "D"]:
+        expected = numpy.zeros((3, 0), dtype)
+        ours.to_file(cupynumeric.asarray(expected), scratch / "x.h5", "x")
+        assert by_h5py(scratch / "x.h5", "x").dtype == dtype
+        same(ours.from_file(scratch / "x.h5", "x"), expected)
+
+
 def check_virtual(files, scratch):
     array = numpy.load(files / "rows.npy")
     ours.to_file(cupynumeric.asarray(array), scratch / "x.h5", "x", layout="virtual")

@@ -106,7 +106,8 @@ class Source:
         shape = tuple(high - low for low, high in zip(lo, hi, strict=True)) or (1,)
         store = runtime.create_store(self.type, shape)
         if math.prod(shape) == 0:
-            store.fill(Scalar(bytes(self.dataset.dtype.itemsize) if self.dataset.dtype.kind == "V" else 0, self.type))
+            kind = self.dataset.dtype.kind
+            store.fill(Scalar(bytes(self.dataset.dtype.itemsize) if kind == "V" else False if kind == "b" else 0, self.type))
             return LogicalArray.from_store(store)
         partition = store.partition_by_tiling(tile or (1,))
         if math.prod(partition.color_shape) != tiles:
