@@ -702,8 +702,8 @@ TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_copy(tegula_dataset *dataset, 
 typedef struct tegula_op tegula_op;
 
 /* Like tegula_load and tegula_save, but the call returns when the operation is queued. Not OK: nothing was queued. The operation keeps
- * dataset and array alive; the memory of the array belongs to it until it has ended. `options` is copied; its statistics and what the
- * progress function uses must live until the end. `out` may be NULL: the operation then reports to tegula_fence only.
+ * dataset and array alive; the memory of the array belongs to it until it has ended. `options` is copied with all that it points to; its statistics
+ * and what the progress function uses must live until the end. `out` may be NULL: the operation then reports to tegula_fence only.
  *
  * Order: operations on the same array, or on the same file or folder (also one inside the other, and whatever name leads there), run in
  * the order in which they were queued; two that only read it may overlap. Calls that are not in the background, opening included, take

@@ -14,6 +14,8 @@ typedef struct operation {
   tegula_load_options load;
   tegula_save_options save;
   char *path, *format, *descr, *target, *layout, *codec;
+  const void *fill;
+  tegula_attribute *attributes; /* save.attribute_count of them, or NULL */
   int64_t chunk[TEGULA_MAX_DIMS];
   int64_t origin[TEGULA_MAX_DIMS];
   tegula__places places;
@@ -29,8 +31,21 @@ static tegula_status run_save(tegula_op *op, tegula_error *err) {
   return tegula__save(o->array, o->path, &o->save, err);
 }
 
+static void free_attribute(const tegula_attribute *attribute) {
+  for (int64_t i = 0; attribute->texts != NULL && i < attribute->count; i++) free((void *)(uintptr_t)attribute->texts[i]);
+  free((void *)(uintptr_t)attribute->texts);
+  free((void *)(uintptr_t)attribute->values);
+  free((void *)(uintptr_t)attribute->shape);
+  free((void *)(uintptr_t)attribute->omitted);
+  free((void *)(uintptr_t)attribute->type);
+  free((void *)(uintptr_t)attribute->name);
+}
+
 static void release_operation(tegula_op *op) {
   operation *o = (operation *)op;
+  for (int64_t i = 0; o->attributes != NULL && i < o->save.attribute_count; i++) free_attribute(&o->attributes[i]);
+  free(o->attributes);
+  free((void *)(uintptr_t)o->fill);
   tegula_dataset_close(o->dataset);
   tegula_array_destroy(o->array);
   tegula__places_free(&o->places);
@@ -97,6 +112,52 @@ static bool keep_text(const char **text, char **kept) {
   return *kept != NULL;
 }
 
+/* The same for `count` items. */
+static bool keep_items(const void *from, int64_t count, size_t size, const void **kept) {
+  if (from == NULL) return true;
+  size_t items = count > 0 ? (size_t)count : 0;
+  void *copy = calloc(items > 0 ? items : 1, size > 0 ? size : 1);
+  if (copy != NULL && size > 0) memcpy(copy, from, items * size); /* calloc has seen that it fits */
+  *kept = copy;
+  return copy != NULL;
+}
+
+static bool keep_texts(const tegula_attribute *from, tegula_attribute *to) {
+  if (from->texts == NULL) return true;
+  const char **texts = calloc(from->count > 0 ? (size_t)from->count : 1, sizeof *texts);
+  bool kept = texts != NULL;
+  to->texts = texts;
+  for (int64_t i = 0; kept && i < from->count; i++)
+    if (from->texts[i] != NULL) kept = (texts[i] = strdup(from->texts[i])) != NULL;
+  return kept;
+}
+
+static bool keep_attribute(const tegula_attribute *from, tegula_attribute *to) {
+  tegula_dtype dtype = {0}; /* an unknown type is refused before a value is looked at */
+  if (from->values != NULL && from->type != NULL && tegula_dtype_parse(from->type, &dtype, NULL) != TEGULA_OK) dtype.item_size = 0;
+  *to = (tegula_attribute){.struct_size = from->struct_size, .ndim = from->ndim, .count = from->count};
+  return (from->name == NULL || (to->name = strdup(from->name)) != NULL) && (from->type == NULL || (to->type = strdup(from->type)) != NULL) &&
+         (from->omitted == NULL || (to->omitted = strdup(from->omitted)) != NULL) &&
+         keep_items(from->shape, from->ndim, sizeof *from->shape, (const void **)&to->shape) &&
+         keep_items(from->values, from->count, (size_t)dtype.item_size, &to->values) && keep_texts(from, to);
+}
+
+static bool keep_attributes(operation *o) {
+  const tegula_attribute *from = o->save.attributes;
+  if (from == NULL || o->save.attribute_count <= 0) return true;
+  o->attributes = calloc((size_t)o->save.attribute_count, sizeof *o->attributes);
+  o->save.attributes = o->attributes;
+  bool kept = o->attributes != NULL;
+  for (int64_t i = 0; kept && i < o->save.attribute_count; i++) kept = keep_attribute(&from[i], &o->attributes[i]);
+  return kept;
+}
+
+static bool keep_fill(operation *o) {
+  if (!keep_items(o->save.fill, 1, (size_t)o->array->memory.dtype.item_size, &o->fill)) return false;
+  o->save.fill = o->fill;
+  return true;
+}
+
 static bool keep_save_options(operation *o) {
   tegula_save_options *save = &o->save;
   if (save->chunk != NULL && save->chunk_ndim > 0) {
@@ -104,7 +165,7 @@ static bool keep_save_options(operation *o) {
     save->chunk = o->chunk;
   }
   return keep_text(&save->format, &o->format) && keep_text(&save->descr, &o->descr) && keep_text(&save->dataset, &o->target) &&
-         keep_text(&save->layout, &o->layout) && keep_text(&save->codec, &o->codec);
+         keep_text(&save->layout, &o->layout) && keep_text(&save->codec, &o->codec) && keep_fill(o) && keep_attributes(o);
 }
 
 tegula_status tegula_save_async(const tegula_array *array, const char *path, const tegula_save_options *options, tegula_op **out,

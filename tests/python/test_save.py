@@ -247,6 +247,25 @@ def test_background_saves(tmp_path):
         numpy.testing.assert_array_equal(numpy.load(tmp_path / f"{i}.npy"), ARRAY + i)
 
 
+def test_background_saves_have_their_attributes_and_fill_value(tmp_path):
+    """They are written when the call that named them has long returned and its memory is used by others."""
+    array = numpy.random.default_rng(0).integers(0, 1 << 14, 1 << 17).astype("i4")
+    attrs = {"unit" * 10: "metre " * 20, "n" * 50: numpy.arange(100), "s": numpy.array([b"ab", b"c"]), "t": ["a", "bc"], "e": None, "z": []}
+    for number in range(5):
+        tegula.save(array, tmp_path / f"slow_{number}.h5", codec="deflate:9", chunks=(1 << 12,), block=False)
+        more = {**attrs, "number": number}
+        tegula.save(numpy.zeros(8, "i4"), tmp_path / f"{number}.h5", chunks=(4,), fill=1234567 + number, attrs=more, block=False)
+        junk = [os.urandom(32 + i % 100) for i in range(5000)]
+    tegula.fence()
+    del junk
+    for number in range(5):
+        with h5py.File(tmp_path / f"{number}.h5") as file:
+            assert file["data"].fillvalue == 1234567 + number
+            found = dict(file["data"].attrs)
+        assert found.keys() == {*attrs, "number"} and found["number"] == number and found["unit" * 10] == "metre " * 20
+        assert (found["n" * 50] == numpy.arange(100)).all() and found["s"].tolist() == [b"ab", b"c"] and found["t"].tolist() == ["a", "bc"]
+
+
 @pytest.mark.parametrize("name", ["x.npy", "x.h5"])
 def test_background_saves_stay_in_the_folder_they_were_for(tmp_path, monkeypatch, name):
     (tmp_path / "a").mkdir()
