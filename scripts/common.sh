@@ -10,7 +10,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
 jobs=$(nproc)
 
-say() { printf '%s\n' "== $*"; }
+say() { printf '== %(%H:%M:%S)T %s\n' -1 "$*"; }
 fail() { printf '%s\n' "$(basename "$0"): $*" >&2; exit 1; }
 
 # True when the thing of that kind is there: command:NAME, library:NAME (pkg-config), header:NAME, python:MODULES,
