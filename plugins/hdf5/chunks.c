@@ -50,7 +50,7 @@ static int64_t ceil_div(int64_t a, int64_t b) {
 
 static tegula_status measure(hdf5_dataset *dataset, listing *list, tegula_error *err) {
   const tegula_plugin_host *host = dataset->call->library->host;
-  int64_t slots = 1, bytes = dataset->type.dtype.item_size;
+  int64_t slots = 1, bytes = (int64_t)dataset->call->library->call.H5Tget_size(dataset->type_id); /* as stored */
   bool good = true;
   for (int k = dataset->ndim - 1; k >= 0 && good; k--) {
     list->counts[k] = ceil_div(dataset->shape[k], dataset->chunk[k]);
@@ -440,16 +440,38 @@ bool hdf5_chunks_countable(const hdf5_dataset *dataset) {
   return (index != INDEX_FIXED && index != INDEX_EXTENSIBLE) || slots <= MOST_ARRAY_SLOTS;
 }
 
-static tegula_status use_reader(hdf5_dataset *dataset) {
+static tegula_status keep_gaps(listing *list, tegula_error *err) {
+  hdf5_dataset *dataset = list->dataset;
+  RETURN_IF(list->count == list->slots, TEGULA_OK);
+  hdf5_gaps *gaps = malloc(sizeof *gaps + (size_t)list->count * sizeof gaps->slots[0]);
+  RETURN_IF(!gaps, hdf5_out_of_memory(dataset->call->library, err));
+  gaps->count = list->count;
+  memcpy(gaps->slot_strides, list->slot_strides, sizeof gaps->slot_strides);
+  for (int64_t k = 0; k < list->count; k++) gaps->slots[k] = list->items[k].slot;
+  dataset->gaps = gaps;
+  return TEGULA_OK;
+}
+
+tegula_status hdf5_find_gaps(hdf5_dataset *dataset, tegula_error *err) {
+  listing list = {.dataset = dataset};
+  FORWARD(measure(dataset, &list, err));
+  tegula_status status = list.slots == 0 ? TEGULA_OK : list_chunks(&list, err);
+  if (status == TEGULA_OK) status = check_all(&list, err);
+  if (status == TEGULA_OK) status = keep_gaps(&list, err);
+  free(list.items);
+  return status;
+}
+
+static tegula_status use_reader(hdf5_dataset *dataset, tegula_error *err) {
   dataset->kind = HDF5_KIND_READER;
   dataset->memory = hdf5_type_memory(dataset->call->library, dataset->type_id, &dataset->type);
-  return TEGULA_OK;
+  return hdf5_find_gaps(dataset, err);
 }
 
 /* A codec that this build of tegula lacks may be one that libhdf5 has. */
 static tegula_status without_codec(hdf5_dataset *dataset, const tegula_error *why, tegula_error *err) {
   const tegula_plugin_host *host = dataset->call->library->host;
-  RETURN_IF(why->status == TEGULA_UNSUPPORTED && hdf5_filters_known(dataset), use_reader(dataset));
+  RETURN_IF(why->status == TEGULA_UNSUPPORTED && hdf5_filters_known(dataset), use_reader(dataset, err));
   tegula_status status = host->fail(err, why->status, why->path, why->offset, "cannot load \"%s\" of \"%s\": %.400s", dataset->name,
                                     dataset->file->path, why->message);
   return why->hint[0] ? host->hint(err, status, "%s", why->hint) : status;
@@ -459,7 +481,7 @@ tegula_status hdf5_prepare_chunks(hdf5_dataset *dataset, tegula_error *err) {
   hdf5_chain chain = {0};
   listing list = {.dataset = dataset};
   FORWARD(hdf5_filters_map(dataset, &chain, err));
-  RETURN_IF(chain.reader, use_reader(dataset));
+  RETURN_IF(chain.reader, use_reader(dataset, err));
   dataset->kind = HDF5_KIND_GRID;
   FORWARD(measure(dataset, &list, err));
   tegula_error why = {0};

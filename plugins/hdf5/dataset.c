@@ -145,14 +145,23 @@ void hdf5_dataset_close(hdf5_dataset *dataset) {
   dataset->memory = 0;
   hdf5_virtual_close(dataset);
   free(dataset->slices);
+  free(dataset->gaps);
   free(dataset->fill);
   free(dataset->filters);
   dataset->slices = NULL;
+  dataset->gaps = NULL;
   dataset->fill = NULL;
   dataset->filters = NULL;
 }
 
 /* ---- where the bytes are ---- */
+
+/* Contiguous: it has no place in the file. */
+static bool never_written(const hdf5_dataset *dataset) {
+  haddr_t offset = dataset->call->library->call.H5Dget_offset(dataset->id);
+  haddr_t shifted = HDF5_UNDEFINED + (haddr_t)dataset->file->base; /* libhdf5 adds the user block to an address that is none, too */
+  return offset == HDF5_UNDEFINED || offset == shifted;
+}
 
 static tegula_status prepare_contiguous(hdf5_dataset *dataset, tegula_error *err) {
   hdf5_library *library = dataset->call->library;
@@ -160,12 +169,11 @@ static tegula_status prepare_contiguous(hdf5_dataset *dataset, tegula_error *err
     dataset->kind = HDF5_KIND_EXTERNAL;
     return TEGULA_OK;
   }
-  haddr_t offset = library->call.H5Dget_offset(dataset->id);
-  haddr_t shifted = HDF5_UNDEFINED + (haddr_t)dataset->file->base; /* libhdf5 adds the user block to an address that is none, too */
-  if (offset == HDF5_UNDEFINED || offset == shifted) { /* nothing was ever written */
+  if (never_written(dataset)) {
     dataset->kind = HDF5_KIND_FILL;
     return TEGULA_OK;
   }
+  haddr_t offset = library->call.H5Dget_offset(dataset->id);
   dataset->kind = HDF5_KIND_DENSE;
   dataset->offset = (int64_t)offset;
   if (offset > (haddr_t)dataset->file->size || (haddr_t)dataset->bytes > (haddr_t)dataset->file->size - offset)
@@ -223,7 +231,10 @@ static tegula_status prepare_reader(hdf5_dataset *dataset, const hdf5_dataset *l
   if (dataset->memory <= 0)
     return hdf5_failed(library, err, TEGULA_INTERNAL, dataset->file->path, "make a type in memory for \"%s\"", dataset->name);
   hdf5_chain chain = {.reader = true};
-  return dataset->layout == HDF5_CHUNKED ? hdf5_filters_map(dataset, &chain, err) : TEGULA_OK;
+  dataset->unwritten = dataset->layout == HDF5_CONTIGUOUS && never_written(dataset);
+  RETURN_IF(dataset->layout != HDF5_CHUNKED, TEGULA_OK);
+  FORWARD(hdf5_filters_map(dataset, &chain, err));
+  return hdf5_find_gaps(dataset, err);
 }
 
 tegula_status hdf5_prepare(hdf5_dataset *dataset, const hdf5_dataset *like, tegula_error *err) {

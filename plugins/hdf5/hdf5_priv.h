@@ -258,8 +258,16 @@ typedef struct hdf5_dataset {
   bool measured;             /* virtual: sources were looked at, because mappings or the shape depend on them */
   struct hdf5_pieces *parts; /* virtual: all of them, from the first time that some are wanted */
   hid_t memory;                  /* reader: the type asked for; 0: from `type` */
+  bool unwritten;                /* reader: nothing was ever written */
+  struct hdf5_gaps *gaps;        /* reader: NULL: all of its chunks are stored */
   bool swapped;                  /* reader: its elements are in the other byte order */
 } hdf5_dataset;
+
+/* Which chunks are stored, of a dataset of which some are not: their slots, ascending. */
+typedef struct hdf5_gaps {
+  int64_t count, slot_strides[HDF5_MAX_RANK];
+  uint64_t slots[];
+} hdf5_gaps;
 
 enum { HDF5_KIND_FILL, HDF5_KIND_DENSE, HDF5_KIND_GRID, HDF5_KIND_EXTERNAL, HDF5_KIND_READER, HDF5_KIND_VIRTUAL };
 
@@ -289,6 +297,11 @@ tegula_status hdf5_set_strides(hdf5_dataset *dataset, tegula_error *err);
 /* False: its chunk index is so large that libhdf5 would walk it for minutes. */
 bool hdf5_chunks_countable(const hdf5_dataset *dataset);
 tegula_status hdf5_prepare_chunks(hdf5_dataset *dataset, tegula_error *err);
+/* Finds the gaps of a chunked dataset that libhdf5 reads. */
+tegula_status hdf5_find_gaps(hdf5_dataset *dataset, tegula_error *err);
+/* Is given pieces of a place that are stored, and those that never were. */
+typedef tegula_status (*hdf5_gap_fn)(void *state, bool stored, const hdf5_place *piece, tegula_error *err);
+tegula_status hdf5_gaps_cut(const hdf5_dataset *dataset, const hdf5_place *place, hdf5_gap_fn each, void *state, tegula_error *err);
 tegula_status hdf5_emit_external(hdf5_dataset *dataset, const hdf5_place *place, tegula_error *err);
 tegula_status hdf5_emit_virtual(hdf5_dataset *dataset, const hdf5_place *place, tegula_error *err);
 tegula_status hdf5_emit_reader(hdf5_dataset *dataset, const hdf5_place *place, tegula_error *err);

@@ -9,6 +9,7 @@
 #include "hdf5_priv.h"
 
 typedef struct reader {
+  int64_t references; /* of pieces, and of who makes them */
   hdf5_library *library;
   hdf5_file *file;
   char *name;
@@ -23,6 +24,10 @@ typedef struct reader {
 static void reader_release(void *state) {
   reader *r = state;
   hdf5_lock(r->library);
+  if (--r->references > 0) {
+    hdf5_unlock(r->library);
+    return;
+  }
   if (r->memory > 0) r->library->call.H5Tclose(r->memory);
   if (r->id > 0) r->library->call.H5Oclose(r->id);
   r->file->references--; /* not in the list of any call by now, or still in that of the one that made it */
@@ -121,12 +126,14 @@ static char *reason(const hdf5_dataset *dataset) {
   return hdf5_text("\"%s\" of \"%s\" has another type, which libhdf5 converts", name, path);
 }
 
-tegula_status hdf5_emit_reader(hdf5_dataset *dataset, const hdf5_place *place, tegula_error *err) {
+/* Opens the dataset once more, for all pieces of the place. */
+static tegula_status make_reader(const hdf5_dataset *dataset, const hdf5_place *place, reader **out, tegula_error *err) {
   hdf5_library *library = dataset->call->library;
   const hdf5_functions *call = &library->call;
   reader *r = calloc(1, sizeof *r);
   RETURN_IF(!r, hdf5_out_of_memory(library, err));
-  *r = (reader){.library = library,
+  *r = (reader){.references = 1,
+                .library = library,
                 .file = dataset->file,
                 .name = strdup(dataset->name),
                 .ndim = dataset->ndim,
@@ -137,26 +144,69 @@ tegula_status hdf5_emit_reader(hdf5_dataset *dataset, const hdf5_place *place, t
   dataset->file->references++;
   r->id = call->H5Oopen(dataset->file->id, dataset->name, HDF5_DEFAULT);
   r->memory = call->H5Tcopy(dataset->memory);
-  int64_t chunk[HDF5_MAX_RANK], cost = (int64_t)r->item;
-  for (int a = 0; a < place->ndim; a++) chunk[a] = place->hi[a] - place->lo[a];
+  *out = r;
+  RETURN_IF(r->name && r->id >= 0 && r->memory >= 0, TEGULA_OK);
+  tegula_status status = hdf5_failed(library, err, TEGULA_CORRUPT, dataset->file->path, "open \"%s\" of \"%s\" for reading",
+                                     dataset->name, dataset->file->path);
+  if (r->id < 0) r->id = 0;
+  if (r->memory < 0) r->memory = 0;
+  reader_release(r);
+  return status;
+}
+
+/* Pieces on their way to the host. */
+typedef struct emitting {
+  hdf5_dataset *dataset;
+  reader *reader;
+  char *why;
+  unsigned char *fill; /* as elements of the array; NULL: not asked for yet, or none is defined */
+} emitting;
+
+static tegula_status emit_stored(const emitting *e, const hdf5_place *piece, tegula_error *err) {
+  const hdf5_dataset *dataset = e->dataset;
+  int64_t chunk[HDF5_MAX_RANK], cost = (int64_t)e->reader->item;
+  for (int a = 0; a < piece->ndim; a++) chunk[a] = piece->hi[a] - piece->lo[a];
   for (int k = 0; k < dataset->ndim; k++) {
-    int axis = place->axis[k];
+    int axis = piece->axis[k];
     bool chunked = dataset->layout == HDF5_CHUNKED;
     if (axis >= 0 && chunked && dataset->chunk[k] < chunk[axis]) chunk[axis] = dataset->chunk[k];
     int64_t length = chunked ? dataset->chunk[k] : dataset->shape[k];
     if (__builtin_mul_overflow(cost, length, &cost)) cost = INT64_MAX / 4;
   }
-  if (!r->name || r->id < 0 || r->memory < 0) {
-    tegula_status status = hdf5_failed(library, err, TEGULA_CORRUPT, dataset->file->path, "open \"%s\" of \"%s\" for reading",
-                                       dataset->name, dataset->file->path);
-    if (r->id < 0) r->id = 0;
-    if (r->memory < 0) r->memory = 0;
-    reader_release(r);
-    return status;
+  e->reader->references++;
+  return dataset->call->library->host->add_reader(dataset->call->builder, piece->lo, piece->hi, chunk, 2 * cost,
+                                                  e->why ? e->why : "libhdf5 reads it", reader_read, e->reader, reader_release, err);
+}
+
+/* The fill value in the type of the array: libhdf5 converts it as it reads an element that is not there. */
+static tegula_status read_fill(emitting *e, const hdf5_place *piece, tegula_error *err) {
+  RETURN_IF(e->fill || !e->dataset->fill, TEGULA_OK);
+  e->fill = calloc(1, e->reader->item);
+  RETURN_IF(!e->fill, hdf5_out_of_memory(e->dataset->call->library, err));
+  tegula_view one = {.data = e->fill, .box = {.ndim = piece->ndim}};
+  for (int a = 0; a < piece->ndim; a++) {
+    one.box.lo[a] = piece->lo[a];
+    one.box.hi[a] = piece->lo[a] + 1;
+    one.stride_bytes[a] = (int64_t)e->reader->item;
   }
-  char *why = reason(dataset);
-  tegula_status status = library->host->add_reader(dataset->call->builder, place->lo, place->hi, chunk, 2 * cost,
-                                                   why ? why : "libhdf5 reads it", reader_read, r, reader_release, err);
-  free(why);
+  return reader_read(e->reader, &one, err);
+}
+
+/* An hdf5_gap_fn. */
+static tegula_status emit_piece(void *state, bool stored, const hdf5_place *piece, tegula_error *err) {
+  emitting *e = state;
+  if (stored) return emit_stored(e, piece, err);
+  FORWARD(read_fill(e, piece, err));
+  return e->dataset->call->library->host->add_fill(e->dataset->call->builder, piece->lo, piece->hi, e->fill, err);
+}
+
+tegula_status hdf5_emit_reader(hdf5_dataset *dataset, const hdf5_place *place, tegula_error *err) {
+  emitting e = {.dataset = dataset};
+  FORWARD(make_reader(dataset, place, &e.reader, err));
+  e.why = reason(dataset);
+  tegula_status status = hdf5_gaps_cut(dataset, place, emit_piece, &e, err);
+  reader_release(e.reader);
+  free(e.why);
+  free(e.fill);
   return status;
 }
