@@ -241,15 +241,17 @@ tegula_status tegula__open_here(tegula_context *context, const char *const *path
   FORWARD(tegula__places_of_paths(paths, count, &places, err));
   tegula__queue_enter(context->queue, &turn, &(tegula__touch){.places = &places}); /* a save to the place is waited for */
   bool check_order = count > 1 && (local.flags & TEGULA_OPEN_CHECK_ORDER) != 0;
-  tegula_status status = find_and_open(context, paths, count, check_order, &places, &discover, &tally, out, err);
+  tegula_dataset *opened = NULL;
+  tegula_status status = find_and_open(context, paths, count, check_order, &places, &discover, &tally, &opened, err);
   if (discover.defer_headers && may_be_foretold(status, err)) {
     discover.defer_headers = false;
-    status = find_and_open(context, paths, count, check_order, &places, &discover, &tally, out, err);
+    status = find_and_open(context, paths, count, check_order, &places, &discover, &tally, &opened, err);
   }
   tegula__queue_leave(&turn); /* which looked at the places until now */
-  if (status == TEGULA_OK) status = wait_for_sources(context, paths, count, check_order, &places, &discover, &tally, out, err);
-  if (status != TEGULA_OK || (*out)->places.items != places.items) tegula__places_free(&places);
+  if (status == TEGULA_OK) status = wait_for_sources(context, paths, count, check_order, &places, &discover, &tally, &opened, err);
+  if (status != TEGULA_OK || opened->places.items != places.items) tegula__places_free(&places);
   tegula__tally_end(&tally, local.statistics, offsetof(tegula_statistics, seconds_describe));
+  if (status == TEGULA_OK) *out = opened;
   return status;
 }
 
