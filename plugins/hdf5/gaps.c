@@ -1,5 +1,5 @@
-/* What was never written of datasets that libhdf5 reads. It gives the fill value there without a word, also where a damaged index has lost a
- * chunk: so the index is listed, which finds that out, and what is not in it is told to the host as absent.
+/* What was never written of datasets that libhdf5 reads. It gives the fill value there without a word, also where a damaged index has lost
+ * a chunk: so the index is listed, which finds that out, and what is not in it is told to the host as absent.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>

@@ -53,7 +53,7 @@ def write(path, kind, written, libver="latest", fill=FILL, chunk=CHUNK, shape=SH
             x[box] = rng.integers(-2000, 2000, there[box].shape)
             there[box] = True
     if kind == "source":
-        h5.virtual(path, "x", shape, "u1", [(numpy.s_[:], ".", "s", shape, None)], fill=9)
+        h5.virtual(path, "x", shape, "u1", [(numpy.s_[:], ".", "s", shape, None)], fill=9, libver="earliest")
     else:
         with h5py.File(path, "a") as file:
             file["x"] = file["s"]
