@@ -267,12 +267,16 @@ def virtual_datasets(file, rng):
             source.create_dataset("d", data=data + k, chunks=(4, 4) if k else None, compression="gzip" if k == 2 else None)
             source["narrow"] = (data % 100).astype(">i2")
             source["text"] = numpy.full((6, 8), b"ab")
+            below = h5py.VirtualLayout((6, 8), ">i2")
+            below[:] = h5py.VirtualSource(".", "narrow", (6, 8))
+            source.create_virtual_dataset("virtual", below)
     s = numpy.s_
     kinds = {
         "stacked": ((18, 8), [(s[6 * k : 6 * k + 6], "s%d.h5" % k, "d", None) for k in range(3)]),
         "gaps": ((9, 9), [(s[2:8, 1:], "s1.h5", "d", None)]), "strides": ((6, 8), [(s[::2, ::4], "s2.h5", "d", s[3:, 6:])]),
         "overlaps": ((7, 8), [(s[:6], "s0.h5", "d", None), (s[1:], "s1.h5", "d", None)]),
         "other type": ((6, 8), [(s[:], "s0.h5", "narrow", None)]), "no mapping": ((3, 2), []),
+        "virtual source of another type": ((6, 8), [(s[:], "s0.h5", "virtual", None)]),
         "source absent": ((6, 8), [(s[:], "gone.h5", "d", None)]), "dataset absent": ((6, 8), [(s[:], "s0.h5", "gone", None)]),
         "type that does not convert": ((6, 8), [(s[:], "s0.h5", "text", None)]), "source too small": ((7, 8), [(s[:], "s0.h5", "d", None)]),
     }
@@ -291,6 +295,7 @@ def virtual_datasets(file, rng):
     result = dict.fromkeys(kinds)
     result |= {"source absent": "not_found", "dataset absent": "not_found"}
     result |= {"type that does not convert": "mismatch", "source too small": "mismatch"}
+    result["virtual source of another type"] = "unsupported"
     result["gaps"] = numpy.full((9, 9), -2, "<i4")
     result["gaps"][2:8, 1:] = data + 1
     result["overlaps"] = numpy.concatenate([data[:1], data + 1]).astype("<i4")
