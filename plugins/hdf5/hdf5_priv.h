@@ -118,6 +118,8 @@ typedef bool (*hdf5_heap_read)(void *state, int64_t offset, void *out, size_t si
 /* Is the collection of a global heap at `address` sound, as far as its lengths go? NULL, or what is wrong. `width`: of lengths in the file.
  * `size` is set to the bytes of the collection. */
 const char *hdf5_heap_check(hdf5_heap_read get, void *state, int64_t address, int64_t file_size, size_t width, int64_t *size);
+/* The same for an object of one that begins like a list of mappings: is its checksum right? */
+const char *hdf5_mapped_check(hdf5_heap_read get, void *state, int64_t offset, size_t size, size_t width);
 /* Calls `leaves->each` for the chunks of a leaf, until it returns other than 0. Metadata that is none is passed over. */
 void hdf5_leaves_note(const hdf5_leaves *leaves, const unsigned char *bytes, size_t size);
 /* Opens a file to write to it; one without bytes is made. The sink is borrowed until the id is closed. */

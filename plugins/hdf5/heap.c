@@ -44,6 +44,9 @@ static const char *step(heap *h, int64_t *at) {
   if (number == 0 && size < h->header) return "its free space is smaller than the header of that";
   if (size <= left && number != 0) size = h->header + padded((size_t)size);
   if (size > left) return "one of its objects reaches beyond its end";
+  size_t object = number != 0 ? (size_t)number_at(bytes + 8, h->width) : 0;
+  const char *wrong = hdf5_mapped_check(h->get, h->state, *at + (int64_t)h->header, object, h->width);
+  RETURN_IF(wrong, wrong);
   *at += (int64_t)size;
   return NULL;
 }
