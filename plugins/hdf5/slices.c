@@ -100,7 +100,8 @@ static tegula_status make_grid(hdf5_dataset *dataset, grid *g, tegula_error *err
   tegula_status status = host->add_grid(dataset->call->builder, dataset->file_number, bytes, dataset->type.order, NULL, 0, dataset->fill,
                                         rows * count, rows * count, NULL, chunks, &g->number, err);
   if (status != TEGULA_OK) host->release(chunks);
-  return status == TEGULA_OK ? host->mark_slices(dataset->call->builder, g->number, err) : status;
+  bool known = host->struct_size >= offsetof(tegula_plugin_host, mark_slices) + sizeof host->mark_slices && host->mark_slices;
+  return status == TEGULA_OK && known ? host->mark_slices(dataset->call->builder, g->number, err) : status;
 }
 
 tegula_status hdf5_emit_slices(hdf5_dataset *dataset, const hdf5_place *outer, tegula_error *err) {
