@@ -57,7 +57,9 @@ static size_t behind_name(const unsigned char *bytes, size_t size, size_t at) {
 static bool looks_like_it(const unsigned char *bytes, size_t size, size_t width) {
   size_t at = size > 1 + width && bytes[0] == 0 ? behind_name(bytes, size, 1 + width) : 0;
   if (at > 0) at = behind_name(bytes, size, at);
-  return at > 0 && size - at >= 8 && word(bytes + at, 4) <= MOST_KIND && word(bytes + at + 4, 4) - 1 < MOST_VERSION;
+  if (at == 0 || size - at < 8) return false;
+  for (size_t k = 1 + width / 2; k < 1 + width; k++) RETURN_IF(bytes[k] != 0, false); /* so many entries there never are */
+  return word(bytes + at, 4) <= MOST_KIND || word(bytes + at + 4, 4) - 1 < MOST_VERSION; /* one of them may be the damage */
 }
 
 const char *hdf5_mapped_check(hdf5_heap_read get, void *state, int64_t offset, size_t size, size_t width) {
