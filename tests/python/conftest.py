@@ -9,8 +9,8 @@ import sys
 
 import numpy
 import pytest
+from tested import PACKAGE
 
-PACKAGE = pathlib.Path(os.environ.get("TEGULA_PYTHON", pathlib.Path(__file__).parents[2] / "build/python"))
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
 if str(PACKAGE) not in sys.path:
     sys.path.insert(0, str(PACKAGE))

@@ -12,7 +12,7 @@ import sys
 
 import pytest
 import tegula
-from conftest import PACKAGE
+from tested import PACKAGE
 
 ROOT = pathlib.Path(__file__).parents[2]
 HERE = pathlib.Path(__file__).parent

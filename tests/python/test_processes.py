@@ -15,8 +15,8 @@ import time
 import numpy
 import pytest
 import tegula
-from conftest import PACKAGE
 from tegula._context import context
+from tested import PACKAGE
 
 
 @pytest.fixture
