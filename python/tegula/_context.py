@@ -134,7 +134,7 @@ def later(operation: _core.Operation) -> None:
         _background.clear()
         _failed.clear()
         if _background_generation == 0:
-            atexit.register(_at_exit)
+            atexit.register(fence_at_exit, fence)
         _background_generation = _core.generation()
     for earlier in list(_background):
         _look_at(earlier, 0.0)
@@ -172,17 +172,25 @@ def fence() -> None:
     while waiting():
         for first in _background[:1]:
             _look_at(first, 0.05)  # signals are heard in between
-    if _failed and _background_generation == _core.generation():
-        error = _failed.pop(0)
-        if _failed:
-            error.add_note(f"{len(_failed)} more saves failed: call fence() again")
-        raise error
+    if _background_generation == _core.generation():
+        raise_first(_failed)
 
 
-def _at_exit() -> None:
+def raise_first(failed: list[Error]) -> None:
+    """Raises the first of what saves in the background failed with, and takes it out of the list."""
+    if not failed:
+        return
+    error = failed.pop(0)
+    if failed:
+        error.add_note(f"{len(failed)} more saves failed: call fence() again")
+    raise error
+
+
+def fence_at_exit(wait: Callable[[], None]) -> None:
+    """What `wait`, a fence, raises when nobody is left to hear it is printed."""
     while True:
         try:
-            return fence()
+            return wait()
         except Error as error:
             print(f"tegula: a save in the background failed: {error}", file=sys.stderr)
 

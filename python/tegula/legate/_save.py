@@ -9,7 +9,6 @@ import itertools
 import math
 import os
 import pickle
-import sys
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -19,6 +18,7 @@ from legate.core import LogicalArray, as_logical_array, get_legate_runtime, is_r
 from legate.core import types as ty
 
 from .._attributes import attributes_of
+from .._context import fence_at_exit, raise_first
 from .._dtypes import text_of
 from .._errors import Error
 from .._save import _fill_bytes
@@ -68,19 +68,7 @@ def fence() -> None:
     get_legate_runtime().issue_execution_fence(block=True)
     while _pending:
         _end(_pending[0])
-    if _failed:
-        error = _failed.pop(0)
-        if _failed:
-            error.add_note(f"{len(_failed)} more saves failed: call fence() again")
-        raise error
-
-
-def _at_exit() -> None:
-    while True:
-        try:
-            return fence()
-        except Error as error:
-            print(f"tegula: a save in the background failed: {error}", file=sys.stderr)
+    raise_first(_failed)
 
 
 def _within(a: str, b: str) -> bool:
@@ -107,7 +95,7 @@ def _wait_for(paths: Sequence[bytes]) -> None:
 
 
 before_use.append(_wait_for)
-get_legate_runtime().add_shutdown_callback(_at_exit)
+get_legate_runtime().add_shutdown_callback(lambda: fence_at_exit(fence))
 
 
 # ---- its beginning ----
