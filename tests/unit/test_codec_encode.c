@@ -293,7 +293,7 @@ static void encoders_of_threads_do_not_meet(void **state) {
   free(in);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(chunks_come_back),
       cmocka_unit_test(what_does_not_get_shorter_is_masked),
@@ -304,5 +304,6 @@ int main(void) {
       cmocka_unit_test(no_memory_is_taken_for_every_chunk),
       cmocka_unit_test(encoders_of_threads_do_not_meet),
   };
+  if (argc > 1) cmocka_set_test_filter(argv[1]);
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
