@@ -8,6 +8,7 @@ import json
 import os
 import random
 import resource
+import select
 import signal
 import stat
 import subprocess
@@ -184,6 +185,8 @@ def test_killed_at_random_moments(tmp_path):
             took[which] = time.monotonic() - started
         else:
             time.sleep(seconds.random() * 1.1 * took[which])
+            ended = select.select([running.stdout], [], [], 0)[0]
+            took[which] *= 0.6 if ended else 1.1  # the machine is not always as busy
         running.kill()
         running.communicate()
         found = read(targets[which])
@@ -195,7 +198,7 @@ def test_killed_at_random_moments(tmp_path):
     values.unlink()
     sweep(tmp_path)
     assert entries(tmp_path) == ["next.npy", "x", "x.npy"] and entries(targets[1]) == ["shard_%04d.npy" % n for n in range(5)]
-    assert killed > rounds // 5  # else the moments were all too late
+    assert killed > rounds // 10  # else the moments were all too late
 
 
 # ---- what is on the disk before it gets its name ----------------------------------------------------------------------------

@@ -246,24 +246,25 @@ def test_file_that_changes_size(no_hang, mount, tmp_path, change, opens, attr_ca
 
 @pytest.mark.parametrize("change", ["cut", "longer", "other bytes"])
 def test_file_that_is_really_changed_during_the_load(no_hang, mount, tmp_path, change):
-    """All reads of data are on their way, slowly, when one file is changed where it really lies."""
+    """One file is changed where it really lies, while a read of it is on its way."""
     full = shards(tmp_path)
     slow = mount(tmp_path / "s", direct_io=1)
     info = no_hang.call("open", path=str(slow.path))
     no_hang.batch([{"do": "tiling", "kind": "even", "shape": info["shape"], "tiles": 2},
                    {"do": "array", "dtype": info["dtype"]}])
-    slow.set(delay_read=100 * MS)
-    slow.zero()
     victim = tmp_path / "s" / "shard_0002.npy"
+    slow.set(name=victim.name, hold_read=1)
+    slow.zero()
 
     def damage():
-        while slow.counts()["read"] == 0:
+        while slow.counts()["held"] == 0:
             time.sleep(0.001)
         if change == "cut":
             os.truncate(victim, 20_000)
         else:
             with open(victim, "ab" if change == "longer" else "r+b") as file:
                 file.write(b"other bytes")
+        slow.set(hold_read=0)
     thread = threading.Thread(target=damage)
     thread.start()
     answer = no_hang.ask({"do": "load"})

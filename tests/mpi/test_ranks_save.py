@@ -74,7 +74,7 @@ def test_what_is_there_stays_when_one_rank_fails(some_mpi, source, tmp_path):
 
 def test_a_rank_that_is_killed_leaves_nothing_under_the_name(some_mpi, source, tmp_path):
     target = tmp_path / "x.npy"
-    job = Ranks(some_mpi, 3, tmp_path / "out", source, "threads=1", f"save={target}", faults=(2, "write:1:KILL")).end(limit=30)
+    job = Ranks(some_mpi, 3, tmp_path / "out", source, "threads=1", f"save={target}", faults=(2, "write:1:KILL")).end()
     assert job.code != 0 and not target.exists()
     assert Ranks(some_mpi, 3, tmp_path / "again", source, f"save={target}").answers().one("status") == "ok"
     assert (numpy.load(target) == ARRAY).all() and leftovers(tmp_path) == []

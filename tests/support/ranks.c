@@ -5,7 +5,7 @@
  * usage: tegula_ranks OUT PATH [KEY=VALUE...]; @RANK:KEY=VALUE counts on that rank only. Each rank writes OUT/RANK.json: status, message, rank and
  * what else is known, and OUT/RANK.TILE.bin: the bytes of each of its tiles. Steps are comm, open, tiling, array, load, hash, dataset_hash, save.
  *   dataset=NAME, axis=A, tiles=N, grid=A,B, box=LO,LO,LENGTH,LENGTH (of two axes), separate=1, missing=N, deadline=SECONDS, threads=N
- *   stop=STEP, kill=STEP, sleep=STEP, pause=STEP: SIGSTOP, SIGKILL, 30 seconds or one in front of a step; fail=STEP: an error of the program's own there
+ *   stop=STEP, kill=STEP, sleep=STEP, pause=STEP: SIGSTOP, SIGKILL, ten minutes or one second in front of a step; fail=STEP: an error of the program's own there
  *   self=1: the rank makes a context without the communicator; skip=STEP: leaves a step out; save=PATH: saves; format=F, layout=L, chunk=N, shards=N, durable=1, overwrite=1 */
 #include <inttypes.h>
 #include <signal.h>
@@ -66,7 +66,7 @@ static tegula_status enter(ranks *r, const char *step) {
   r->step = step;
   if (is_step(r, "stop")) raise(SIGSTOP);
   if (is_step(r, "kill")) raise(SIGKILL);
-  if (is_step(r, "sleep")) sleep(30);
+  if (is_step(r, "sleep")) sleep(600);
   if (is_step(r, "pause")) sleep(1);
   if (is_step(r, "fail")) return tegula_error_set(&r->error, TEGULA_IO, NULL, -1, "the program itself failed");
   return TEGULA_OK;

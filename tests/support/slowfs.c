@@ -44,16 +44,18 @@ typedef struct settings {
   int64_t vanish_after, resize_after; /* opens; -1: never */
   int64_t resize_by;
   int64_t change_after; /* reads; -1: never. Of one request: whether it finds the file changed */
+  int64_t hold_read;
   int64_t direct_io, attr_cache, max_read; /* of the mount */
   char name[256];                          /* faults meet the paths that contain it */
 } settings;
 
 typedef struct slow_fs {
   pthread_mutex_t lock;
+  pthread_cond_t set; /* `now` is another */
   settings now;
   int64_t matched[KINDS]; /* requests for files that faults may meet, since the last `set` */
   int64_t counts[KINDS];
-  int64_t bytes, in_flight, most_in_flight;
+  int64_t bytes, in_flight, most_in_flight, held;
   int source;
   const char *mount;
 } slow_fs;
@@ -91,6 +93,7 @@ static const setting table[] = {
     {"resize_after", FIELD(resize_after), -1, INT64_MAX, 0},
     {"resize_by", FIELD(resize_by), -INT64_MAX / 2, INT64_MAX / 2, 0},
     {"change_after", FIELD(change_after), -1, INT64_MAX / 2, 0},
+    {"hold_read", FIELD(hold_read), 0, 1, 0},
     {"direct_io", FIELD(direct_io), 0, 1, 1},
     {"attr_cache", FIELD(attr_cache), 0, 1000000, 1},
     {"max_read", FIELD(max_read), 4096, 1 << 20, 1},
@@ -166,6 +169,8 @@ static int begin(slow_fs *fs, enum kind kind, const char *path, settings *set) {
     int64_t number = ++fs->matched[kind], first = set->fail[kind];
     if (first > 0 && number >= first && number - first < set->fail_times) error = (int)set->error;
   }
+  fs->held += kind == READ && fs->now.hold_read && meets(fs, path);
+  while (kind == READ && fs->now.hold_read && meets(fs, path)) pthread_cond_wait(&fs->set, &fs->lock);
   pthread_mutex_unlock(&fs->lock);
   wait_us(set->delay[kind]);
   return error;
@@ -371,6 +376,7 @@ static void do_set(slow_fs *fs, char *words) {
   if (problem == NULL) {
     fs->now = set;
     memset(fs->matched, 0, sizeof fs->matched);
+    pthread_cond_broadcast(&fs->set);
   }
   pthread_mutex_unlock(&fs->lock);
   answer(problem == NULL ? "ok" : "error: ", problem == NULL ? "" : problem);
@@ -378,7 +384,7 @@ static void do_set(slow_fs *fs, char *words) {
 
 static void do_counts(slow_fs *fs) {
   pthread_mutex_lock(&fs->lock);
-  printf("{\"bytes\": %lld, \"most_in_flight\": %lld", (long long)fs->bytes, (long long)fs->most_in_flight);
+  printf("{\"bytes\": %lld, \"most_in_flight\": %lld, \"held\": %lld", (long long)fs->bytes, (long long)fs->most_in_flight, (long long)fs->held);
   for (int kind = 0; kind < KINDS; kind++) printf(", \"%s\": %lld", kind_names[kind], (long long)fs->counts[kind]);
   pthread_mutex_unlock(&fs->lock);
   answer("}", "");
@@ -387,7 +393,7 @@ static void do_counts(slow_fs *fs) {
 static void do_zero(slow_fs *fs) {
   pthread_mutex_lock(&fs->lock);
   memset(fs->counts, 0, sizeof fs->counts);
-  fs->bytes = 0;
+  fs->bytes = fs->held = 0;
   fs->most_in_flight = fs->in_flight;
   pthread_mutex_unlock(&fs->lock);
   answer("ok", "");
@@ -400,6 +406,13 @@ static void unmount(const slow_fs *fs) {
   if (posix_spawnp(&child, words[0], NULL, NULL, words, (char *[]){NULL}) == 0) waitpid(child, NULL, 0);
 }
 
+static void let_go(slow_fs *fs) {
+  pthread_mutex_lock(&fs->lock);
+  fs->now.hold_read = 0;
+  pthread_cond_broadcast(&fs->set);
+  pthread_mutex_unlock(&fs->lock);
+}
+
 static void *listen_to_commands(void *state) {
   slow_fs *fs = state;
   char line[1024];
@@ -410,6 +423,7 @@ static void *listen_to_commands(void *state) {
     else if (strcmp(line, "zero") == 0) do_zero(fs);
     else answer("error: unknown command: ", line);
   }
+  let_go(fs);
   unmount(fs);
   return NULL;
 }
@@ -445,7 +459,7 @@ static int serve(struct fuse *fuse, slow_fs *fs) {
 }
 
 int main(int argc, char **argv) {
-  slow_fs fs = {.lock = PTHREAD_MUTEX_INITIALIZER,
+  slow_fs fs = {.lock = PTHREAD_MUTEX_INITIALIZER, .set = PTHREAD_COND_INITIALIZER,
                 .now = {.fail_times = 1, .error = EIO, .vanish_after = -1, .resize_after = -1, .change_after = -1, .max_read = 1 << 20}};
   if (argc < 3) return fail("usage", "tegula_slowfs SOURCE MOUNT [name=value]...");
   for (int i = 3; i < argc; i++) {

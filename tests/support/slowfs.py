@@ -11,7 +11,8 @@
 #   vanish_after                                    opens after which the name is gone; what is open can still be read
 #   resize_after, resize_by                         opens after which the file has so many bytes more or fewer
 #   change_after                                    reads after which the file has other bytes (each one inverted) and a later time
-#   name                                            text: only files with it in their path are met by fail_, vanish_, resize_ and change_
+#   hold_read                                       1: reads wait until it is 0 again; `held` counts them
+#   name                                            text: only files with it in their path are met by fail_, vanish_, resize_, change_ and hold_
 #   direct_io *                                     1: no page cache, every read is a request
 #   attr_cache *                                    seconds for which the kernel keeps names and attributes (0)
 #   max_read *                                      most bytes of one request (1 MiB)
@@ -22,7 +23,7 @@ import shutil
 import subprocess
 import tempfile
 
-PATIENCE = 5  # seconds in which the file system must end
+PATIENCE = 60  # seconds in which the file system must end
 
 
 class Unavailable(Exception):

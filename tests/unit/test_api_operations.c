@@ -545,18 +545,18 @@ typedef struct slow_rows {
   _Atomic bool closing;
 } slow_rows;
 
-/* One row each; from the sixth row of the second piece on it waits for the close, then 10 ms. */
+/* One row each; from the sixth row of the second piece on it waits for the close, then 10 ms: all of the piece would take 10 seconds. */
 static tegula_status read_slow_row(void *state, const tegula_view *dst, tegula_error *err) {
   slow_rows *rows = state;
   (void)err;
   *(int32_t *)dst->data = (int32_t)dst->box.lo[0];
-  if (++rows->calls <= 105) return TEGULA_OK;
+  if (++rows->calls <= 1005) return TEGULA_OK;
   while (!rows->closing) pause_a_little();
   for (int i = 0; i < 50; i++) pause_a_little();
   return TEGULA_OK;
 }
 
-/* The piece that is read ahead is 100 rows: closing does not wait for all of them. */
+/* The piece that is read ahead is 1000 rows: closing does not wait for all of them. */
 static void closing_batches_stops_what_is_read_ahead(void **state) {
   (void)state;
   tegula_error error;
@@ -570,20 +570,20 @@ static void closing_batches_stops_what_is_read_ahead(void **state) {
   reader.name = "rows";
   reader.dtype = dtype_of("<i4");
   reader.ndim = 1;
-  reader.shape = (int64_t[]){200};
+  reader.shape = (int64_t[]){2000};
   reader.chunk = (int64_t[]){1};
   reader.read = read_slow_row;
   reader.state = &rows;
   assert_ok(tegula_dataset_from_reader(context, &reader, &dataset, &error));
-  assert_ok(tegula_batches_open(dataset, (int64_t[]){100}, 1, NULL, &batches, &error));
+  assert_ok(tegula_batches_open(dataset, (int64_t[]){1000}, 1, NULL, &batches, &error));
   assert_ok(tegula_batches_next(batches, &piece, NULL, &error));
-  while (rows.calls < 106) pause_a_little();
+  while (rows.calls < 1006) pause_a_little();
   rows.closing = true;
   tegula_batches_close(batches);
   tegula_array_destroy(piece);
   tegula_dataset_close(dataset);
   tegula_context_destroy(context);
-  assert_true(rows.calls < 200);
+  assert_true(rows.calls < 2000);
 }
 
 int main(void) {
