@@ -4,6 +4,7 @@
 #
 # Debian's Open MPI and MPICH lie beside each other; the wheels of PyPI are in environments of their own below TEGULA_MPI_FOLDER (scripts/test
 # makes them in build/). Every run has a time limit; what it leaves behind is ended by its process group.
+import atexit
 import json
 import os
 import pathlib
@@ -11,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 import numpy
@@ -52,11 +54,20 @@ def find():
 MPIS = find()
 
 
+def own_place():
+    """A folder for what the launcher keeps in one. Jobs that share Open MPI's /tmp/ompi.HOST.USER meet there: one that ends takes it away
+    while another one makes it. Its name is short, because sockets lie in it."""
+    place = tempfile.mkdtemp(prefix="mpi-", dir="/tmp")
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    return place
+
+
 def environment(mpi, **changes):
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("OMPI_", "PMI", "SLURM_", "MV2_"))}
     kept.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", TEGULA_MPI_LIBRARY=mpi.library,
                 OMPI_MCA_hwloc_base_binding_policy="none", PRTE_MCA_hwloc_default_binding_policy="none", **changes)
     kept.pop("PYTHONHOME", None)
+    kept["TMPDIR"] = own_place()
     if "mpi-" in mpi.launcher:
         kept["PATH"] = str(pathlib.Path(mpi.launcher).parent) + ":" + kept["PATH"]
     return kept
