@@ -645,10 +645,10 @@ TEGULA_API void tegula_save_abandon(tegula_saving *saving);
 #define TEGULA_COPY_VERIFY 1u /* before the target gets its name it is read back, and its content hash compared with the dataset's: MISMATCH */
 #define TEGULA_COPY_STRICT 2u /* MISMATCH, before any element is written, when the target cannot hold something (TEGULA_DROPPED_*) */
 #define TEGULA_COPY_ALONG 4u  /* what a dataset of a container has beside its elements goes along as it is stored: attributes, and in the same
-                                 container format the dimension scales of its axes, which become datasets of the target, too */
+                                 container format its comment and the dimension scales of its axes, which become datasets of the target, too */
 
-/* Something that the target cannot hold: "attribute", "dimension scale", "fill value", "fields", or all "attributes"; its name, or NULL; and
- * why. */
+/* Something that the target cannot hold: "attribute", "comment", "dimension scale", "fill value", "fields", or all "attributes"; its name,
+ * or NULL; and why. */
 typedef void (*tegula_dropped_fn)(void *state, const char *what, const char *name, const char *reason);
 
 typedef struct tegula_copy_options {
@@ -665,7 +665,7 @@ typedef struct tegula_copy_options {
 
 TEGULA_API void tegula_copy_options_init(tegula_copy_options *options);
 
-#define TEGULA_DROPPED_ATTRIBUTES 1u /* those of the save options, or some of the dataset */
+#define TEGULA_DROPPED_ATTRIBUTES 1u /* those of the save options, or some of the dataset, or its comment */
 #define TEGULA_DROPPED_FILL 2u       /* a fill value that is not zero */
 #define TEGULA_DROPPED_DESCR 4u      /* the fields of records: they are opaque items */
 #define TEGULA_DROPPED_SCALES 8u     /* dimension scales */

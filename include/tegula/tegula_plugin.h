@@ -201,6 +201,7 @@ typedef struct tegula_plugin_entry_info {
 
 typedef tegula_status (*tegula_plugin_list_fn)(void *state, const tegula_plugin_entry_info *entry, tegula_error *err);
 
+/* An attribute; one without a name is the comment of its object, a text. */
 typedef tegula_status (*tegula_plugin_attribute_fn)(void *state, const tegula_attribute *attribute, tegula_error *err);
 
 /* A box [lo, hi) of a virtual dataset, which is the whole of another file's dataset. */
@@ -210,10 +211,10 @@ typedef struct tegula_plugin_mapping {
   const int64_t *lo, *hi;
 } tegula_plugin_mapping;
 
-/* Something that was to go along with a dataset and cannot: "attribute" or "dimension scale", its name, and why. */
+/* Something that was to go along with a dataset and cannot: "attribute", "dimension scale" or "comment", its name, and why. */
 typedef void (*tegula_plugin_dropped_fn)(void *state, const char *what, const char *name, const char *reason);
 
-/* The dataset of which one that is saved is a copy: its attributes and the scales of its axes go along, as they are stored. */
+/* The dataset of which one that is saved is a copy: its attributes, comment and the scales of its axes go along, as they are stored. */
 typedef struct tegula_plugin_origin {
   size_t struct_size;
   tegula_plugin_builder *builder; /* opens its files */

@@ -1,4 +1,4 @@
-/* What goes along with a dataset that is copied: its attributes, as they are stored, and how far it may grow.
+/* What goes along with a dataset that is copied: its attributes, as they are stored, its comment, and how far it may grow.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -116,13 +116,16 @@ static bool takes_place(const hdf5_along *along) {
   return same;
 }
 
+/* The scales: in their attribute's turn where there is an order, else behind all others. */
 static tegula_status copy_attributes(const hdf5_along *along, tegula_error *err) {
   hdf5_library *library = along->library;
   hdf5_names names;
-  FORWARD(hdf5_attribute_names(library, along->from_file->path, along->from, along->from_name, &names, err));
+  FORWARD(hdf5_attribute_names(library, along->from_file->path, along->from, along->from_name,
+                               along->ordered ? HDF5_BY_CREATION : HDF5_BY_NAME, &names, err));
   tegula_status status = TEGULA_OK;
   for (size_t k = 0; k < names.count && status == TEGULA_OK; k++) {
     const char *name = names.items[k];
+    if (strcmp(name, DIMENSION_LIST) == 0 && along->ordered) status = hdf5_scales_along(along, err);
     if (strcmp(name, DIMENSION_LIST) == 0 || library->call.H5Aexists(along->to, name) > 0) continue;
     if (strcmp(name, REFERENCE_LIST) == 0 && along->replaced->count > 0 && takes_place(along)) continue; /* whoever uses it will use the new one */
     if (strcmp(name, REFERENCE_LIST) == 0)
@@ -131,7 +134,26 @@ static tegula_status copy_attributes(const hdf5_along *along, tegula_error *err)
       status = copy_attribute(along, name, err);
   }
   hdf5_names_free(&names);
-  return status;
+  return status == TEGULA_OK && !along->ordered ? hdf5_scales_along(along, err) : status;
+}
+
+static tegula_status copy_comment(const hdf5_along *along, tegula_error *err) {
+  hdf5_library *library = along->library;
+  char *text;
+  if (!hdf5_comment_read(library, along->from, &text))
+    return hdf5_failed(library, err, TEGULA_CORRUPT, along->from_file->path, "read the comment of \"%s\" in \"%s\"", along->from_name,
+                       along->from_file->path);
+  bool good = !text || library->call.H5Oset_comment(along->to, text) >= 0;
+  free(text);
+  return good ? TEGULA_OK : hdf5_failed(library, err, TEGULA_IO, along->path, "save the comment of \"%s\" in \"%s\"", along->from_name, along->path);
+}
+
+/* H5P_CRT_ORDER_TRACKED, _INDEXED */
+static bool read_order(hdf5_library *library, hid_t dataset, unsigned *order) {
+  hid_t list = library->call.H5Dget_create_plist(dataset);
+  bool good = list >= 0 && library->call.H5Pget_attr_creation_order(list, order) >= 0;
+  if (list >= 0) library->call.H5Pclose(list);
+  return good;
 }
 
 /* The dataset that this one is a copy of; `source` and `found` are to be let go of in any case. */
@@ -162,14 +184,22 @@ static tegula_status read_limits(hdf5_library *library, const hdf5_found *found,
   return hdf5_failed(library, err, TEGULA_CORRUPT, found->file->path, "read the shape of \"%s\" in \"%s\"", found->name, found->file->path);
 }
 
-tegula_status hdf5_save_limits(hdf5_library *library, const tegula_plugin_layout *layout, hsize_t *limits, tegula_error *err) {
+static tegula_status keep_order(hdf5_library *library, const hdf5_found *found, hid_t list, tegula_error *err) {
+  unsigned order = 0;
+  if (read_order(library, found->id, &order) && (order == 0 || library->call.H5Pset_attr_creation_order(list, order) >= 0)) return TEGULA_OK;
+  return hdf5_failed(library, err, TEGULA_CORRUPT, found->file->path, "read how \"%s\" in \"%s\" keeps its attributes", found->name,
+                     found->file->path);
+}
+
+tegula_status hdf5_save_as_origin(hdf5_library *library, const tegula_plugin_layout *layout, hid_t list, hsize_t *limits, tegula_error *err) {
   for (int k = 0; k < layout->ndim; k++) limits[k] = (hsize_t)layout->shape[k];
-  RETURN_IF(!layout->origin || !layout->chunk, TEGULA_OK);
+  RETURN_IF(!layout->origin, TEGULA_OK);
   hdf5_call call = {.library = library, .builder = layout->origin->builder};
   hdf5_file *source = NULL;
   hdf5_found found;
   tegula_status status = open_origin(&call, layout->origin, &source, &found, err);
-  if (status == TEGULA_OK) status = read_limits(library, &found, layout, limits, err);
+  if (status == TEGULA_OK && layout->chunk) status = read_limits(library, &found, layout, limits, err);
+  if (status == TEGULA_OK) status = keep_order(library, &found, list, err);
   close_origin(&call, source, &found);
   return status;
 }
@@ -186,8 +216,10 @@ tegula_status hdf5_save_along(hdf5_library *library, hid_t file, hid_t dataset, 
   along.from_file = found.file;
   along.from = found.id;
   along.from_name = found.name;
+  unsigned order = 0;
+  along.ordered = read_order(library, along.from, &order) && order != 0;
   FORWARD_WITH(status, copy_attributes(&along, err));
-  FORWARD_WITH(status, hdf5_scales_along(&along, err));
+  FORWARD_WITH(status, copy_comment(&along, err));
 done:
   close_origin(&call, source, &found);
   return status;

@@ -17,6 +17,7 @@ typedef struct hdf5_along {
   hdf5_file *from_file; /* the dataset that is copied */
   hid_t from;
   const char *from_name;
+  bool ordered; /* it keeps the order in which its attributes were made */
   hid_t file, to; /* the target, and its new dataset */
   const hdf5_replaced *replaced; /* what had its name before */
 } hdf5_along;

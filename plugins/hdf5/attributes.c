@@ -220,10 +220,10 @@ static tegula_status tell(const walk *w, const hdf5_file *file, hid_t id, const 
   return status;
 }
 
-tegula_status hdf5_attribute_names(hdf5_library *library, const char *path, hid_t id, const char *object, hdf5_names *out, tegula_error *err) {
+tegula_status hdf5_attribute_names(hdf5_library *library, const char *path, hid_t id, const char *object, int order, hdf5_names *out, tegula_error *err) {
   hsize_t from = 0;
   *out = (hdf5_names){0};
-  if (library->call.H5Aiterate2(id, 0 /* by name */, 0 /* increasing */, &from, collect, out) >= 0) return TEGULA_OK;
+  if (library->call.H5Aiterate2(id, order, 0 /* increasing */, &from, collect, out) >= 0) return TEGULA_OK;
   bool failed = out->failed;
   hdf5_names_free(out);
   return failed ? hdf5_out_of_memory(library, err)
@@ -236,16 +236,40 @@ void hdf5_names_free(hdf5_names *names) {
   *names = (hdf5_names){0};
 }
 
+bool hdf5_comment_read(hdf5_library *library, hid_t id, char **out) {
+  *out = NULL;
+  ptrdiff_t size = library->call.H5Oget_comment(id, NULL, 0);
+  RETURN_IF(size <= 0, size == 0);
+  char *text = calloc(1, (size_t)size + 1);
+  if (text && library->call.H5Oget_comment(id, text, (size_t)size + 1) >= 0)
+    *out = text;
+  else
+    free(text);
+  return *out != NULL;
+}
+
+static tegula_status tell_comment(const walk *w, const hdf5_file *file, hid_t id, const char *object, tegula_error *err) {
+  char *text;
+  if (!hdf5_comment_read(w->call->library, id, &text))
+    return hdf5_failed(w->call->library, err, TEGULA_CORRUPT, file->path, "read the comment of \"%s\" in \"%s\"", object, file->path);
+  RETURN_IF(!text, TEGULA_OK);
+  const char *const texts[] = {text};
+  const tegula_attribute told = {.struct_size = sizeof told, .object = object, .type = "str", .count = 1, .texts = texts};
+  tegula_status status = w->each(w->state, &told, err);
+  free(text);
+  return status;
+}
+
 /* An hdf5_each_fn. */
 static tegula_status visit(void *state, hdf5_file *file, hid_t id, const char *object, const tegula_error *why, tegula_error *err) {
   const walk *w = state;
   (void)why;
   hdf5_names list;
   if (id < 0) return TEGULA_OK; /* the list of datasets says what is wrong with it */
-  tegula_status status = hdf5_attribute_names(w->call->library, file->path, id, object, &list, err);
+  tegula_status status = hdf5_attribute_names(w->call->library, file->path, id, object, HDF5_BY_NAME, &list, err);
   for (size_t k = 0; status == TEGULA_OK && k < list.count; k++) status = tell(w, file, id, object, list.items[k], err);
   hdf5_names_free(&list);
-  return status;
+  return status == TEGULA_OK ? tell_comment(w, file, id, object, err) : status;
 }
 
 static tegula_status visit_all(walk *w, hdf5_file *file, tegula_error *err) {

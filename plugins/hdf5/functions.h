@@ -88,6 +88,10 @@ typedef int (*hdf5_chunk_fn)(const hsize_t *offset, unsigned mask, haddr_t addre
   X(herr_t, H5Fclose, (hid_t))                                                                                                             \
   X(int, H5Iget_type, (hid_t))                                                                                                             \
   X(hid_t, H5Oopen, (hid_t, const char *, hid_t))                                                                                          \
+  X(ptrdiff_t, H5Oget_comment, (hid_t, char *, size_t))                                                                                    \
+  X(herr_t, H5Oset_comment, (hid_t, const char *))                                                                                         \
+  X(herr_t, H5Pget_attr_creation_order, (hid_t, unsigned *))                                                                               \
+  X(herr_t, H5Pset_attr_creation_order, (hid_t, unsigned))                                                                                 \
   X(herr_t, H5Oclose, (hid_t))                                                                                                             \
   X(herr_t, H5Aiterate2, (hid_t, int, int, hsize_t *, hdf5_link_fn, void *))                                                               \
   X(hid_t, H5Aopen, (hid_t, const char *, hid_t))                                                                                          \

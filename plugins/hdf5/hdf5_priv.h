@@ -222,7 +222,10 @@ typedef struct hdf5_names {
   size_t count, capacity;
   bool failed;
 } hdf5_names;
-tegula_status hdf5_attribute_names(hdf5_library *library, const char *path, hid_t id, const char *object, hdf5_names *out, tegula_error *err);
+enum { HDF5_BY_NAME = 0, HDF5_BY_CREATION = 1 /* only where the object keeps it */ };
+tegula_status hdf5_attribute_names(hdf5_library *library, const char *path, hid_t id, const char *object, int order, hdf5_names *out, tegula_error *err);
+/* What is noted on an object; NULL without failure: nothing. To be freed. */
+bool hdf5_comment_read(hdf5_library *library, hid_t id, char **out);
 void hdf5_names_free(hdf5_names *names);
 
 /* ---- datasets and where they are ---- */
@@ -364,8 +367,9 @@ typedef struct hdf5_replaced {
 } hdf5_replaced;
 bool hdf5_replaced_note(hdf5_library *library, hid_t old, hdf5_replaced *out);
 bool hdf5_replaced_mend(hdf5_library *library, hid_t new, hdf5_replaced *replaced);
-/* along.c: how long its axes may become: chunked copies may grow as the original, all else not at all. */
-tegula_status hdf5_save_limits(hdf5_library *library, const tegula_plugin_layout *layout, hsize_t *limits, tegula_error *err);
+/* along.c: how long its axes may become: chunked copies may grow as the original, all else not at all; and in the creation list, whether the
+ * order of its attributes is kept, as in the original. */
+tegula_status hdf5_save_as_origin(hdf5_library *library, const tegula_plugin_layout *layout, hid_t list, hsize_t *limits, tegula_error *err);
 /* What goes along from the dataset that this one is a copy of. */
 tegula_status hdf5_save_along(hdf5_library *library, hid_t file, hid_t dataset, const tegula_plugin_layout *layout,
                               const hdf5_replaced *replaced, const char *path, tegula_error *err);

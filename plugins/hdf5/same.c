@@ -52,7 +52,7 @@ static bool same_attribute(hdf5_library *library, hid_t a, hid_t b, const char *
 /* Every attribute of the one is one of the other. */
 static bool has_attributes(hdf5_library *library, hid_t a, hid_t b) {
   hdf5_names names;
-  if (hdf5_attribute_names(library, "", a, "", &names, NULL) != TEGULA_OK) return false;
+  if (hdf5_attribute_names(library, "", a, "", HDF5_BY_NAME, &names, NULL) != TEGULA_OK) return false;
   bool same = true;
   for (size_t k = 0; same && k < names.count; k++) same = same_attribute(library, a, b, names.items[k]);
   hdf5_names_free(&names);

@@ -149,7 +149,7 @@ static hid_t make_list(const saving *s, const tegula_plugin_layout *layout, hid_
 }
 
 static bool is_plain(const tegula_plugin_layout *layout) {
-  return !layout->chunk && !layout->mappings && !layout->fill && layout->filter_count == 0;
+  return !layout->chunk && !layout->mappings && !layout->fill && layout->filter_count == 0 && !layout->origin;
 }
 
 /* The list of a dataset: to be closed but for the one of all plain datasets. Making one costs as much as making a dataset. */
@@ -202,7 +202,7 @@ bool hdf5_make_groups(hdf5_library *library, hid_t file, const char *name) {
 static tegula_status create(saving *s, const tegula_plugin_layout *layout, hid_t type, hid_t list, hid_t *id, tegula_error *err) {
   const hdf5_functions *call = &s->library->call;
   hsize_t limits[HDF5_MAX_RANK];
-  FORWARD(hdf5_save_limits(s->library, layout, limits, err));
+  FORWARD(hdf5_save_as_origin(s->library, layout, list, limits, err));
   for (int k = 0; k < layout->ndim; k++)
     if (limits[k] != HDF5_UNLIMITED && limits[k] > (hsize_t)s->longest) limits[k] = (hsize_t)s->longest;
   hid_t space = space_of(s, layout, limits);

@@ -108,7 +108,7 @@ static int is_there(const work *w, const char *name) {
 /* Attributes of the copy that libhdf5 emptied: references. */
 static bool tidy(const work *w, hid_t from, hid_t to, const char *name) {
   hdf5_names names;
-  if (hdf5_attribute_names(w->along->library, w->along->path, from, name, &names, NULL) != TEGULA_OK) return false;
+  if (hdf5_attribute_names(w->along->library, w->along->path, from, name, HDF5_BY_NAME, &names, NULL) != TEGULA_OK) return false;
   bool good = true;
   for (size_t k = 0; good && k < names.count; k++) {
     hid_t id = w->call->H5Aopen(from, names.items[k], HDF5_DEFAULT), type = id >= 0 ? w->call->H5Aget_type(id) : -1;

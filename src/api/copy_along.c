@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "api/copy.h"
 
@@ -55,7 +56,11 @@ static tegula_status look_inside(tegula__copying *c, const tegula__inside *wante
 
 static tegula_status list_one(void *state, const tegula_attribute *attribute, tegula_error *err) {
   (void)err;
-  drop(state, "attribute", attribute->name, "the format has no attributes");
+  if (strcmp(attribute->object, "/") == 0) return TEGULA_OK; /* of the file, not of its only dataset */
+  if (attribute->name == NULL)
+    drop(state, "comment", NULL, "the format has no comments");
+  else
+    drop(state, "attribute", attribute->name, "the format has no attributes");
   return TEGULA_OK;
 }
 

@@ -30,6 +30,7 @@ typedef struct attribute_lister {
 
 static tegula_status tell_attribute(void *state, const tegula_attribute *attribute, tegula_error *err) {
   const attribute_lister *l = state;
+  if (attribute->name == NULL) return TEGULA_OK; /* the comment */
   if (l->each(l->state, attribute) == 0) return TEGULA_OK;
   return tegula__fail(err, TEGULA_CANCELLED, NULL, -1, "the list of attributes was not wanted any further");
 }

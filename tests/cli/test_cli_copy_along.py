@@ -85,6 +85,57 @@ def test_attributes_stay_what_they_are(tmp_path, library):
                 assert a.get_type().get_class() != h5py.h5t.STRING or a.get_type().get_strpad() == b.get_type().get_strpad(), name
 
 
+def comment_of(path, name):
+    tool = shutil.which("h5dump") or pytest.skip("h5dump is not installed (hdf5-tools)")
+    text = subprocess.run([tool, "-H", "-d", name, path], stdout=subprocess.PIPE, check=True, text=True).stdout
+    found = re.search(r'COMMENT "(.*)"', text)
+    return found and found[1]
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("order", [0, 1, 3], ids=["none", "tracked", "indexed"])
+def test_order_of_attributes_and_comment_stay(tmp_path, order, library):
+    """In order of creation, DIMENSION_LIST in its place; with enough attributes for both ways of storing them."""
+    names = [*"zebra", *(f"n{k}" for k in range(12, 0, -1))]
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        for name, some in (("few", names[:4]), ("many", names)):
+            how = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+            how.set_attr_creation_order(order)
+            h5py.h5d.create(file.id, name.encode(), h5py.h5t.STD_I32LE, h5py.h5s.create_simple((6, 10)), how)
+            found = file[name]
+            found[...] = data
+            for k, attribute in enumerate(some):
+                found.attrs[attribute] = k
+                if k == 2:
+                    file[f"scale of {name}"] = numpy.arange(6.0)
+                    file[f"scale of {name}"].make_scale("s")
+                    found.dims[0].attach_scale(file[f"scale of {name}"])
+        h5py.h5o.set_comment(file["few"].id, "measured at 4 °C".encode())
+    for how in ((), ("--codec", "deflate"), ("--layout", "virtual")):
+        for name, said in (("few", "measured at 4 °C"), ("many", None)):
+            target = tmp_path / "b.h5"
+            assert copy(tmp_path / "a.h5", target, "--dataset", name, "--strict", "--overwrite", *how, library=LIBRARIES[library]) == []
+            with h5py.File(tmp_path / "a.h5") as old, h5py.File(target) as new:
+                assert list(new[name].attrs) == list(old[name].attrs)
+                assert order == 0 or list(new[name].attrs)[:5] == [*"zeb", "DIMENSION_LIST", "r"]
+                assert dict(new[name].attrs)["z"] == 0 and new[name].dims[0][0][()].tolist() == [*range(6)]
+                assert new[name].id.get_create_plist().get_attr_creation_order() == order
+            assert comment_of(target, name) == comment_of(tmp_path / "a.h5", name) == said
+            target.unlink()
+
+
+def test_a_format_without_comments(tmp_path):
+    """What is listed is of the dataset, also of one that is not named: nothing of the file's root."""
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["x"] = data
+        file.attrs["root"] = file["x"].attrs["unit"] = "K"
+        h5py.h5o.set_comment(file["x"].id, b"a note")
+    assert copy(tmp_path / "a.h5", tmp_path / "b.npy") == [("attribute", "unit"), ("comment", None)]
+    refused("copy", tmp_path / "a.h5", tmp_path / "c.npy", "--strict", env=ENV, status="mismatch", exit_status=3, says=["unit"])
+    listed, = report("info", tmp_path / "a.h5", "--dataset", "x", "--attributes", env=ENV)["datasets"]
+    assert [one["name"] for one in listed["attributes"]] == ["unit"]
+
+
 def test_what_cannot_go_along_is_listed_by_name(tmp_path):
     with h5py.File(tmp_path / "a.h5", "w", libver="latest") as file:
         found = file.create_dataset("x", data=data)
