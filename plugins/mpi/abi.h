@@ -14,20 +14,20 @@
 typedef int mpi_handle;
 #define MPI_NAME "mpi_mpich"
 #define MPI_FIXED(name, abi, mpich) (mpich)
-enum { MPI_SERIALIZED = 2, MPI_FUNNELED = 1, MPI_SHARED = 1 };
+enum { MPI_SERIALIZED = 2, MPI_FUNNELED = 1 };
 #define MPI_IGNORE ((void *)1)
 #elif defined(TEGULA_MPI_OMPI)
 typedef void *mpi_handle;
 #define MPI_NAME "mpi_ompi"
 #define MPI_FIXED(name, abi, mpich) (mpi->symbol_##name)
-enum { MPI_SERIALIZED = 2, MPI_FUNNELED = 1, MPI_SHARED = 0 };
+enum { MPI_SERIALIZED = 2, MPI_FUNNELED = 1 };
 #define MPI_IGNORE NULL
 #define MPI_HAS_SYMBOLS 1
 #elif defined(TEGULA_MPI_ABI)
 typedef void *mpi_handle;
 #define MPI_NAME "mpi_abi"
 #define MPI_FIXED(name, abi, mpich) ((mpi_handle)(uintptr_t)(abi))
-enum { MPI_SERIALIZED = 2048, MPI_FUNNELED = 1024, MPI_SHARED = 221 };
+enum { MPI_SERIALIZED = 2048, MPI_FUNNELED = 1024 };
 #define MPI_IGNORE NULL
 #else
 #error "define TEGULA_MPI_ABI, TEGULA_MPI_MPICH or TEGULA_MPI_OMPI"
@@ -41,8 +41,6 @@ enum { MPI_SERIALIZED = 2048, MPI_FUNNELED = 1024, MPI_SHARED = 221 };
   X(max, 0x23, 0x58000001, ompi_mpi_op_max)           \
   X(sum, 0x21, 0x58000003, ompi_mpi_op_sum)           \
   X(bxor, 0x2a, 0x5800000a, ompi_mpi_op_bxor)         \
-  X(bor, 0x29, 0x58000008, ompi_mpi_op_bor)           \
-  X(no_info, 0x130, 0x1c000000, ompi_mpi_info_null)   \
   X(no_request, 0x180, 0x2c000000, ompi_request_null) \
   X(errors_return, 0x143, 0x54000001, ompi_mpi_errors_return)
 
@@ -58,14 +56,13 @@ enum { MPI_ERROR_TEXT = 512, MPI_VERSION_TEXT = 8192 }; /* the longest of the th
   X(Finalize, (void))                                                                                          \
   X(Get_library_version, (char *text, int *length))                                                            \
   X(Error_string, (int code, char *text, int *length))                                                         \
-  X(Comm_dup, (mpi_handle comm, mpi_handle *out))                                                              \
-  X(Comm_split_type, (mpi_handle comm, int type, int key, mpi_handle info, mpi_handle *out))                   \
+  X(Comm_idup, (mpi_handle comm, mpi_handle *out, mpi_handle *request))                                        \
   X(Comm_free, (mpi_handle *comm))                                                                             \
   X(Comm_rank, (mpi_handle comm, int *rank))                                                                   \
   X(Comm_size, (mpi_handle comm, int *size))                                                                   \
   X(Comm_test_inter, (mpi_handle comm, int *flag))                                                             \
   X(Comm_set_errhandler, (mpi_handle comm, mpi_handle handler))                                                \
-  X(Allreduce, (const void *mine, void *all, int count, mpi_handle type, mpi_handle op, mpi_handle comm))      \
+  X(Iallgather, (const void *mine, int count, mpi_handle type, void *all, int each, mpi_handle of, mpi_handle comm, mpi_handle *request)) \
   X(Iallreduce, (const void *mine, void *all, int count, mpi_handle type, mpi_handle op, mpi_handle comm, mpi_handle *request)) \
   X(Ibcast, (void *data, int count, mpi_handle type, int root, mpi_handle comm, mpi_handle *request))          \
   X(Isend, (const void *data, int count, mpi_handle type, int rank, int tag, mpi_handle comm, mpi_handle *request)) \

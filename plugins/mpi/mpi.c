@@ -5,6 +5,7 @@
  * Built three times (abi.h). MPI is asked for SERIALIZED; with FUNNELED all calls must come from the thread that initialised it. Errors are returned,
  * never fatal. What this plugin has initialised it finalizes; an MPI that somebody else has finalized is not called any more. */
 #include <dlfcn.h>
+#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -47,6 +48,8 @@ typedef struct group {
   }
 MPI_CONSTANTS(CONSTANT_FUNCTION)
 #undef CONSTANT_FUNCTION
+
+enum { SPINS = 200, PAUSE_NS = 200000 };
 
 /* ---- the library ---- */
 
@@ -117,26 +120,93 @@ static tegula_status initialise(group *g, bool may, tegula_error *err) {
   return g->host->fail(err, TEGULA_COMM, NULL, -1, "MPI was initialised for one thread only, and this is another one");
 }
 
-enum { MASK_WORDS = CPU_SETSIZE / 64 };
+/* Tests until it is done, and gives the processor away meanwhile: blocking calls of MPI do not, which costs milliseconds each where ranks share one. */
+static tegula_status finish(const group *g, mpi_handle *request, const char *what, tegula_error *err) {
+  int done = 0;
+  for (int turns = 0; true; turns++) {
+    CHECK(g->mpi.Test(request, &done, MPI_IGNORE), what);
+    if (done) return TEGULA_OK;
+    if (turns < SPINS)
+      sched_yield();
+    else
+      nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
+  }
+}
 
-/* The processors that the ranks of this machine may use together, shared out among them. */
-static tegula_status share_processors(group *g, tegula_error *err) {
-  const mpi_library *mpi = &g->mpi;
-  mpi_handle local;
-  int ranks = 1;
+/* ---- processors ---- */
+
+/* Names the machine: ranks that find the same number share its processors. */
+static int64_t machine(void) {
+  char text[HOST_NAME_MAX + 1] = "";
+  uint64_t hash = UINT64_C(0xcbf29ce484222325);
+  if (gethostname(text, sizeof text - 1) != 0) text[0] = '\0';
+  for (const char *at = text; *at != '\0'; at++) hash = (hash ^ (unsigned char)*at) * UINT64_C(0x100000001b3); /* FNV-1a */
+  return (int64_t)hash;
+}
+
+typedef struct processors {
+  uint64_t words[CPU_SETSIZE / 64];
+} processors;
+
+static processors granted(void) {
+  processors found = {{0}};
   cpu_set_t mask;
-  int64_t mine[MASK_WORDS] = {0}, all[MASK_WORDS];
   if (sched_getaffinity(0, sizeof mask, &mask) == 0)
     for (int i = 0; i < CPU_SETSIZE; i++)
-      if (CPU_ISSET(i, &mask)) mine[i / 64] |= (int64_t)(UINT64_C(1) << (i % 64));
-  CHECK(mpi->Comm_split_type(g->comm, MPI_SHARED, g->rank, CONSTANT(no_info), &local), "find the ranks of this machine");
-  CHECK(mpi->Comm_size(local, &ranks), "count the ranks of this machine");
-  CHECK(mpi->Allreduce(mine, all, MASK_WORDS, CONSTANT(int64), CONSTANT(bor), local), "share out processors");
-  CHECK(mpi->Comm_free(&local), "free a communicator");
-  int count = 0;
-  for (int i = 0; i < MASK_WORDS; i++) count += __builtin_popcountll((unsigned long long)all[i]);
+      if (CPU_ISSET(i, &mask)) found.words[i / 64] |= UINT64_C(1) << (i % 64);
+  return found;
+}
+
+static tegula_status send_mask(const group *g, const processors *mask, int to, tegula_error *err) {
+  const mpi_library *mpi = &g->mpi;
+  mpi_handle request = CONSTANT(no_request);
+  CHECK(mpi->Isend(mask, sizeof *mask, CONSTANT(byte), to, 0, g->comm, &request), "send");
+  return finish(g, &request, "share out processors", err);
+}
+
+static tegula_status receive_mask(const group *g, processors *mask, int from, tegula_error *err) {
+  const mpi_library *mpi = &g->mpi;
+  mpi_handle request = CONSTANT(no_request);
+  CHECK(mpi->Irecv(mask, sizeof *mask, CONSTANT(byte), from, 0, g->comm, &request), "receive");
+  return finish(g, &request, "share out processors", err);
+}
+
+/* All that the ranks of this machine may use: the first of them puts it together. */
+static tegula_status unite(const group *g, const int64_t *machines, int first, processors *all, tegula_error *err) {
+  tegula_status status = TEGULA_OK;
+  if (g->rank != first) {
+    status = send_mask(g, all, first, err);
+    return status == TEGULA_OK ? receive_mask(g, all, first, err) : status;
+  }
+  for (int i = first + 1; i < g->size && status == TEGULA_OK; i++) {
+    processors theirs = {{0}};
+    if (machines[i] == machines[first]) status = receive_mask(g, &theirs, i, err);
+    for (size_t k = 0; k < sizeof theirs.words / sizeof theirs.words[0]; k++) all->words[k] |= theirs.words[k];
+  }
+  for (int i = first + 1; i < g->size && status == TEGULA_OK; i++)
+    if (machines[i] == machines[first]) status = send_mask(g, all, i, err);
+  return status;
+}
+
+/* The processors that the ranks of this machine may use together, shared out among them. */
+static tegula_status share_processors(group *g, int64_t *machines, tegula_error *err) {
+  const mpi_library *mpi = &g->mpi;
+  int64_t mine = machine();
+  int first = -1, ranks = 0, count = 0;
+  mpi_handle request = CONSTANT(no_request);
+  CHECK(mpi->Iallgather(&mine, 1, CONSTANT(int64), machines, 1, CONSTANT(int64), g->comm, &request), "find the ranks of this machine");
+  tegula_status status = finish(g, &request, "find the ranks of this machine", err);
+  if (status != TEGULA_OK) return status;
+  for (int i = g->size - 1; i >= 0; i--)
+    if (machines[i] == mine) {
+      first = i;
+      ranks++;
+    }
+  processors all = granted();
+  status = unite(g, machines, first, &all, err);
+  for (size_t k = 0; k < sizeof all.words / sizeof all.words[0]; k++) count += __builtin_popcountll(all.words[k]);
   g->processors = count / ranks > 1 ? count / ranks : 1;
-  return TEGULA_OK;
+  return status;
 }
 
 static void name_library(group *g) {
@@ -162,12 +232,19 @@ static tegula_status enter(group *g, const void *handle, size_t handle_size, teg
   if (status != TEGULA_OK) return status;
   CHECK(mpi->Comm_test_inter(parent, &inter), "look at the communicator");
   if (inter) return g->host->fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1, "an intercommunicator has two groups of ranks, expected one");
-  CHECK(mpi->Comm_dup(parent, &g->comm), "duplicate the communicator");
+  mpi_handle request = CONSTANT(no_request);
+  CHECK(mpi->Comm_idup(parent, &g->comm, &request), "duplicate the communicator");
+  status = finish(g, &request, "duplicate the communicator", err);
+  if (status != TEGULA_OK) return status;
   CHECK(mpi->Comm_set_errhandler(g->comm, CONSTANT(errors_return)), "return errors");
   CHECK(mpi->Comm_rank(g->comm, &g->rank), "say the rank");
   CHECK(mpi->Comm_size(g->comm, &g->size), "say the number of ranks");
   name_library(g);
-  return share_processors(g, err);
+  int64_t *machines = calloc((size_t)g->size, sizeof *machines);
+  if (machines == NULL) return g->host->fail(err, TEGULA_OUT_OF_MEMORY, NULL, -1, "could not get memory for a list of %d ranks", g->size);
+  status = share_processors(g, machines, err);
+  if (status == TEGULA_OK) free(machines); /* else a transfer may still write to it */
+  return status;
 }
 
 static tegula_status mpi_join(const tegula_plugin_host *host, const char *library, const void *handle, size_t handle_size, void **out,

@@ -2,16 +2,18 @@
 #
 # SPDX-License-Identifier: Apache-2.0
 import ctypes
+import json
 import os
 import struct
 
 import numpy
 import pytest
 
-from launch import MPIS, WHY, Ranks
+from launch import FAULTS, MPIS, RANK, RANKS, WHY, Job, Ranks
 from reference_hash import content_hash
 
 h5py = pytest.importorskip("h5py")
+MACHINES = FAULTS.with_name("machines.so")
 
 
 def make_sources(folder):
@@ -126,5 +128,9 @@ def test_no_rank_opens_a_file_that_it_does_not_need(some_mpi, tmp_path):
 
 
 def test_processors_are_shared_by_the_ranks_of_a_machine(some_mpi, tmp_path, sources):
-    answers = Ranks(some_mpi, 3, tmp_path, sources["few"][0], "threads=0").answers()
-    assert [answer["threads"] for answer in answers] == [max(1, len(os.sched_getaffinity(0)) // 3)] * 3
+    """Those of all its ranks together, by their number, but no more than a rank has; ranks of other machines do not count."""
+    words = ["sh", "-c", f'case {RANK} in 0) m="a 0 3";; 1) m="b 0 4";; 2) m="a 2 9";; 3) m="a 900 901";; esac; '
+             f'export LD_PRELOAD={MACHINES} TEGULA_MACHINE="$m"; exec "$@"', "sh", RANKS, tmp_path, sources["few"][0], "threads=0"]
+    job = Job(some_mpi, 4, words).end()
+    assert job.code == 0, job.err
+    assert [json.loads((tmp_path / f"{rank}.json").read_text())["threads"] for rank in range(4)] == [4, 5, 4, 2]
