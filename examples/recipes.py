@@ -55,3 +55,26 @@ def torch_tensor(path: str) -> Any:
 def numpy_in_tiles(path: str, tiles: int) -> list[np.ndarray[Any, Any]]:
     """One numpy view for each worker."""
     return [view for _, view in tegula.load(path, tiles=tiles).tiles]
+
+
+def heat_array(path: str, comm: Any) -> Any:
+    """A DNDarray of Heat on all ranks of an mpi4py communicator: each reads its rows and hands on the memory that they lie in."""
+    import heat
+    import torch
+
+    a = tegula.load(path, comm=comm)
+    return heat.array(torch.from_dlpack(a.local), is_split=0, comm=heat.MPICommunication(comm))
+
+
+def torch_dtensor(path: str, mesh: Any, comm: Any = None) -> Any:
+    """A DTensor cut along its first axis over a 1-d mesh, as torch.chunk cuts; each rank reads its own rows. With an mpi4py
+    communicator rank 0 reads the headers for all, without one (torchrun) each rank does."""
+    import torch
+    from torch.distributed.tensor import DTensor, Shard
+
+    ds = tegula.open(path, comm=comm)
+    rows = -(-ds.shape[0] // mesh.size())
+    first = min(mesh.get_local_rank() * rows, ds.shape[0])
+    local = torch.from_dlpack(ds[first : min(first + rows, ds.shape[0])])
+    whole = torch.empty(ds.shape, dtype=local.dtype, device="meta")
+    return DTensor.from_local(local, mesh, [Shard(0)], run_check=False, shape=whole.shape, stride=whole.stride())
