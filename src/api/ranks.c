@@ -2,15 +2,16 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Rank 0 opens what it is told, as a process alone would; the others are sent its manifest as text, compressed where that is long, and open no file
- * before they want its data. A dataset with parts that only a reader of this process can give, or that are found out when they are wanted, has no
- * text: each rank then opens it, and finds out for itself what its tiles want. */
+ * Rank 0 opens what it is told, as a process alone would; the others are sent its manifest packed, compressed where that is long, and open no file
+ * before they want its data. A dataset with parts that only a reader of this process can give, or that are found out when they are wanted, cannot be
+ * packed: each rank then opens it, and finds out for itself what its tiles want. */
 #include <stdlib.h>
 
 #include "api/api.h"
 #include "codec/codec.h"
 
-enum { COMPRESS_FROM = 64 << 10 }; /* bytes of text */
+enum { COMPRESS_FROM = 64 << 10 }; /* bytes */
+#define MOST_PACKED ((size_t)1 << 32)
 
 tegula_status tegula__alone(const tegula_context *context, const char *what, tegula_error *err) {
   if (context == NULL || context->comm->size == 1) return TEGULA_OK;
@@ -72,10 +73,10 @@ static void describe_open(tegula__call *call, const char *const *paths, size_t c
                    (unsigned)options->flags);
 }
 
-/* ---- the text on its way ---- */
+/* ---- texts and packed manifests on their way ---- */
 
 typedef struct parcel {
-  int64_t text; /* bytes; 0: there is none, each rank opens the files */
+  int64_t size; /* bytes; 0: there are none, each rank opens the files */
   int64_t sent; /* bytes that travel */
   int64_t codec; /* tegula__codec_id; NONE: the text itself */
 } parcel;
@@ -89,20 +90,20 @@ static const tegula__filter *packer_of(int64_t codec) {
   return NULL;
 }
 
-/* What is sent: the text, or in its place (it is freed then) a shorter form. Where packing fails it goes as it is. */
-static void pack(const tegula_context *context, char **text, parcel *p) {
+/* What is sent: the bytes, or in their place (they are freed then) a shorter form. Where that fails they go as they are. */
+static void compress(const tegula_context *context, char **text, parcel *p) {
   const tegula__filter *packer = packer_of(TEGULA__CODEC_ZSTD) != NULL ? &packers[0] : &packers[1];
-  p->sent = p->text;
+  p->sent = p->size;
   p->codec = TEGULA__CODEC_NONE;
-  if (p->text < COMPRESS_FROM || tegula__encode_check(packer, 1, p->text, NULL) != TEGULA_OK) return;
-  int64_t room = tegula__encode_bound(packer, 1, p->text);
+  if (p->size < COMPRESS_FROM || tegula__encode_check(packer, 1, p->size, NULL) != TEGULA_OK) return;
+  int64_t room = tegula__encode_bound(packer, 1, p->size);
   tegula__encoder *encoder = tegula__encoder_create(context->engine.kernels);
   char *packed = room < INT64_MAX ? malloc((size_t)room) : NULL;
   size_t size = 0;
   uint32_t mask = 0;
   bool good = encoder != NULL && packed != NULL &&
-              tegula__encode(encoder, packer, 1, *text, (size_t)p->text, packed, (size_t)room, &size, &mask, NULL) == TEGULA_OK && mask == 0 &&
-              (int64_t)size < p->text;
+              tegula__encode(encoder, packer, 1, *text, (size_t)p->size, packed, (size_t)room, &size, &mask, NULL) == TEGULA_OK && mask == 0 &&
+              (int64_t)size < p->size;
   tegula__encoder_destroy(encoder);
   if (good) {
     free(*text);
@@ -114,15 +115,15 @@ static void pack(const tegula_context *context, char **text, parcel *p) {
   }
 }
 
-static tegula_status unpack(const tegula_context *context, char **text, const parcel *p, tegula_error *err) {
+static tegula_status decompress(const tegula_context *context, char **text, const parcel *p, tegula_error *err) {
   if (p->codec == TEGULA__CODEC_NONE) return TEGULA_OK;
   const tegula__filter *packer = packer_of(p->codec);
-  if (packer == NULL) return tegula__fail(err, TEGULA_UNSUPPORTED, NULL, -1, "rank 0 has packed the manifest by a codec that this rank does not have");
+  if (packer == NULL) return tegula__fail(err, TEGULA_UNSUPPORTED, NULL, -1, "rank 0 has compressed what it sends by a codec that this rank does not have");
   tegula__decoder *decoder = tegula__decoder_create(context->engine.kernels);
-  char *whole = malloc((size_t)p->text);
+  char *whole = malloc((size_t)p->size);
   tegula_status status = decoder != NULL && whole != NULL
-                             ? tegula__decode(decoder, packer, 1, 0, *text, (size_t)p->sent, whole, (size_t)p->text, err)
-                             : tegula__out_of_memory(err, p->text);
+                             ? tegula__decode(decoder, packer, 1, 0, *text, (size_t)p->sent, whole, (size_t)p->size, err)
+                             : tegula__out_of_memory(err, p->size);
   tegula__decoder_destroy(decoder);
   free(*text);
   *text = whole;
@@ -131,21 +132,25 @@ static tegula_status unpack(const tegula_context *context, char **text, const pa
 
 /* ---- opening ---- */
 
-/* Rank 0: the text of what it has opened, packed; none for a dataset that only a process of its own can read. */
-static tegula_status write_text(const tegula_dataset *dataset, char **text, parcel *p, tegula_error *err) {
+/* Rank 0: what it has opened, packed; nothing for a dataset that only a process of its own can read. */
+static tegula_status pack(const tegula_dataset *dataset, char **packed, parcel *p, tegula_error *err) {
   if (dataset->manifest.reader_count > 0 || dataset->manifest.late_count > 0) return TEGULA_OK;
   const tegula__manifest_names names = {.codecs = tegula__codec_names()};
-  FORWARD(tegula__manifest_write(&dataset->manifest, &names, NULL, text, err));
-  p->text = (int64_t)strlen(*text);
-  pack(dataset->context, text, p);
+  tegula__buffer buffer;
+  tegula__buffer_init(&buffer, MOST_PACKED);
+  tegula_status status = tegula__manifest_pack(&dataset->manifest, &names, &buffer, err);
+  *packed = buffer.data; /* freed by the caller in any case */
+  if (status != TEGULA_OK) return status;
+  p->size = (int64_t)buffer.size;
+  compress(dataset->context, packed, p);
   return TEGULA_OK;
 }
 
-static tegula_status read_manifest(tegula_context *context, const char *text, const parcel *p, const char *path, tegula_dataset **out,
+static tegula_status read_manifest(tegula_context *context, const char *packed, const parcel *p, const char *path, tegula_dataset **out,
                                    tegula_error *err) {
   tegula__manifest manifest;
   tegula__manifest_init(&manifest);
-  tegula_status status = tegula__format_manifest_text(text, (size_t)p->text, path, &manifest, err);
+  tegula_status status = tegula__format_manifest_packed(packed, (size_t)p->size, path, &manifest, err);
   if (status == TEGULA_OK) status = tegula__manifest_finish(&manifest, err);
   if (status == TEGULA_OK) return tegula__dataset_of_manifest(context, &manifest, out, err);
   tegula__manifest_free(&manifest);
@@ -155,10 +160,10 @@ static tegula_status read_manifest(tegula_context *context, const char *text, co
 /* All ranks know that rank 0 is well. Where it fails with *text NULL the memory is kept: it may still be written to. */
 static tegula_status send_text(tegula_context *context, char **text, parcel *p, tegula_error *err) {
   tegula_comm *comm = context->comm;
-  int64_t words[3] = {p->text, p->sent, p->codec};
+  int64_t words[3] = {p->size, p->sent, p->codec};
   FORWARD(tegula__comm_reduce(comm, TEGULA_PLUGIN_MAX, words, 3, err)); /* those of the others are 0 */
-  *p = (parcel){.text = words[0], .sent = words[1], .codec = words[2]};
-  if (p->text == 0) return TEGULA_OK;
+  *p = (parcel){.size = words[0], .sent = words[1], .codec = words[2]};
+  if (p->size == 0) return TEGULA_OK;
   tegula_status status = TEGULA_OK;
   if (comm->rank != 0 && (*text = malloc((size_t)p->sent)) == NULL) status = tegula__out_of_memory(err, p->sent);
   FORWARD(tegula__comm_agree(comm, status, err));
@@ -167,21 +172,21 @@ static tegula_status send_text(tegula_context *context, char **text, parcel *p, 
   return status;
 }
 
-/* Every rank has rank 0's text, or knows that there is none. */
-static tegula_status open_by_text(tegula_context *context, const char *const *paths, size_t count, const tegula_open_options *options,
+/* Every rank has what rank 0 has packed, or knows that there is nothing. */
+static tegula_status open_by_packed(tegula_context *context, const char *const *paths, size_t count, const tegula_open_options *options,
                                   char **text, const parcel *p, tegula_dataset **out, tegula_error *err) {
   if (context->comm->rank == 0) return TEGULA_OK;
-  if (p->text == 0) return tegula__open_here(context, paths, count, options, out, err);
-  FORWARD(unpack(context, text, p, err));
+  if (p->size == 0) return tegula__open_here(context, paths, count, options, out, err);
+  FORWARD(decompress(context, text, p, err));
   return read_manifest(context, *text, p, paths[0], out, err);
 }
 
 tegula_status tegula__share_text(tegula_context *context, char **text, size_t *size, tegula_error *err) {
-  parcel p = {.text = *text != NULL ? (int64_t)strlen(*text) : 0};
-  if (*text != NULL) pack(context, text, &p);
+  parcel p = {.size = *text != NULL ? (int64_t)strlen(*text) : 0};
+  if (*text != NULL) compress(context, text, &p);
   FORWARD(send_text(context, text, &p, err));
-  tegula_status status = unpack(context, text, &p, err);
-  *size = (size_t)p.text;
+  tegula_status status = decompress(context, text, &p, err);
+  *size = (size_t)p.size;
   return status;
 }
 
@@ -191,12 +196,12 @@ static tegula_status open_from_root(tegula_context *context, const char *const *
   parcel p = {0};
   char *text = NULL;
   tegula_status status = comm->rank == 0 ? tegula__open_here(context, paths, count, options, made, err) : TEGULA_OK;
-  if (status == TEGULA_OK && comm->rank == 0) status = write_text(*made, &text, &p, err);
+  if (status == TEGULA_OK && comm->rank == 0) status = pack(*made, &text, &p, err);
   status = tegula__comm_agree(comm, status, err);
   if (status == TEGULA_OK) status = send_text(context, &text, &p, err);
   if (status == TEGULA_OK) {
     tegula__call call;
-    status = open_by_text(context, paths, count, options, &text, &p, made, err);
+    status = open_by_packed(context, paths, count, options, &text, &p, made, err);
     tegula__call_init(&call, "the end of tegula_dataset_open");
     if (status == TEGULA_OK) tegula__call_dataset(&call, *made);
     status = tegula__comm_agree_call(comm, &call, status, err);

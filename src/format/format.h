@@ -172,7 +172,8 @@ extern const tegula__format tegula__format_npy;
 extern const tegula__format tegula__format_raw;
 extern const tegula__format tegula__format_hdf5;
 extern const tegula__format tegula__format_manifest;
-/* The text of a manifest -> an initialised manifest that is still to be finished; chains of codecs are looked at. `path`: for messages. */
-tegula_status tegula__format_manifest_text(const char *text, size_t size, const char *path, tegula__manifest *out, tegula_error *err);
+/* Packed bytes (tegula__manifest_pack) of another rank -> an initialised manifest that is still to be finished; chains of codecs are looked at.
+ * `path`: of what they speak, for messages. */
+tegula_status tegula__format_manifest_packed(const void *data, size_t size, const char *path, tegula__manifest *out, tegula_error *err);
 
 #endif

@@ -151,8 +151,7 @@ static bool write_part(tegula__buffer *buffer, const tegula__manifest *manifest,
          write_vector(buffer, "hi", part->hi, ndim) && tegula__buffer_append(buffer, "}", 1);
 }
 
-/* Parts mostly follow the order of their grids: the search begins at that of the last part. */
-static int64_t grid_number(const tegula__manifest *manifest, const tegula__part *part, int64_t last) {
+int64_t tegula__part_grid_number(const tegula__manifest *manifest, const tegula__part *part, int64_t last) {
   for (int64_t i = 0; part->grid != NULL && i < manifest->grid_count; i++) {
     int64_t number = (last + i) % manifest->grid_count;
     if (manifest->grids[number] == part->grid) return number;
@@ -164,7 +163,7 @@ static bool write_parts(tegula__buffer *buffer, const tegula__manifest *manifest
   int64_t grid = 0;
   bool good = tegula__buffer_printf(buffer, ",\n \"parts\": [");
   for (int64_t i = 0; good && i < manifest->part_count; i++) {
-    grid = grid_number(manifest, &manifest->parts[i], grid);
+    grid = tegula__part_grid_number(manifest, &manifest->parts[i], grid);
     good = write_part(buffer, manifest, &manifest->parts[i], grid, i == 0);
   }
   return good && tegula__buffer_append(buffer, "\n ]}\n", sizeof "\n ]}\n");
@@ -193,7 +192,7 @@ static tegula_status refuse_reader(const tegula__reader *reader, const char *pat
                       "open it by the file's own name, or copy the data to a dataset in chunks or without");
 }
 
-static tegula_status check_writable(const tegula__manifest *manifest, tegula_error *err) {
+tegula_status tegula__manifest_check_writable(const tegula__manifest *manifest, tegula_error *err) {
   const char *path = manifest->file_count > 0 ? manifest->files[0].path : NULL;
   if (manifest->reader_count > 0) return refuse_reader(manifest->readers[0], path, err);
   if (manifest->late_count > 0) return tegula__fail(err, TEGULA_INTERNAL, path, -1, "a manifest with late parts cannot be written as JSON");
@@ -206,6 +205,11 @@ static tegula_status check_writable(const tegula__manifest *manifest, tegula_err
   if (!good)
     return tegula__fail(err, TEGULA_UNSUPPORTED, path, -1,
                         "a dataset of the format \"%.60s\" of which elements share bytes cannot be written as JSON", manifest->format);
+  return TEGULA_OK;
+}
+
+static tegula_status check_texts(const tegula__manifest *manifest, tegula_error *err) {
+  const char *path = manifest->files[0].path;
   if (!tegula__json_is_text(manifest->name))
     return tegula__fail(err, TEGULA_UNSUPPORTED, path, -1, "the dataset's name is no UTF-8 and cannot be written as JSON");
   if (manifest->descr != NULL && !tegula__json_is_text(manifest->descr))
@@ -215,7 +219,8 @@ static tegula_status check_writable(const tegula__manifest *manifest, tegula_err
 
 tegula_status tegula__manifest_write(const tegula__manifest *manifest, const tegula__manifest_names *names, const char *folder, char **out,
                                      tegula_error *err) {
-  FORWARD(check_writable(manifest, err));
+  FORWARD(tegula__manifest_check_writable(manifest, err));
+  FORWARD(check_texts(manifest, err));
   tegula__buffer buffer;
   tegula__buffer_init(&buffer, TEGULA__MANIFEST_BYTES);
   tegula__namer namer;

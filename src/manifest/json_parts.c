@@ -298,18 +298,22 @@ static tegula_status read_fill(tegula__manifest *out, part_text *text, tegula_er
   return read_absent(out, text, err);
 }
 
-static tegula_status read_status(const tegula__json *lost, tegula_status *out, tegula_error *err) {
+bool tegula__status_named(const char *name, tegula_status *out) {
 #define STATUS_VALUE(name, value, text, sentence) TEGULA_##name,
   static const tegula_status all[] = {TEGULA_STATUS_MAP(STATUS_VALUE)};
 #undef STATUS_VALUE
+  for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+    *out = all[i];
+    if (all[i] != TEGULA_OK && all[i] != TEGULA_END && strcmp(tegula_status_name(all[i]), name) == 0) return true;
+  }
+  return false;
+}
+
+static tegula_status read_status(const tegula__json *lost, tegula_status *out, tegula_error *err) {
   tegula__json member = tegula__json_member(lost, "status");
   const char *text = NULL;
   FORWARD(tegula__json_text(&member, &text, err));
-  for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-    *out = all[i];
-    if (all[i] != TEGULA_OK && all[i] != TEGULA_END && strcmp(tegula_status_name(all[i]), text) == 0) return TEGULA_OK;
-  }
-  return tegula__json_wrong(&member, err, "the name of a status that is an error");
+  return tegula__status_named(text, out) ? TEGULA_OK : tegula__json_wrong(&member, err, "the name of a status that is an error");
 }
 
 /* "" where there is none, or it is null. */

@@ -218,8 +218,7 @@ tegula_status tegula__parts_cover(const tegula__manifest *manifest, tegula__cove
   return tegula__parts_share(manifest, wanted, out, err);
 }
 
-/* Each part begins where the last one ended, and spans all of the other axes: what most formats give. */
-static bool parts_follow(const tegula__manifest *manifest) {
+bool tegula__parts_follow(const tegula__manifest *manifest) {
   int64_t row = 0;
   RETURN_IF(manifest->ndim == 0, manifest->part_count == 1);
   for (int64_t i = 0; i < manifest->part_count; i++) {
@@ -254,7 +253,7 @@ static tegula_status check_each(const tegula__manifest *manifest, tegula_error *
 
 static tegula_status check_parts(tegula__manifest *manifest, tegula_error *err) {
   FORWARD(check_each(manifest, err));
-  if (parts_follow(manifest)) return TEGULA_OK;
+  if (tegula__parts_follow(manifest)) return TEGULA_OK;
   tegula__cover cover;
   FORWARD(tegula__parts_cover(manifest, &cover, err));
   if (!cover.good)

@@ -228,4 +228,13 @@ tegula_status tegula__manifest_write(const tegula__manifest *manifest, const teg
 tegula_status tegula__manifest_read(const void *text, size_t size, const char *path, const tegula__manifest_names *names,
                                     tegula__manifest *out, tegula_error *err);
 
+/* ---- as bytes, for other ranks of the same run (packed.c) ---- */
+
+/* Writes a finished manifest; names of files are absolute. The buffer's maximum should be more than what the manifest takes in memory. UNSUPPORTED
+ * as above. */
+tegula_status tegula__manifest_pack(const tegula__manifest *manifest, const tegula__manifest_names *names, tegula__buffer *out, tegula_error *err);
+/* As tegula__manifest_read. `path`: of what it speaks, for messages. CORRUPT where it contradicts itself. */
+tegula_status tegula__manifest_unpack(const void *data, size_t size, const char *path, const tegula__manifest_names *names, tegula__manifest *out,
+                                      tegula_error *err);
+
 #endif

@@ -39,6 +39,14 @@ bool tegula__late_holds(const tegula__manifest *whole, const tegula__late *late,
 /* As finish, for parts that are to be the boxes of `late` in `whole`. */
 tegula_status tegula__manifest_finish_late(tegula__manifest *manifest, const tegula__manifest *whole, const tegula__late *late,
                                            tegula_error *err);
+/* Each part begins where the last one ended, and spans all of the other axes: what most formats give. */
+bool tegula__parts_follow(const tegula__manifest *manifest);
+/* The number of a part's grid. Parts mostly follow the order of their grids: the search begins at `last`, that of the part before. */
+int64_t tegula__part_grid_number(const tegula__manifest *manifest, const tegula__part *part, int64_t last);
+/* Can it be written down: without readers and late parts, no byte twice? */
+tegula_status tegula__manifest_check_writable(const tegula__manifest *manifest, tegula_error *err);
+/* The status with this name, if that is an error. */
+bool tegula__status_named(const char *name, tegula_status *out);
 /* Sorts parts by where they begin, unless they are. */
 void tegula__manifest_sort(tegula__manifest *manifest);
 /* Fills manifest->reach. */

@@ -269,6 +269,115 @@ def manifest():
     put("manifest", "nothing", b"")
 
 
+class Packed:
+    """Bytes as src/manifest/packed.c writes them, from the JSON of a manifest."""
+
+    def __init__(self, m):
+        self.out, self.last = bytearray(b"tegula1\0<"), {}
+        for key in ("format", "name", "dtype"):
+            self.text(m[key])
+        self.text(m.get("descr", ""))
+        for number in [len(m["shape"]), *m["shape"]]:
+            self.number(number)
+        self.item(m.get("fill"))
+        self.number(len(m["files"]))
+        for file in m["files"]:
+            self.text(file["path"])
+            self.next("size", file["size"])
+            self.next("mtime", file["mtime_ns"])
+        self.number(len(m.get("grids", [])))
+        for grid in m.get("grids", []):
+            self.grid(grid)
+        self.number(len(m["parts"]))
+        for part in m["parts"]:
+            self.part(part)
+
+    def number(self, n):
+        n %= 2**64
+        while n >= 0x80:
+            self.out.append(n & 0x7F | 0x80)
+            n >>= 7
+        self.out.append(n)
+
+    def next(self, key, n):
+        difference = (n - self.last.get(key, 0) + 2**63) % 2**64 - 2**63
+        self.last[key] = n
+        self.number(difference * 2 if difference >= 0 else -difference * 2 - 1)
+
+    def text(self, text):
+        self.number(len(text))
+        self.out += text.encode()
+
+    def item(self, item):
+        self.out += b"\0" if item is None else b"\1" + bytes.fromhex(item)
+
+    def grid(self, grid):
+        self.out.append(("coordinates" in grid) | 2 * ("masks" in grid) | 4 * ("slices" in grid))
+        self.next("grid file", grid["file"])
+        self.number(grid["chunk_bytes"])
+        self.out += grid["order"].encode()
+        self.number(len(grid["codecs"]))
+        for name, *parameters in grid["codecs"]:
+            self.text(name)
+            for number in [len(parameters), *parameters]:
+                self.number(number)
+        self.item(grid.get("fill"))
+        self.number(grid["slots"])
+        self.number(len(grid["lengths"]))
+        self.last.update(length=0, place=0)
+        for length in grid["lengths"]:
+            self.next("length", length)
+        for i, length in enumerate(grid["lengths"]):
+            if length:
+                self.next("place", grid["offsets"][i])
+                self.last["place"] += length
+                if "masks" in grid:
+                    self.number(grid["masks"][i])
+        before = -1
+        for slot in grid.get("coordinates", []):
+            self.number(slot - before - 1)
+            before = slot
+
+    def vectors(self, part, *keys):
+        for key in keys:
+            for k, n in enumerate(part[key]):
+                self.next((key, k), n)
+
+    def part(self, part):
+        kind = 0 if "file" in part else 1 if "grid" in part else 3 if "lost" in part else 2
+        self.out.append(kind)
+        self.vectors(part, "lo", "hi")
+        if kind == 0:
+            self.out += part["order"].encode()
+            self.next("file", part["file"])
+            self.next("offset", part["offset"])
+            self.vectors(part, "strides")
+        elif kind == 1:
+            for key in ("grid", "offset", "slot"):
+                self.next(key, part[key])
+            self.vectors(part, "strides", "start", "chunk", "slot_strides")
+        else:
+            self.item(part.get("fill"))
+            if kind == 3:
+                for key in ("status", "message", "hint", "path"):
+                    self.text(part["lost"][key])
+                self.number(part["lost"]["errno"])
+
+
+def packed():
+    """Manifests of the corpus beside it, where they can be said in this form."""
+    for path in sorted((CORPUS / "manifest").iterdir()):
+        try:
+            text = json.loads(path.read_bytes())
+            put("packed", path.name, bytes(Packed({**text, "files": [{**file, "path": "/" + file["path"].strip("/").replace("/", "_")} for file in text["files"]]}).out))
+        except (ValueError, KeyError, IndexError, TypeError):
+            continue
+    good = (CORPUS / "packed" / "chunks-masked").read_bytes()
+    put("packed", "cut", good[:-3])
+    put("packed", "more", good + b"\0")
+    put("packed", "long-number", good[:9] + b"\xff" * 9 + b"\x02" + good[9:])
+
+
 def chunks():
     """Bytes as fuzz_chunks.c takes them: an array (6, 5) of f4 in chunks (4, 3) of 48 bytes, and changes of it."""
     shape, table = [6, 5], [0x90, 4, 0, 0, 0, 0]
@@ -293,7 +402,7 @@ def chunks():
 
 
 if __name__ == "__main__":
-    for make in (dtypes, names, npy, codec, encode, raw, side_file, manifest, sums, chunks):
+    for make in (dtypes, names, npy, codec, encode, raw, side_file, manifest, packed, sums, chunks):
         make()
     files = [path for path in CORPUS.rglob("*") if path.is_file()]
     print(f"{len(files)} files, {sum(path.stat().st_size for path in files)} bytes")

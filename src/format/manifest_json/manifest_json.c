@@ -24,16 +24,35 @@ static bool manifest_recognise(const void *head, size_t size) {
   return (size_t)(end - at) >= sizeof key - 1 && memcmp(at, key, sizeof key - 1) == 0;
 }
 
-tegula_status tegula__format_manifest_text(const char *text, size_t size, const char *path, tegula__manifest *out, tegula_error *err) {
-  const char *formats[16];
+enum { MOST_FORMATS = 16 };
+
+static void list_formats(const char **formats) {
   size_t count = 0;
-  for (size_t i = 0; tegula__format_at(i) != NULL && count + 1 < sizeof formats / sizeof formats[0]; i++)
+  for (size_t i = 0; tegula__format_at(i) != NULL && count + 1 < MOST_FORMATS; i++)
     if (tegula__format_at(i) != &tegula__format_manifest) formats[count++] = tegula__format_at(i)->name;
   formats[count] = NULL;
+}
+
+static tegula_status check_grids(const tegula__manifest *manifest, tegula_error *err) {
+  for (int64_t i = 0; i < manifest->grid_count; i++)
+    FORWARD(tegula__format_check_grid(manifest->grids[i], manifest->files[manifest->grids[i]->file].path, err));
+  return TEGULA_OK;
+}
+
+static tegula_status read_text(const char *text, size_t size, const char *path, tegula__manifest *out, tegula_error *err) {
+  const char *formats[MOST_FORMATS];
+  list_formats(formats);
   const tegula__manifest_names names = {.formats = formats, .codecs = tegula__codec_names()};
   FORWARD(tegula__manifest_read(text, size, path, &names, out, err));
-  for (int64_t i = 0; i < out->grid_count; i++) FORWARD(tegula__format_check_grid(out->grids[i], out->files[out->grids[i]->file].path, err));
-  return TEGULA_OK;
+  return check_grids(out, err);
+}
+
+tegula_status tegula__format_manifest_packed(const void *data, size_t size, const char *path, tegula__manifest *out, tegula_error *err) {
+  const char *formats[MOST_FORMATS];
+  list_formats(formats);
+  const tegula__manifest_names names = {.formats = formats, .codecs = tegula__codec_names()};
+  FORWARD(tegula__manifest_unpack(data, size, path, &names, out, err));
+  return check_grids(out, err);
 }
 
 static tegula_status manifest_describe(const tegula__source *source, const tegula__describe_options *options, tegula__manifest *out,
@@ -46,7 +65,7 @@ static tegula_status manifest_describe(const tegula__source *source, const tegul
   char *text = malloc(size > 0 ? size : 1); /* of just that size, so that a reader beyond the end is found */
   if (text == NULL) return tegula__out_of_memory(err, source->size);
   tegula_status status = tegula__source_read(source, 0, text, size, err);
-  if (status == TEGULA_OK) status = tegula__format_manifest_text(text, size, source->path, out, err);
+  if (status == TEGULA_OK) status = read_text(text, size, source->path, out, err);
   if (status == TEGULA_OK) status = tegula__format_check_dataset(options->dataset, out->name, source->path, err);
   if (status == TEGULA_OK) status = tegula__format_check_dtype(source, options, out->dtype, "manifest", err);
   free(text);
