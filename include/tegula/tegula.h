@@ -586,7 +586,9 @@ TEGULA_API void tegula_save_options_init(tegula_save_options *options);
  * Containers: a file that is one of that format already is added to, everything in it stays; its dataset of the same name is EXISTS unless
  * overwrite. That works on a copy, which takes the file's place: CHANGED when somebody else wrote to it meanwhile. A virtual dataset is
  * not added: with overwrite it takes the place of a file that has no dataset but the one of its name, else EXISTS. LIMIT_EXCEEDED for an
- * attribute above 64 KiB, and for what the addresses and lengths of an existing file cannot tell (HDF5). [C] */
+ * attribute above 64 KiB, and for what the addresses and lengths of an existing file cannot tell (HDF5).
+ *
+ * On several ranks each writes its tiles, rank 0 all else; options and fill value must be the same on all, attributes are rank 0's. [C] */
 TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_save(const tegula_array *array, const char *path, const tegula_save_options *options,
                                                        tegula_error *err);
 

@@ -18,17 +18,25 @@ tegula_status tegula__save(const tegula_array *array, const char *path, const te
 
 /* ---- one array ---- */
 
+static tegula_status save_on_ranks(const tegula_array *array, const char *path, const tegula_save_options *options, tegula_status status,
+                                   tegula_error *err) {
+  tegula__wanted wanted = {.dtype = array->memory.dtype, .tiling = array->memory.tiling, .options = options};
+  const tegula__group group = {.arrays = &array, .wanted = &wanted, .count = 1};
+  return tegula__save_on_ranks(array->context, &group, path, options, "tegula_save", status, err);
+}
+
 tegula_status tegula_save(const tegula_array *array, const char *path, const tegula_save_options *options, tegula_error *err) {
   CHECK_ARGUMENT(array != NULL && path != NULL && path[0] != '\0', "the array is NULL or the path is empty");
-  if (array->context->comm->size > 1) return tegula__save_on_ranks(array, path, options, err);
   tegula_save_options local;
   tegula__places places;
   tegula_op turn;
   tegula_save_options_init(&local);
-  FORWARD(tegula__options_copy(&local, sizeof local, FIRST_SAVE_OPTIONS, options, "tegula_save_options", err));
+  tegula_status status = tegula__options_copy(&local, sizeof local, FIRST_SAVE_OPTIONS, options, "tegula_save_options", err);
+  if (array->context->comm->size > 1) return save_on_ranks(array, path, &local, status, err);
+  FORWARD(status);
   FORWARD(tegula__places_of(&path, 1, &places, err));
   tegula__queue_enter(array->context->queue, &turn, &(tegula__touch){.array = array, .places = &places, .places_change = true});
-  tegula_status status = tegula__save(array, path, &local, err);
+  status = tegula__save(array, path, &local, err);
   tegula__queue_leave(&turn);
   tegula__places_free(&places);
   return status;
@@ -58,15 +66,8 @@ static tegula_status take_member(const tegula_save_member *given, tegula_save_op
   return TEGULA_OK;
 }
 
-typedef struct group {
-  const tegula_array **arrays;
-  tegula_save_options *options;
-  tegula__wanted *wanted;
-  int64_t count;
-} group;
-
 /* Members are as far apart as their caller's version of the struct is long. */
-static tegula_status take_members(const tegula_save_member *members, group *g, tegula_error *err) {
+static tegula_status take_members(const tegula_save_member *members, tegula__group *g, tegula_error *err) {
   for (int64_t i = 0; i < g->count; i++) {
     const tegula_save_member *given = (const void *)((const char *)members + (size_t)i * members->struct_size);
     FORWARD(take_member(given, &g->options[i], &g->wanted[i], err));
@@ -76,7 +77,7 @@ static tegula_status take_members(const tegula_save_member *members, group *g, t
   return TEGULA_OK;
 }
 
-static tegula_status save_group(const group *g, const char *path, const tegula_save_options *options, tegula_error *err) {
+static tegula_status save_group(const tegula__group *g, const char *path, const tegula_save_options *options, tegula_error *err) {
   tegula__saving s;
   tegula_status status = tegula__saving_begin(&s, g->arrays[0]->context, path, options, g->wanted, g->count, err);
   for (int64_t i = 0; status == TEGULA_OK && i < g->count; i++)
@@ -84,7 +85,7 @@ static tegula_status save_group(const group *g, const char *path, const tegula_s
   return tegula__saving_end(&s, status, err);
 }
 
-static tegula_status queue_group(const group *g, const char *path, const tegula_save_options *options, tegula_error *err) {
+static tegula_status queue_group(const tegula__group *g, const char *path, const tegula_save_options *options, tegula_error *err) {
   tegula__places places;
   tegula_op turn;
   FORWARD(tegula__places_of(&path, 1, &places, err));
@@ -99,17 +100,21 @@ static tegula_status queue_group(const group *g, const char *path, const tegula_
 tegula_status tegula_save_group(const tegula_save_member *members, int64_t count, const char *path, const tegula_save_options *options,
                                 tegula_error *err) {
   CHECK_ARGUMENT(members != NULL && count >= 1 && path != NULL && path[0] != '\0', "there are no members, or the path is empty");
-  if (members[0].array != NULL) FORWARD(tegula__alone(members[0].array->context, "save", err));
+  CHECK_ARGUMENT(members[0].array != NULL, "an array of the group is NULL");
+  tegula_context *context = members[0].array->context;
   tegula_save_options local;
   tegula_save_options_init(&local);
-  FORWARD(tegula__options_copy(&local, sizeof local, FIRST_SAVE_OPTIONS, options, "tegula_save_options", err));
-  group g = {.arrays = calloc((size_t)count, sizeof *g.arrays),
+  tegula__group g = {.arrays = calloc((size_t)count, sizeof *g.arrays),
              .options = calloc((size_t)count, sizeof *g.options),
              .wanted = calloc((size_t)count, sizeof *g.wanted),
              .count = count};
   bool there = g.arrays != NULL && g.options != NULL && g.wanted != NULL;
   tegula_status status = there ? take_members(members, &g, err) : tegula__out_of_memory(err, count * (int64_t)sizeof *g.options);
-  if (status == TEGULA_OK) status = queue_group(&g, path, &local, err);
+  if (status == TEGULA_OK) status = tegula__options_copy(&local, sizeof local, FIRST_SAVE_OPTIONS, options, "tegula_save_options", err);
+  if (context->comm->size > 1)
+    status = tegula__save_on_ranks(context, &g, path, &local, "tegula_save_group", status, err);
+  else if (status == TEGULA_OK)
+    status = queue_group(&g, path, &local, err);
   free(g.arrays);
   free(g.options);
   free(g.wanted);

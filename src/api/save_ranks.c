@@ -1,92 +1,199 @@
-/* tegula_save on several ranks.
+/* Saves on several ranks.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
  * Rank 0 begins the save as a process alone would, and sends the others the text of it (where which bytes belong, under temporary names). Each rank
- * writes its own tiles there. When all have, rank 0 makes the target visible; when one has not, it takes everything back. Bytes never cross ranks,
- * so the file is that of one process. Chunks, whose places only the process that began can find, are refused. */
+ * writes its own tiles there; of chunks, whose places only rank 0 can find, save_rounds.c says how. When all is written rank 0 makes the target
+ * visible; when one rank has failed, it takes everything back. */
+#include "api/save_ranks.h"
+
 #include <stdlib.h>
 
-#include "api/saving.h"
+#include "api/save_rounds.h"
+
+#define BETWEEN '\x1e' /* texts of members: no JSON text has it */
+
+/* ---- what must be the same ---- */
 
 static void mix_text(tegula__call *call, const char *text) {
   tegula__call_mix(call, text != NULL ? text : "", text != NULL ? strlen(text) + 1 : 1);
 }
 
-static void describe(tegula__call *call, const tegula_array *array, const char *path, const tegula_save_options *options) {
-  tegula__call_tiling(call, array->memory.tiling, array->memory.dtype);
+static void mix_values(tegula__call *call, const void *data, size_t size) {
+  tegula__call_mix(call, &size, sizeof size);
+  if (data != NULL && size > 0) tegula__call_mix(call, data, size);
+}
+
+/* What a member may say for itself. */
+static void mix_member(tegula__call *call, const tegula_save_options *o, tegula_dtype dtype) {
+  mix_text(call, o->dataset);
+  mix_text(call, o->layout);
+  mix_text(call, o->codec);
+  tegula__call_mix(call, &o->byte_order, sizeof o->byte_order);
+  mix_values(call, o->chunk, o->chunk != NULL && o->chunk_ndim > 0 ? (size_t)o->chunk_ndim * sizeof *o->chunk : 0);
+  mix_values(call, o->fill, o->fill != NULL ? dtype.item_size : 0);
+  tegula__call_mix(call, &o->attribute_count, sizeof o->attribute_count);
+}
+
+void tegula__call_save(tegula__call *call, const char *path, const tegula_save_options *options) {
   tegula__call_add(call, "the path", "%s", path);
   tegula__call_add(call, "the dataset", "%s", options->dataset != NULL ? options->dataset : "not given");
   tegula__call_add(call, "the options", "format %.20s, layout %.20s, %lld shards, flags %u, overwrite %d, durable %d",
                    options->format != NULL ? options->format : "not given", options->layout != NULL ? options->layout : "not given",
                    (long long)options->shards, (unsigned)options->flags, options->overwrite, options->durable);
-  mix_text(call, options->codec);
   mix_text(call, options->descr);
   tegula__call_mix(call, &options->order, sizeof options->order);
-  tegula__call_mix(call, &options->byte_order, sizeof options->byte_order);
 }
 
-typedef struct rank_save {
-  const tegula_array *array;
-  const char *path;
-  const tegula_save_options *options;
-  tegula__saving saving; /* rank 0's */
-  bool begun;
-  char *text;
-  size_t size;
-  tegula__tally tally; /* of the others */
-} rank_save;
-
-static tegula_status begin(rank_save *r, tegula_error *err) {
-  const tegula__array *memory = &r->array->memory;
-  tegula__wanted wanted = {.dtype = memory->dtype, .tiling = memory->tiling, .options = r->options};
-  r->begun = true;
-  tegula_status status = tegula__saving_begin(&r->saving, r->array->context, r->path, r->options, &wanted, 1, err);
-  r->saving.alone = true;
-  r->saving.pieces = true;
-  if (status != TEGULA_OK) return status;
-  if (r->saving.members[0].layout == TEGULA__CHUNKED)
-    return tegula__hint(err, tegula__fail(err, TEGULA_UNSUPPORTED, r->path, -1, "cannot save in chunks on %d ranks", r->array->context->comm->size),
-                        "take the layout contiguous or virtual, or save from one process");
-  return tegula__saving_text(&r->saving, &r->text, err);
+/* One array as it is; of several the number, and the rest as what is added to it. */
+static void describe(tegula__call *call, const tegula__group *g, const char *path, const tegula_save_options *options) {
+  const tegula__array *first = &g->arrays[0]->memory;
+  if (g->count == 1)
+    tegula__call_tiling(call, first->tiling, first->dtype);
+  else
+    tegula__call_add(call, "the arrays", "%lld", (long long)g->count);
+  for (int64_t i = 0; g->count > 1 && i < g->count; i++) {
+    tegula__call of = {0};
+    tegula__call_tiling(&of, g->arrays[i]->memory.tiling, g->arrays[i]->memory.dtype);
+    for (int32_t k = 0; k < of.count; k++) tegula__call_mix(call, &of.items[k].hash, sizeof of.items[k].hash);
+  }
+  tegula__call_save(call, path, options);
+  for (int64_t i = 0; i < g->count; i++) mix_member(call, g->wanted[i].options, g->arrays[i]->memory.dtype);
 }
 
-static tegula_status write_own(rank_save *r, tegula_error *err) {
-  const tegula__array *memory = &r->array->memory;
-  if (r->begun) return tegula__saving_move(&r->saving, 0, memory->tiles, memory->count, err);
-  return tegula__saving_write_by_text(r->array->context, r->text, r->size, memory->tiles, memory->count, r->options, &r->tally, err);
+/* ---- the text ---- */
+
+/* Rank 0: those of all members, one behind the other. */
+static tegula_status write_texts(const tegula__saving *saving, char **out, tegula_error *err) {
+  tegula__buffer all;
+  tegula_status status = TEGULA_OK;
+  tegula__buffer_init(&all, TEGULA__MANIFEST_BYTES);
+  for (int64_t i = 0; status == TEGULA_OK && i < saving->member_count; i++) {
+    char *text = NULL;
+    const char between = i + 1 < saving->member_count ? BETWEEN : '\0';
+    status = tegula__saving_text(&saving->members[i], &text, err);
+    if (status == TEGULA_OK && (!tegula__buffer_append(&all, text, strlen(text)) || !tegula__buffer_append(&all, &between, 1)))
+      status = tegula__out_of_memory(err, (int64_t)all.size);
+    free(text);
+  }
+  *out = status == TEGULA_OK ? strdup(all.data) : NULL;
+  if (status == TEGULA_OK && *out == NULL) status = tegula__out_of_memory(err, (int64_t)all.size);
+  tegula__buffer_free(&all);
+  return status;
+}
+
+/* The others: manifest and files of each member. */
+static tegula_status read_texts(tegula__rank_save *r, const char *text, size_t size, tegula_error *err) {
+  int64_t count = 1;
+  for (size_t i = 0; i < size; i++) count += text[i] == BETWEEN;
+  r->manifests = calloc((size_t)count, sizeof *r->manifests);
+  r->files = calloc((size_t)count, sizeof *r->files);
+  if (r->manifests == NULL || r->files == NULL) return tegula__out_of_memory(err, count * (int64_t)sizeof *r->manifests);
+  for (const char *at = text, *end = text + size; r->count < count; at++) {
+    const char *next = memchr(at, BETWEEN, (size_t)(end - at));
+    tegula__manifest *manifest = &r->manifests[r->count];
+    if (next == NULL) next = end;
+    tegula__manifest_init(manifest);
+    r->count++;
+    FORWARD(tegula__saving_read_text(at, (size_t)(next - at), true, manifest, err));
+    FORWARD(tegula__file_set_create(r->context->handles, manifest->files, manifest->file_count, true, &r->files[r->count - 1], err));
+    at = next;
+  }
+  return TEGULA_OK;
+}
+
+tegula_status tegula__rank_save_share(tegula__rank_save *r, tegula_status status, tegula_error *err) {
+  tegula_comm *comm = r->context->comm;
+  char *text = NULL;
+  size_t size = 0;
+  if (comm->rank == 0) {
+    r->begun = true;
+    r->saving->alone = true;
+    r->saving->pieces = true;
+    if (status == TEGULA_OK) status = write_texts(r->saving, &text, err);
+  }
+  status = tegula__comm_agree(comm, status, err);
+  if (status == TEGULA_OK) status = tegula__share_text(r->context, &text, &size, err);
+  if (status == TEGULA_OK && comm->rank != 0) status = read_texts(r, text, size, err);
+  free(text);
+  return tegula__comm_agree(comm, status, err);
+}
+
+/* ---- writing ---- */
+
+const tegula__manifest *tegula__rank_save_manifest(const tegula__rank_save *r, int64_t number) {
+  return r->begun ? &r->saving->members[number].manifest : &r->manifests[number];
+}
+
+bool tegula__rank_save_in_rounds(const tegula__rank_save *r, int64_t number) {
+  const tegula__manifest *manifest = tegula__rank_save_manifest(r, number);
+  return manifest->part_count > 0 && manifest->parts[0].kind == TEGULA__PART_CHUNKED;
+}
+
+static tegula__move move_of(tegula__rank_save *r, int64_t number, const tegula__tile *tiles, int64_t count, tegula__placer *placer) {
+  if (r->begun) return tegula__saving_move_of(r->saving, number, tiles, count, placer);
+  return tegula__saving_move_by(&r->manifests[number], r->files[number], tiles, count, r->options, &r->tally);
+}
+
+static tegula_status explain(const tegula__rank_save *r, tegula_status status, tegula_error *err) {
+  if (!r->begun) return tegula__saving_explain_ended(status, err);
+  tegula__saving_name_target(r->saving, status, err);
+  return status;
+}
+
+tegula_status tegula__rank_save_move(tegula__rank_save *r, int64_t number, const tegula__tile *tiles, int64_t count, tegula_error *err) {
+  tegula__placer placer;
+  tegula__move move = move_of(r, number, tiles, count, &placer);
+  return explain(r, tegula__engine_run(&r->context->engine, &move, err), err);
+}
+
+tegula_status tegula__rank_save_array(tegula__rank_save *r, int64_t number, const tegula__array *array, tegula_error *err) {
+  tegula__placer placer;
+  if (!tegula__rank_save_in_rounds(r, number)) return tegula__rank_save_move(r, number, array->tiles, array->count, err);
+  tegula__move move = move_of(r, number, array->tiles, array->count, &placer);
+  return explain(r, tegula__save_rounds(r->context, &move, array->tiling, array->dtype, array->numbers, err), err);
+}
+
+/* ---- the end ---- */
+
+tegula_status tegula__rank_save_end(tegula__rank_save *r, tegula_status status, tegula_error *err) {
+  int32_t failed = status != TEGULA_OK ? err->rank : -1; /* what is added to the message does not change whose it is */
+  for (int64_t i = 0; i < r->count; i++) {
+    if (r->files[i] != NULL) tegula__file_set_destroy(r->files[i]);
+    tegula__manifest_free(&r->manifests[i]);
+  }
+  free(r->manifests);
+  free(r->files);
+  if (r->begun) {
+    tegula__saving_name_target(r->saving, status, err);
+    status = tegula__saving_end(r->saving, status, err);
+  } else {
+    tegula__tally_end(&r->tally, r->options->statistics, offsetof(tegula_statistics, seconds_move));
+  }
+  if (status != TEGULA_OK && failed >= 0) err->rank = failed;
+  return tegula__comm_agree(r->context->comm, status, err);
 }
 
 /* Each step ends with an agreement, so rank 0 knows at the end whether all is written. */
-static tegula_status save(rank_save *r, tegula_error *err) {
-  tegula_context *context = r->array->context;
-  tegula_comm *comm = context->comm;
-  FORWARD(tegula__comm_agree(comm, comm->rank == 0 ? begin(r, err) : TEGULA_OK, err));
-  tegula_status status = tegula__share_text(context, &r->text, &r->size, err);
-  if (status == TEGULA_OK) status = write_own(r, err);
-  return tegula__comm_agree(comm, status, err);
+static tegula_status save(tegula__rank_save *r, const tegula__group *g, const char *path, tegula_error *err) {
+  tegula_comm *comm = r->context->comm;
+  tegula_status status = TEGULA_OK;
+  if (comm->rank == 0) status = tegula__saving_begin(r->saving, r->context, path, r->options, g->wanted, g->count, err);
+  FORWARD(tegula__rank_save_share(r, status, err));
+  for (int64_t i = 0; i < g->count; i++) FORWARD(tegula__comm_agree(comm, tegula__rank_save_array(r, i, &g->arrays[i]->memory, err), err));
+  return TEGULA_OK;
 }
 
-tegula_status tegula__save_on_ranks(const tegula_array *array, const char *path, const tegula_save_options *options, tegula_error *err) {
-  tegula_comm *comm = array->context->comm;
-  tegula_save_options local;
+tegula_status tegula__save_on_ranks(tegula_context *context, const tegula__group *group, const char *path, const tegula_save_options *options,
+                                    const char *name, tegula_status status, tegula_error *err) {
   tegula__call call;
   tegula_error unwanted;
-  rank_save r = {.array = array, .path = path, .options = &local};
+  tegula__saving saving;
+  tegula__rank_save r = {.context = context, .options = options, .saving = &saving};
   if (err == NULL) err = &unwanted;
-  tegula_save_options_init(&local);
-  tegula__call_init(&call, "tegula_save");
-  tegula_status status = tegula__options_copy(&local, sizeof local, FIRST_SAVE_OPTIONS, options, "tegula_save_options", err);
-  if (status == TEGULA_OK) status = tegula__tally_start(&r.tally, local.statistics, err);
-  if (status == TEGULA_OK) describe(&call, array, path, &local);
-  FORWARD(tegula__comm_agree_call(comm, &call, status, err));
-  status = save(&r, err);
-  int32_t failed = status != TEGULA_OK ? err->rank : -1; /* what is added to the message does not change whose it is */
-  if (r.begun)
-    status = tegula__saving_end(&r.saving, status, err);
-  else
-    tegula__tally_end(&r.tally, local.statistics, offsetof(tegula_statistics, seconds_move));
-  free(r.text);
-  if (status != TEGULA_OK && failed >= 0) err->rank = failed;
-  return tegula__comm_agree(comm, status, err);
+  tegula__call_init(&call, name);
+  if (status == TEGULA_OK) status = tegula__tally_start(&r.tally, options->statistics, err);
+  if (status == TEGULA_OK) describe(&call, group, path, options);
+  FORWARD(tegula__comm_agree_call(context->comm, &call, status, err));
+  return tegula__rank_save_end(&r, save(&r, group, path, err), err);
 }

@@ -81,14 +81,14 @@ tegula_status tegula_save_tile(tegula_saving *saving, const tegula_view *view, t
 
 tegula_status tegula_saving_to_json(const tegula_saving *saving, char **out, tegula_error *err) {
   CHECK_ARGUMENT(saving != NULL && out != NULL, "the save or the place for the text is NULL");
-  return tegula__saving_text(&saving->saving, out, err);
+  const tegula__member *m = &saving->saving.members[0];
+  if (m->layout == TEGULA__CHUNKED)
+    return tegula__fail(err, TEGULA_UNSUPPORTED, saving->saving.path, -1,
+                        "only the process that began a chunked save can write to it: it finds the places of chunks");
+  return tegula__saving_text(m, out, err);
 }
 
-tegula_status tegula__saving_text(const tegula__saving *saving, char **out, tegula_error *err) {
-  const tegula__member *m = &saving->members[0];
-  if (m->layout == TEGULA__CHUNKED)
-    return tegula__fail(err, TEGULA_UNSUPPORTED, saving->path, -1,
-                        "only the process that began a chunked save can write to it: it finds the places of chunks");
+tegula_status tegula__saving_text(const tegula__member *m, char **out, tegula_error *err) {
   const tegula__manifest_names names = {.codecs = tegula__codec_names()};
   return tegula__manifest_write(&m->manifest, &names, NULL, out, err);
 }
@@ -104,7 +104,7 @@ static tegula_status check_files(const tegula__manifest *manifest, tegula_error 
 }
 
 /* A workplace goes when its save has ended. */
-static tegula_status explain_ended(tegula_status status, tegula_error *err) {
+tegula_status tegula__saving_explain_ended(tegula_status status, tegula_error *err) {
   if (status != TEGULA_NOT_FOUND || err == NULL) return status;
   char path[sizeof err->path];
   memcpy(path, err->path, sizeof path);
@@ -113,62 +113,60 @@ static tegula_status explain_ended(tegula_status status, tegula_error *err) {
                       "tiles are written before the save is committed or abandoned");
 }
 
-static tegula_status finish_text(tegula__manifest *manifest, tegula_error *err) {
+static bool is_to_be_written(const tegula__part *part, bool chunks) {
+  return part->kind == TEGULA__PART_DENSE || (chunks && part->kind == TEGULA__PART_CHUNKED && part->grid->count == 0);
+}
+
+static tegula_status finish_text(tegula__manifest *manifest, bool chunks, tegula_error *err) {
   FORWARD(tegula__manifest_finish(manifest, err));
   for (int64_t i = 0; i < manifest->part_count; i++)
-    if (manifest->parts[i].kind != TEGULA__PART_DENSE)
+    if (!is_to_be_written(&manifest->parts[i], chunks))
       return tegula__fail(err, TEGULA_CORRUPT, NULL, -1, "the text is of no save: it describes pieces that are not plain bytes");
   return check_files(manifest, err);
 }
 
-static tegula_status write_tiles(tegula_context *context, const tegula__manifest *manifest, const tegula__tile *tiles, int64_t count,
-                                 const tegula_save_options *options, tegula__tally *tally, tegula_error *err) {
-  tegula__file_set *files = NULL;
-  FORWARD(tegula__file_set_create(context->handles, manifest->files, manifest->file_count, true, &files, err));
-  tegula__move move = {.manifest = manifest,
-                       .files = files,
-                       .tiles = tiles,
-                       .tile_count = count,
-                       .writing = true,
-                       .durable = options->durable != 0,
-                       .progress = options->progress,
-                       .progress_state = options->progress_state,
-                       .statistics = &tally->statistics,
-                       .counts = &tally->counts};
-  tegula_status status = tegula__engine_run(&context->engine, &move, err);
-  tegula__file_set_destroy(files);
-  return explain_ended(status, err);
+tegula__move tegula__saving_move_by(const tegula__manifest *manifest, tegula__file_set *files, const tegula__tile *tiles, int64_t count,
+                                    const tegula_save_options *options, tegula__tally *tally) {
+  return (tegula__move){.manifest = manifest,
+                        .files = files,
+                        .tiles = tiles,
+                        .tile_count = count,
+                        .writing = true,
+                        .durable = options->durable != 0,
+                        .progress = options->progress,
+                        .progress_state = options->progress_state,
+                        .statistics = &tally->statistics,
+                        .counts = &tally->counts};
 }
 
-static tegula_status read_text(const char *text, size_t size, tegula__manifest *out, tegula_error *err) {
+static tegula_status write_tile(tegula_context *context, const tegula__manifest *manifest, const tegula__tile *tile, tegula_error *err) {
+  tegula__file_set *files = NULL;
+  tegula__tally tally = {0};
+  tegula_save_options options;
+  tegula_save_options_init(&options);
+  FORWARD(tegula__file_set_create(context->handles, manifest->files, manifest->file_count, true, &files, err));
+  tegula__move move = tegula__saving_move_by(manifest, files, tile, 1, &options, &tally);
+  tegula_status status = tegula__engine_run(&context->engine, &move, err);
+  tegula__file_set_destroy(files);
+  return tegula__saving_explain_ended(status, err);
+}
+
+tegula_status tegula__saving_read_text(const char *text, size_t size, bool chunks, tegula__manifest *out, tegula_error *err) {
   static const char *const formats[] = {"npy", "raw", "hdf5", NULL};
   const tegula__manifest_names names = {.formats = formats, .codecs = tegula__codec_names()};
   CHECK_ARGUMENT(size <= MOST_JSON, "the text is too long");
   FORWARD(tegula__manifest_read(text, size, "", &names, out, err));
-  return finish_text(out, err);
-}
-
-tegula_status tegula__saving_write_by_text(tegula_context *context, const char *text, size_t size, const tegula__tile *tiles, int64_t count,
-                                           const tegula_save_options *options, tegula__tally *tally, tegula_error *err) {
-  tegula__manifest manifest;
-  tegula__manifest_init(&manifest);
-  tegula_status status = read_text(text, size, &manifest, err);
-  if (status == TEGULA_OK && count > 0) status = write_tiles(context, &manifest, tiles, count, options, tally, err);
-  tegula__manifest_free(&manifest);
-  return status;
+  return finish_text(out, chunks, err);
 }
 
 tegula_status tegula_save_tile_from(tegula_context *context, const char *json, const tegula_view *view, tegula_error *err) {
   CHECK_ARGUMENT(context != NULL && json != NULL, "the context or the text is NULL");
   tegula__manifest manifest;
   tegula__tile tile;
-  tegula__tally tally = {0};
-  tegula_save_options options;
-  tegula_save_options_init(&options);
   tegula__manifest_init(&manifest);
-  tegula_status status = read_text(json, strlen(json), &manifest, err);
+  tegula_status status = tegula__saving_read_text(json, strlen(json), false, &manifest, err);
   if (status == TEGULA_OK) status = check_view(view, &manifest, &tile, err);
-  if (status == TEGULA_OK) status = write_tiles(context, &manifest, &tile, 1, &options, &tally, err);
+  if (status == TEGULA_OK) status = write_tile(context, &manifest, &tile, err);
   tegula__manifest_free(&manifest);
   return status;
 }

@@ -169,16 +169,17 @@ static bool replace_name(tegula_error *err, const char *from, const char *to) {
 
 static bool is_below(const char *path, const char *folder) { return folder != NULL && strncmp(path, folder, strlen(folder)) == 0; }
 
-/* Errors of a save speak of the target, not of temporary names. */
-static void name_target(const tegula__saving *s, tegula_status status, tegula_error *err) {
+void tegula__saving_name_target(const tegula__saving *s, tegula_status status, tegula_error *err) {
   if (err == NULL || status == TEGULA_OK || err->path[0] == '\0') return;
   if (!is_below(err->path, s->publish.temporary) && !is_below(err->path, s->publish.companion)) return;
+  int32_t rank = err->rank;
   if (err->os_errno != 0) /* a call failed: say which error, the call's own words hold the temporary name */
     tegula__fail_errno(err, err->os_errno, s->path, err->offset, "could not save \"%s\"", s->path);
   else if (replace_name(err, err->path, s->path) && strstr(err->message, s->publish.temporary) == NULL)
     snprintf(err->path, sizeof err->path, "%s", s->path);
   else
     tegula__fail(err, status, s->path, err->offset, "could not save \"%s\": %s", s->path, tegula_status_text(status));
+  err->rank = rank;
 }
 
 /* ---- move, end ---- */
@@ -192,23 +193,28 @@ static tegula_status find_place(void *state, int64_t part, const int64_t *chunk,
   return s->format->container->place(s->targets[m->first_target + file].saving, m->numbers[file], chunk, length, mask, offset, err);
 }
 
-tegula_status tegula__saving_move(tegula__saving *s, int64_t number, const tegula__tile *tiles, int64_t count, tegula_error *err) {
+tegula__move tegula__saving_move_of(tegula__saving *s, int64_t number, const tegula__tile *tiles, int64_t count, tegula__placer *placer) {
   tegula__member *m = &s->members[number];
-  tegula__placer placer = {.find = find_place, .state = m};
-  tegula__move move = {.manifest = &m->manifest,
-                       .files = m->files,
-                       .tiles = tiles,
-                       .tile_count = count,
-                       .writing = true,
-                       .placer = &placer,
-                       .align = s->align,
-                       .durable = s->options.durable != 0 && s->format->container == NULL && !s->pieces,
-                       .progress = s->options.progress,
-                       .progress_state = s->options.progress_state,
-                       .statistics = &s->tally.statistics,
-                       .counts = &s->tally.counts};
+  *placer = (tegula__placer){.find = find_place, .state = m};
+  return (tegula__move){.manifest = &m->manifest,
+                        .files = m->files,
+                        .tiles = tiles,
+                        .tile_count = count,
+                        .writing = true,
+                        .placer = placer,
+                        .align = s->align,
+                        .durable = s->options.durable != 0 && s->format->container == NULL && !s->pieces,
+                        .progress = s->options.progress,
+                        .progress_state = s->options.progress_state,
+                        .statistics = &s->tally.statistics,
+                        .counts = &s->tally.counts};
+}
+
+tegula_status tegula__saving_move(tegula__saving *s, int64_t number, const tegula__tile *tiles, int64_t count, tegula_error *err) {
+  tegula__placer placer;
+  tegula__move move = tegula__saving_move_of(s, number, tiles, count, &placer);
   tegula_status status = tegula__engine_run(&s->context->engine, &move, err);
-  name_target(s, status, err);
+  tegula__saving_name_target(s, status, err);
   return status;
 }
 
@@ -231,7 +237,7 @@ static void bring_to_disk(void *state, int32_t worker, int64_t i) {
 /* Each of these files once, whoever has written to it. */
 static tegula_status bring_all_to_disk(tegula__saving *s, tegula_error *err) {
   tegula_status status = for_files(s, bring_to_disk, err);
-  name_target(s, status, err);
+  tegula__saving_name_target(s, status, err);
   return status;
 }
 

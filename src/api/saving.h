@@ -86,16 +86,33 @@ tegula_status tegula__saving_begin(tegula__saving *saving, tegula_context *conte
                                    const tegula__wanted *wanted, int64_t count, tegula_error *err);
 /* Moves tiles of member `number` to its files. Any thread. */
 tegula_status tegula__saving_move(tegula__saving *saving, int64_t number, const tegula__tile *tiles, int64_t count, tegula_error *err);
+/* The same as a move to be run; `placer` gets the member's. */
+tegula__move tegula__saving_move_of(tegula__saving *saving, int64_t number, const tegula__tile *tiles, int64_t count, tegula__placer *placer);
+/* Errors of a save speak of the target, not of temporary names. */
+void tegula__saving_name_target(const tegula__saving *saving, tegula_status status, tegula_error *err);
 /* With OK makes it visible, else takes everything back; returns the status that it had or got. */
 tegula_status tegula__saving_end(tegula__saving *saving, tegula_status status, tegula_error *err);
 
-/* save_tiles.c: the text with which others write to a save; UNSUPPORTED for chunks. */
-tegula_status tegula__saving_text(const tegula__saving *saving, char **out, tegula_error *err);
-/* Writes tiles of a save by its text. `options`: progress, statistics, durable. */
-tegula_status tegula__saving_write_by_text(tegula_context *context, const char *text, size_t size, const tegula__tile *tiles, int64_t count,
-                                           const tegula_save_options *options, tegula__tally *tally, tegula_error *err);
-/* save_ranks.c: tegula_save on several ranks. */
-tegula_status tegula__save_on_ranks(const tegula_array *array, const char *path, const tegula_save_options *options, tegula_error *err);
+/* save_tiles.c: the text with which others write to a save. */
+tegula_status tegula__saving_text(const tegula__member *member, char **out, tegula_error *err);
+/* Reads such a text into an initialised manifest. `chunks`: it may be of a chunked save, whose chunks have no places yet. */
+tegula_status tegula__saving_read_text(const char *text, size_t size, bool chunks, tegula__manifest *out, tegula_error *err);
+/* A move by such a manifest; `files` are its. `options`: progress, durable. */
+tegula__move tegula__saving_move_by(const tegula__manifest *manifest, tegula__file_set *files, const tegula__tile *tiles, int64_t count,
+                                    const tegula_save_options *options, tegula__tally *tally);
+/* Of such a move: NOT_FOUND means that the save has ended. */
+tegula_status tegula__saving_explain_ended(tegula_status status, tegula_error *err);
+
+/* Several arrays that go into one save. */
+typedef struct tegula__group {
+  const tegula_array **arrays;
+  tegula_save_options *options; /* what `wanted` points at, where it is ours */
+  tegula__wanted *wanted;
+  int64_t count;
+} tegula__group;
+/* save_ranks.c: tegula_save and tegula_save_group on several ranks. `status`: that of the arguments on this rank. */
+tegula_status tegula__save_on_ranks(tegula_context *context, const tegula__group *group, const char *path, const tegula_save_options *options,
+                                    const char *name, tegula_status status, tegula_error *err);
 
 /* The format that a save with these options makes. */
 tegula_status tegula__saving_format(const char *path, const tegula_save_options *options, const tegula__format **out, tegula_error *err);

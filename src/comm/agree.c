@@ -214,3 +214,15 @@ tegula_status tegula__comm_receive(tegula_comm *comm, void *data, int64_t bytes,
   tegula_status started = comm->plugin->receive(comm->group, data, (int32_t)bytes, rank, TEGULA__TAG_DATA, &request, err);
   return tegula__comm_wait(comm, started, &request, false, err);
 }
+
+tegula_status tegula__comm_exchange(tegula_comm *comm, const void *data, int64_t bytes, int32_t to, void *in, int64_t in_bytes, int32_t from,
+                                    tegula_error *err) {
+  tegula_plugin_request coming, going;
+  tegula_status received = TEGULA_OK, sent = TEGULA_OK;
+  FORWARD(tegula__comm_usable(comm, err));
+  if (in_bytes > 0) received = comm->plugin->receive(comm->group, in, (int32_t)in_bytes, from, TEGULA__TAG_DATA, &coming, err);
+  if (bytes > 0 && received == TEGULA_OK) sent = comm->plugin->send(comm->group, data, (int32_t)bytes, to, TEGULA__TAG_DATA, &going, err);
+  if (sent != TEGULA_OK) received = sent; /* what was to come stays on its way: the group is broken */
+  if (in_bytes > 0 || received != TEGULA_OK) FORWARD(tegula__comm_wait(comm, received, &coming, false, err));
+  return bytes > 0 ? tegula__comm_wait(comm, sent, &going, false, err) : TEGULA_OK;
+}

@@ -75,5 +75,8 @@ tegula_status tegula__comm_broadcast(tegula_comm *comm, void *data, int64_t byte
 /* Between two ranks, at most 1 GiB; both wait. When it fails: as broadcast. */
 tegula_status tegula__comm_send(tegula_comm *comm, const void *data, int64_t bytes, int32_t rank, tegula_error *err);
 tegula_status tegula__comm_receive(tegula_comm *comm, void *data, int64_t bytes, int32_t rank, tegula_error *err);
+/* Sends to one rank while it receives from another; 0 bytes: nothing is sent, or received. When it fails: as broadcast. */
+tegula_status tegula__comm_exchange(tegula_comm *comm, const void *data, int64_t bytes, int32_t to, void *in, int64_t in_bytes, int32_t from,
+                                    tegula_error *err);
 
 #endif

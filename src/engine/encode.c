@@ -16,21 +16,13 @@
 
 enum { STEPS_AT_ONCE = 64 };
 
-/* One chunk of a slot. */
-typedef struct encoded {
-  int64_t chunk; /* of the plan */
-  const char *data;
-  uint64_t offset;
-  uint32_t length, mask;
-} encoded;
-
 typedef enum slot_state { FREE, BUSY, READY, WRITTEN } slot_state;
 
 typedef struct slot {
   slot_state state;
   const tegula__step *step;
   tegula__block block; /* room for all encoded chunks of a step */
-  encoded *chunks;
+  tegula__encoded *chunks;
   int64_t count;
 } slot;
 
@@ -129,7 +121,8 @@ static void gather(const tegula__worker *worker, const tegula__doing *doing, con
     tegula__copy_piece(doing, c->lo, c->piece.strides, out + c->piece.offset, &worker->pieces[i]);
 }
 
-static tegula_status encode(tegula__worker *worker, const tegula__doing *doing, const char *from, char *out, encoded *to, tegula_error *err) {
+static tegula_status encode(tegula__worker *worker, const tegula__doing *doing, const char *from, char *out, tegula__encoded *to,
+                            tegula_error *err) {
   const tegula__grid *grid = doing->part->grid;
   int64_t room = tegula__encode_bound(grid->filters, grid->filter_count, grid->chunk_bytes);
   size_t size = 0;
@@ -145,7 +138,7 @@ static tegula_status encode(tegula__worker *worker, const tegula__doing *doing, 
   return tegula__fail(err, status, doing->file.path, -1, "could not encode a chunk of \"%s\": %.300s", doing->file.path, why.message);
 }
 
-static tegula_status encode_chunk(tegula__worker *worker, const tegula__doing *doing, char *out, encoded *to, tegula_error *err) {
+tegula_status tegula__encode_chunk(tegula__worker *worker, const tegula__doing *doing, char *out, tegula__encoded *to, tegula_error *err) {
   const tegula__grid *grid = doing->part->grid;
   chunk c;
   tegula__plan_chunk(doing->plan, to->chunk, c.lo, c.hi, &c.piece);
@@ -177,7 +170,7 @@ static tegula_status fill_slot(tegula__worker *worker, const tegula__doing *doin
   s->count = doing->step->count;
   for (int64_t i = 0; i < s->count; i++) {
     s->chunks[i].chunk = doing->step->first + i;
-    FORWARD(encode_chunk(worker, doing, out, &s->chunks[i], err));
+    FORWARD(tegula__encode_chunk(worker, doing, out, &s->chunks[i], err));
     out += s->chunks[i].length;
   }
   worker->staged_bytes += doing->step->bytes;
@@ -204,14 +197,15 @@ static tegula_status find_places(const tegula__doing *doing, slot *s, tegula_err
 }
 
 /* Chunks that follow each other in the file go in one request. */
-static tegula_status write_slot(tegula__worker *worker, const slot *s, const tegula__io_file *file, tegula_error *err) {
+static tegula_status write_chunks(tegula__worker *worker, const tegula__encoded *chunks, int64_t count, const tegula__io_file *file,
+                                  tegula_error *err) {
   struct iovec vectors[TEGULA__IO_DEPTH];
-  for (int64_t i = 0; i < s->count;) {
+  for (int64_t i = 0; i < count;) {
     int used = 0;
-    uint64_t start = s->chunks[i].offset, end = start;
-    for (; i < s->count && used < TEGULA__IO_DEPTH && s->chunks[i].offset == end; i++) {
-      vectors[used++] = (struct iovec){.iov_base = (void *)(uintptr_t)s->chunks[i].data, .iov_len = s->chunks[i].length};
-      end += s->chunks[i].length;
+    uint64_t start = chunks[i].offset, end = start;
+    for (; i < count && used < TEGULA__IO_DEPTH && chunks[i].offset == end; i++) {
+      vectors[used++] = (struct iovec){.iov_base = (void *)(uintptr_t)chunks[i].data, .iov_len = chunks[i].length};
+      end += chunks[i].length;
     }
     worker->requests[0] = (tegula__request){.offset = (int64_t)start, .vectors = vectors, .count = used};
     FORWARD(tegula__lane_move(worker->lane, file, worker->requests, 1, err));
@@ -219,15 +213,18 @@ static tegula_status write_slot(tegula__worker *worker, const slot *s, const teg
   return TEGULA_OK;
 }
 
-static tegula_status open_and_write(tegula__worker *worker, const tegula__doing *doing, const slot *s, tegula_error *err) {
-  const tegula__manifest *manifest = doing->move->manifest;
-  tegula__io_file file = doing->file;
-  file.index = manifest->parts[s->step->part].grid->file;
-  file.path = manifest->files[file.index].path;
-  FORWARD(tegula__file_set_acquire(doing->move->files, file.index, doing->move->counts, &file.fd, err));
-  tegula_status status = write_slot(worker, s, &file, err);
-  tegula__file_set_release(doing->move->files, file.index);
+tegula_status tegula__encoded_write(tegula__worker *worker, const tegula__move *move, int64_t part, const tegula__encoded *chunks, int64_t count,
+                                    tegula_error *err) {
+  tegula__io_file file = {.index = move->manifest->parts[part].grid->file, .writing = true, .counts = move->counts};
+  file.path = move->manifest->files[file.index].path;
+  FORWARD(tegula__file_set_acquire(move->files, file.index, move->counts, &file.fd, err));
+  tegula_status status = write_chunks(worker, chunks, count, &file, err);
+  tegula__file_set_release(move->files, file.index);
   return status;
+}
+
+static tegula_status open_and_write(tegula__worker *worker, const tegula__doing *doing, const slot *s, tegula_error *err) {
+  return tegula__encoded_write(worker, doing->move, s->step->part, s->chunks, s->count, err);
 }
 
 static slot *slot_of(const tegula__ring *ring, int64_t step) { return &ring->slots[step % ring->count]; }

@@ -215,9 +215,9 @@ static void add_statistics(const running *r) {
   if (r->plan.step_count > 0) add_way(r, statistics);
 }
 
-static void destroy_worker(const running *r, tegula__worker *worker) {
+void tegula__worker_free(const tegula__engine *engine, tegula__worker *worker) {
   if (worker == NULL) return;
-  tegula__transport_give(r->engine->transport, worker->lane);
+  tegula__transport_give(engine->transport, worker->lane);
   free(worker->pieces);
   free(worker->vectors);
   free(worker->walks);
@@ -232,7 +232,7 @@ static void destroy_worker(const running *r, tegula__worker *worker) {
 
 static void stop(running *r) {
   tegula__staging_trim(r->engine->staging);
-  for (int32_t i = 0; r->workers != NULL && i < tegula__pool_most(r->engine->pool); i++) destroy_worker(r, r->workers[i]);
+  for (int32_t i = 0; r->workers != NULL && i < tegula__pool_most(r->engine->pool); i++) tegula__worker_free(r->engine, r->workers[i]);
   free(r->workers);
   tegula__ring_destroy(r->ring);
   free((void *)r->pending);

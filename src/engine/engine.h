@@ -58,4 +58,29 @@ typedef struct tegula__move {
 /* Plans and moves. Tiles may not overlap. On failure the content of the tiles (or files) is undefined. */
 tegula_status tegula__engine_run(const tegula__engine *engine, const tegula__move *move, tegula_error *err);
 
+/* ---- chunks in rounds: where their places are found between encoding and writing, by somebody else ---- */
+
+/* Whose places are asked for in the order of part and number. */
+typedef struct tegula__round_chunk {
+  int64_t part, number;      /* of the manifest; in C order among all chunks of the part */
+  const tegula__tile *whole; /* it has all of the chunk, and nothing else; NULL: the tiles of the move have it */
+  uint64_t offset;
+  uint32_t length, mask;
+} tegula__round_chunk;
+
+typedef struct tegula__rounds tegula__rounds;
+/* For as many rounds as there are to be. `move` is borrowed. */
+tegula_status tegula__rounds_create(const tegula__engine *engine, const tegula__move *move, tegula__rounds **out, tegula_error *err);
+/* Bytes that an encoded chunk of the part may have. */
+int64_t tegula__rounds_bound(const tegula__manifest *manifest, int64_t part);
+/* Other tiles, from the next round on. */
+tegula_status tegula__rounds_retile(tegula__rounds *rounds, const tegula__tile *tiles, int64_t count, tegula_error *err);
+/* Encodes the chunks, in memory for all of them, and sets length and mask. */
+tegula_status tegula__rounds_encode(tegula__rounds *rounds, tegula__round_chunk *chunks, int64_t count, tegula_error *err);
+/* Writes what was encoded to its offsets. */
+tegula_status tegula__rounds_write(tegula__rounds *rounds, const tegula__round_chunk *chunks, int64_t count, tegula_error *err);
+/* After the last one: as the move wants it, what was written is on the disk. Adds to its statistics. */
+tegula_status tegula__rounds_finish(tegula__rounds *rounds, tegula_error *err);
+void tegula__rounds_destroy(tegula__rounds *rounds);
+
 #endif

@@ -46,6 +46,8 @@ typedef struct tegula__doing {
   uint32_t swap_size; /* of the dtype */
 } tegula__doing;
 
+void tegula__worker_free(const tegula__engine *engine, tegula__worker *worker);
+
 /* Does the whole move when it is small and simple enough to need no plan; false: it is not, nothing was done. */
 bool tegula__small_run(const tegula__engine *engine, const tegula__move *move, tegula_status *status, tegula_error *err);
 
@@ -66,6 +68,19 @@ size_t tegula__planes_item(const tegula__doing *doing);
 /* Moves the worker's pieces out of a chunk that is still in planes of `plane` bytes; `part` is what it holds of the array. */
 void tegula__scatter_planes(tegula__worker *worker, const tegula__doing *doing, const tegula__part *part, const char *planes, size_t plane,
                             char *strip);
+/* One chunk on its way to the file. */
+typedef struct tegula__encoded {
+  int64_t chunk; /* of the plan */
+  const char *data;
+  uint64_t offset;
+  uint32_t length, mask;
+} tegula__encoded;
+
+/* Gathers the chunk of the plan from the tiles and encodes it; `out` has room for it. */
+tegula_status tegula__encode_chunk(tegula__worker *worker, const tegula__doing *doing, char *out, tegula__encoded *to, tegula_error *err);
+/* Writes chunks of one part that have their places. */
+tegula_status tegula__encoded_write(tegula__worker *worker, const tegula__move *move, int64_t part, const tegula__encoded *chunks, int64_t count,
+                                    tegula_error *err);
 /* A ring for the steps of the plan; NULL when it has none that encode. */
 tegula_status tegula__ring_create(const tegula__engine *engine, const tegula__plan *plan, tegula__ring **out, tegula_error *err);
 void tegula__ring_destroy(tegula__ring *ring);

@@ -136,3 +136,12 @@ class Ranks(Job):
                 count[place] += 1
         assert (count == 1).all()
         return out
+
+
+def some_at_once(start, most=4):
+    """Jobs in their order; most of their time they wait for their launchers."""
+    jobs = [make() for make in start[:most]]
+    for make in [*start[most:], *[None] * most][: len(start)]:
+        yield jobs.pop(0)
+        if make is not None:
+            jobs.append(make())

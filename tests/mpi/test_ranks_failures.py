@@ -4,7 +4,7 @@
 import numpy
 import pytest
 
-from launch import Ranks
+from launch import Ranks, some_at_once
 
 h5py = pytest.importorskip("h5py")
 
@@ -23,15 +23,6 @@ def chunks(tmp_path_factory):
     with h5py.File(path, "w") as file:
         file.create_dataset("x", data=numpy.arange(120000, dtype="f4").reshape(300, 400), chunks=(20, 50), compression="gzip")
     return path
-
-
-def some_at_once(start, most=4):
-    """Jobs in their order; most of their time they wait for their launchers."""
-    jobs = [make() for make in start[:most]]
-    for make in [*start[most:], *[None] * most][: len(start)]:
-        yield jobs.pop(0)
-        if make is not None:
-            jobs.append(make())
 
 
 def same_failure(job, **expected):

@@ -51,13 +51,6 @@ def test_the_file_is_that_of_one_process(some_mpi, source, tmp_path):
     assert leftovers(together) == []
 
 
-def test_chunks_are_refused(some_mpi, source, tmp_path):
-    job = Ranks(some_mpi, 3, tmp_path / "out", source, "chunk=10", f"save={tmp_path / 'x.h5'}")
-    answers = job.answers()
-    assert answers.one("status") == "unsupported" and answers.one("message") == "cannot save in chunks on 3 ranks"
-    assert not (tmp_path / "x.h5").exists() and leftovers(tmp_path) == []
-
-
 def test_what_is_there_stays_when_one_rank_fails(some_mpi, source, tmp_path):
     target = tmp_path / "x.npy"
     numpy.save(target, numpy.arange(3))

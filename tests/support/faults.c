@@ -4,7 +4,7 @@
  *
  * TEGULA_FAULT=FAMILY:N:KIND strikes at call N (from 1), FAMILY:N+:KIND at it and all later ones. KIND is an errno's name, `short`
  * (half of the bytes are transferred), `keep` (close and free do nothing: proves that leaks are seen) or `KILL` (the process is killed
- * before the call). TEGULA_FAULT_ONLY=program: only allocations and mappings made by the program itself fail, not those of libraries. TEGULA_FAULT_LOG=PATH: a line for each write, sync and rename, in their order. TEGULA_FAULT_REPORT=PATH:
+ * before the call), `STOP` (it is stopped there). TEGULA_FAULT_ONLY=program: only allocations and mappings made by the program itself fail, not those of libraries. TEGULA_FAULT_LOG=PATH: a line for each write, sync and rename, in their order. TEGULA_FAULT_REPORT=PATH:
  * at exit one JSON object with the calls of each family, the number of strikes, live allocations and open descriptors.
  * TEGULA_FAULT_WINDOW=1: only calls between tegula_faults_window(1) and (0) count. TEGULA_FAULT_SPARE=libjansson,libc (or one of them): their
  * allocations never fail.
@@ -46,14 +46,14 @@ typedef enum family {
 static const char *const family_names[FAMILIES] = {"open", "read", "write", "stat", "size", "sync",   "rename", "mkdir",
                                                    "list", "remove", "close", "map", "thread", "memory", "release", "lock", "rights"};
 
-enum { NO_FAULT = 0, SHORT = -1, KEEP = -2, KILL = -3 };
+enum { NO_FAULT = 0, SHORT = -1, KEEP = -2, KILL = -3, STOP = -4 };
 
 static const struct {
   const char *name;
   int fault;
 } kinds[] = {{"short", SHORT},   {"keep", KEEP},     {"EINTR", EINTR},   {"EAGAIN", EAGAIN}, {"EIO", EIO},       {"ESTALE", ESTALE},
              {"ENOSPC", ENOSPC}, {"ENOMEM", ENOMEM}, {"EMFILE", EMFILE}, {"ENOENT", ENOENT}, {"EINVAL", EINVAL}, {"EACCES", EACCES},
-             {"EDQUOT", EDQUOT}, {"EOPNOTSUPP", EOPNOTSUPP}, {"ENOLCK", ENOLCK}, {"EPERM", EPERM},     {"KILL", KILL}};
+             {"EDQUOT", EDQUOT}, {"EOPNOTSUPP", EOPNOTSUPP}, {"ENOLCK", ENOLCK}, {"EPERM", EPERM},     {"KILL", KILL},     {"STOP", STOP}};
 
 typedef enum origin { PROGRAM, LIBC, LOADER, CXX, JANSSON, ORIGINS } origin;
 
@@ -82,7 +82,8 @@ static int strike(family of) {
   if ((int)of != faults.family || n < faults.nth || (n > faults.nth && !faults.onwards)) return NO_FAULT;
   atomic_fetch_add(&faults.strikes, 1);
   if (faults.fault == KILL) kill(getpid(), SIGKILL);
-  return faults.fault;
+  if (faults.fault == STOP) kill(getpid(), SIGSTOP);
+  return faults.fault == STOP ? NO_FAULT : faults.fault;
 }
 
 /* ---- the log ---- */

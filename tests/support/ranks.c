@@ -6,7 +6,9 @@
  * what else is known, and OUT/RANK.TILE.bin: the bytes of each of its tiles. Steps are comm, open, tiling, array, load, hash, dataset_hash, save.
  *   dataset=NAME, axis=A, tiles=N, grid=A,B, box=LO,LO,LENGTH,LENGTH (of two axes), separate=1, missing=N, deadline=SECONDS, threads=N
  *   stop=STEP, kill=STEP, sleep=STEP, pause=STEP: SIGSTOP, SIGKILL, ten minutes or one second in front of a step; fail=STEP: an error of the program's own there
- *   self=1: the rank makes a context without the communicator; skip=STEP: leaves a step out; save=PATH: saves; format=F, layout=L, chunk=N, shards=N, durable=1, overwrite=1 */
+ *   self=1: the rank makes a context without the communicator; skip=STEP: leaves a step out; save=PATH: saves; format=F, layout=L, chunk=N or A,B,
+ *   codec=CHAIN, shards=N, durable=1, overwrite=1, group=N: N datasets in one save, in turn contiguous, in plain chunks and with the codec; staging=BYTES
+ *   saves=FILE: instead of save, a save for each line of the file, whose words count before all others (grid, axis and tiles too) */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -32,12 +34,15 @@ typedef struct ranks {
   tegula_error error;
   char hash[TEGULA_HASH_TEXT], dataset_hash[TEGULA_HASH_TEXT];
   const char *step;
+  char *line; /* words that count first, with zeros between them and two at the end; NULL */
 } ranks;
 
 /* The value of a key on this rank, or NULL; the last one counts. */
 static const char *value_of(const ranks *r, const char *key) {
   const char *found = NULL;
   size_t size = strlen(key);
+  for (const char *word = r->line; word != NULL && *word != '\0'; word += strlen(word) + 1)
+    if (strncmp(word, key, size) == 0 && word[size] == '=') return word + size + 1;
   for (int i = 3; i < r->argc; i++) {
     const char *word = r->argv[i];
     if (word[0] == '@') {
@@ -126,27 +131,91 @@ static tegula_status load(ranks *r) {
   return tegula_load(r->dataset, r->array, &options, &r->error);
 }
 
-static tegula_status try_save(ranks *r) {
+static void fill_options(const ranks *r, tegula_save_options *options, int64_t *chunks) {
+  tegula_save_options_init(options);
+  int count = read_numbers(value_of(r, "chunk"), chunks);
+  for (int32_t k = count; count > 0 && k < r->info.ndim; k++) chunks[k] = chunks[count - 1];
+  options->format = value_of(r, "format");
+  options->layout = value_of(r, "layout");
+  options->codec = value_of(r, "codec");
+  options->chunk = count > 0 ? chunks : NULL;
+  options->chunk_ndim = count > 0 ? r->info.ndim : 0;
+  options->shards = number_of(r, "shards", 0);
+  options->durable = (uint8_t)number_of(r, "durable", 0);
+  options->overwrite = (uint8_t)number_of(r, "overwrite", 0);
+}
+
+/* Every third one is contiguous, in plain chunks, in encoded ones. */
+static tegula_status save_group(ranks *r, int64_t count, const char *path, const tegula_save_options *options) {
+  enum { MOST = 100 };
+  tegula_save_member members[MOST];
+  char names[MOST][16];
+  tegula_save_options group;
+  tegula_save_options_init(&group);
+  group.format = options->format;
+  group.durable = options->durable;
+  group.overwrite = options->overwrite;
+  for (int64_t i = 0; i < count && i < MOST; i++) {
+    snprintf(names[i], sizeof names[i], "/g/%d", (int)i);
+    tegula_save_member_init(&members[i]);
+    members[i].array = r->array;
+    members[i].dataset = names[i];
+    if (i % 3 > 0) members[i].chunk = options->chunk;
+    if (i % 3 > 0) members[i].chunk_ndim = options->chunk_ndim;
+    if (i % 3 == 2) members[i].codec = options->codec;
+  }
+  return tegula_save_group(members, count, path, &group, &r->error);
+}
+
+static tegula_status save_one(ranks *r) {
   const char *path = value_of(r, "save");
-  if (path == NULL) return TEGULA_OK;
+  int64_t chunks[2 * TEGULA_MAX_DIMS], count = number_of(r, "group", 0);
   tegula_save_options options;
-  tegula_save_options_init(&options);
-  int64_t chunk = number_of(r, "chunk", 0), chunks[TEGULA_MAX_DIMS];
-  for (int32_t k = 0; k < r->info.ndim; k++) chunks[k] = chunk;
-  options.format = value_of(r, "format");
-  options.layout = value_of(r, "layout");
-  options.chunk = chunk > 0 ? chunks : NULL;
-  options.chunk_ndim = chunk > 0 ? r->info.ndim : 0;
-  options.shards = number_of(r, "shards", 0);
-  options.durable = (uint8_t)number_of(r, "durable", 0);
-  options.overwrite = (uint8_t)number_of(r, "overwrite", 0);
-  return tegula_save(r->array, path, &options, &r->error);
+  if (path == NULL) return TEGULA_OK;
+  fill_options(r, &options, chunks);
+  return count > 0 ? save_group(r, count, path, &options) : tegula_save(r->array, path, &options, &r->error);
+}
+
+/* With the words of a line, on an array of its own. */
+static tegula_status save_line(ranks *r, char *line) {
+  tegula_tiling *tiling = r->tiling;
+  tegula_array *array = r->array;
+  for (char *c = line; *c != '\0'; c++)
+    if (*c == ' ' || *c == '\n') *c = '\0';
+  r->line = line;
+  r->tiling = NULL;
+  r->array = NULL;
+  tegula_status status = make_tiling(r);
+  if (status == TEGULA_OK) status = make_array(r);
+  if (status == TEGULA_OK) status = load(r);
+  if (status == TEGULA_OK) status = save_one(r);
+  tegula_array_destroy(r->array);
+  tegula_tiling_destroy(r->tiling);
+  r->line = NULL;
+  r->tiling = tiling;
+  r->array = array;
+  return status;
+}
+
+static tegula_status try_save(ranks *r) {
+  const char *path = value_of(r, "saves");
+  tegula_status status = TEGULA_OK;
+  if (path == NULL) return save_one(r);
+  FILE *file = fopen(path, "r");
+  if (file == NULL) return tegula_error_set(&r->error, TEGULA_IO, path, -1, "no file of saves");
+  for (char line[4096] = ""; status == TEGULA_OK && fgets(line, sizeof line - 1, file) != NULL;) {
+    line[strlen(line) + 1] = '\0';
+    status = save_line(r, line);
+  }
+  fclose(file);
+  return status;
 }
 
 static tegula_status work(ranks *r) {
   tegula_context_options options;
   tegula_context_options_init(&options);
   options.threads = (int32_t)number_of(r, "threads", 2);
+  options.staging_bytes = number_of(r, "staging", 0);
   options.hdf5_library = getenv("TEGULA_HDF5_LIBRARY");
   options.plugin_path = getenv("TEGULA_PLUGIN_PATH");
   STEP("context", tegula_context_create(&options, r->comm, &r->context, &r->error));
