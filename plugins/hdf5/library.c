@@ -16,11 +16,18 @@ static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
  * thread that called it. */
 static hdf5_library *open_libraries;
 
-static const char *const SONAMES[] = {"libhdf5.so.320", "libhdf5_serial.so.320",
-                                      "libhdf5.so.310", "libhdf5_serial.so.310",
-                                      "libhdf5.so.200", "libhdf5_serial.so.103",
-                                      "libhdf5.so.103", "libhdf5_serial.so",
-                                      "libhdf5.so",     NULL};
+/* What the system may have. Releases of that name are older than `below` (0: who knows): where a newer one is at hand it is not loaded, which
+ * with all that it needs takes longer than opening a file. Names without a number are those of the others, or a last resort. */
+typedef struct system_name {
+  const char *name;
+  unsigned below[2];
+} system_name;
+
+static const system_name SYSTEM[] = {
+    {"libhdf5.so.320", {0, 0}},  {"libhdf5_serial.so.320", {0, 0}},  {"libhdf5.so.310", {1, 15}}, {"libhdf5_serial.so.310", {1, 15}},
+    {"libhdf5.so.200", {1, 13}}, {"libhdf5_serial.so.103", {1, 11}}, {"libhdf5.so.103", {1, 11}}, {"libhdf5_serial.so", {0, 1}},
+    {"libhdf5.so", {0, 1}},
+};
 
 #define LOAD(member, name) (*(void **)&(member) = dlsym(handle, name))
 
@@ -162,12 +169,18 @@ static tegula_status none_found(const search *found, const char *asked, tegula_e
                     "install one (apt install libhdf5-103-1, or pip install h5py), or name it: TEGULA_HDF5_LIBRARY=/path/to/libhdf5.so");
 }
 
+static void consider_system(search *found, const system_name *known_as) {
+  const unsigned *below = known_as->below;
+  bool older = found->best && (below[0] || below[1]) && hdf5_library_from(found->best, below[0], below[1], 0);
+  if (!older) consider(found, known_as->name);
+}
+
 static void consider_all(search *found, const tegula_plugin_options *options) {
   const char *asked = options ? options->library : NULL;
   found->best = NULL;
   if (asked) consider(found, asked);
   for (const char *const *c = options && !asked ? options->candidates : NULL; c && *c; c++) consider(found, *c);
-  for (const char *const *s = SONAMES; !asked && *s; s++) consider(found, *s);
+  for (size_t k = 0; !asked && k < sizeof SYSTEM / sizeof SYSTEM[0]; k++) consider_system(found, &SYSTEM[k]);
 }
 
 /* The newest that starts. */

@@ -75,6 +75,26 @@ def test_a_library_that_lacks_something_is_passed_over(path, tmp_path, library):
             dump(path, library=name)
 
 
+@not_sanitized
+def test_libraries_of_the_system_that_cannot_be_newer_are_not_loaded(path, tmp_path):
+    """Those that may be are."""
+    newest = max(described.libraries(), key=lambda name: version(dump(path, library=name)))
+    for number, (name, told) in {"old": ("libhdf5.so.103", (1, 10, 99)), "plain": ("libhdf5.so", (99, 0, 0)),
+                                 "new": ("libhdf5.so.320", (99, 0, 0))}.items():
+        (tmp_path / number).mkdir()
+        fake(tmp_path / number, name, told)
+    code = """
+context = context(candidates=sys.argv[3].encode())
+assert not isinstance(opened(context, sys.argv[2]), Error)
+loaded = {folder for folder in sys.argv[4:] if folder in open("/proc/self/maps").read()}
+assert loaded == {folder for folder in sys.argv[4:] if folder.endswith("new")}, loaded
+print("fine")
+"""
+    for folders in (("old", "plain"), ("old", "plain", "new")):
+        places = [str(tmp_path / folder) for folder in folders]
+        use_contexts(code, path, newest, *places, LD_LIBRARY_PATH=":".join(places))
+
+
 CONTEXTS = """
 import ctypes, sys, threading
 lib = ctypes.CDLL(sys.argv[1])
@@ -120,10 +140,11 @@ def library_of(context, damaged):
 """
 
 
-def use_contexts(code, *arguments):
+def use_contexts(code, *arguments, **environment):
     """Runs the code behind the functions above."""
     lib = os.path.abspath(os.environ.get("TEGULA_LIB", "build/lib/libtegula.so"))
-    run = subprocess.run([sys.executable, "-c", CONTEXTS + code, lib, *map(str, arguments)], capture_output=True, text=True, timeout=60)
+    run = subprocess.run([sys.executable, "-c", CONTEXTS + code, lib, *map(str, arguments)], env={**os.environ, **environment},
+                         capture_output=True, text=True, timeout=60)
     assert (run.returncode, run.stdout) == (0, "fine\n"), (run.returncode, run.stdout, run.stderr[-3000:])
 
 
