@@ -18,7 +18,8 @@ int core_note(void *state, int64_t done, int64_t total) {
   core_call *call = state;
   atomic_store_explicit(&call->total, total, memory_order_relaxed);
   atomic_store_explicit(&call->done, done, memory_order_relaxed);
-  return atomic_load_explicit(&call->cancelled, memory_order_relaxed);
+  return atomic_load_explicit(&call->cancelled, memory_order_relaxed) ||
+         (call->stop != NULL && atomic_load_explicit(call->stop, memory_order_relaxed));
 }
 
 static void *run_apart(void *state) {
@@ -117,6 +118,8 @@ int core_run(core_call *call) {
   bool wanted = true, late = false;
   if (!core_usable()) return -1;
   call->error = (tegula_error){.rank = -1, .offset = -1};
+  call->stop = core_flag_of(call->progress);
+  if (call->stop != NULL) call->progress = NULL;
   core_enter();
   bool needs_thread = !call->here && ((call->slow && hears_signals()) || (call->progress != NULL && call->progress != Py_None) || call->timeout > 0);
   if (!needs_thread || !run_watched(call, &wanted, &late)) {

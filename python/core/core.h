@@ -44,13 +44,14 @@ tegula_status core_catch(PyObject *callback, tegula_error *error);
 typedef struct core_call core_call;
 struct core_call {
   void (*run)(core_call *call); /* without the GIL, perhaps in a thread of its own; sets status and error */
-  PyObject *progress;           /* borrowed; NULL or None: nobody is told */
+  PyObject *progress;           /* borrowed; NULL or None: nobody is told; a flag: it stops the call */
   double timeout;               /* seconds; 0: no limit */
   bool slow;                    /* signals must be heard meanwhile */
   bool here;                    /* in the caller's thread, whatever that means for signals and time */
   tegula_status status;
   tegula_error error;
   atomic_bool cancelled;
+  atomic_bool *stop; /* of the flag */
   _Atomic int64_t done, total;
   pthread_mutex_t lock;
   pthread_cond_t ended;
@@ -61,6 +62,13 @@ struct core_call {
 int core_run(core_call *call);
 /* A tegula_progress_fn; its state is the call. */
 int core_note(void *call, int64_t done, int64_t total);
+
+/* ---- flag.c ---- */
+
+/* Where a Flag keeps whether it is set, as long as the object lives; NULL (without an exception) for other objects. */
+atomic_bool *core_flag_of(PyObject *object);
+/* A tegula_progress_fn; its state is what core_flag_of gave. */
+int core_flag_note(void *flag, int64_t done, int64_t total);
 
 /* ---- values.c ---- */
 
@@ -141,6 +149,7 @@ int core_batches_init(PyObject *module);
 int core_operation_init(PyObject *module);
 int core_saving_init(PyObject *module);
 int core_exporter_init(PyObject *module);
+int core_flag_init(PyObject *module);
 
 /* ---- save.c: what is saved, and where ---- */
 

@@ -71,7 +71,7 @@ PyMODINIT_FUNC PyInit__core(void) {
   if (module == NULL) return NULL;
   if (core_fork_init() == 0 && core_comm_init(module) == 0 && core_context_init(module) == 0 && core_dataset_init(module) == 0 && core_quick_init() == 0 &&
       core_tiling_init(module) == 0 && core_array_init(module) == 0 && core_batches_init(module) == 0 && core_operation_init(module) == 0 &&
-      core_saving_init(module) == 0 && core_exporter_init(module) == 0)
+      core_saving_init(module) == 0 && core_exporter_init(module) == 0 && core_flag_init(module) == 0)
     return module;
   Py_DECREF(module);
   return NULL;

@@ -9,6 +9,7 @@ typedef struct saving {
   PyObject_HEAD tegula_saving *handle; /* NULL once it has ended */
   uint32_t generation;
   tegula_dtype dtype;
+  PyObject *stop; /* a flag, or None */
 } saving;
 
 static saving *live(PyObject *object) {
@@ -37,7 +38,7 @@ static void run_begin(core_call *call) {
   call->status = tegula_save_begin(self->context, self->dtype, self->tiling, self->path, &self->options, &self->saving, &call->error);
 }
 
-static PyObject *wrap(tegula_saving *handle, tegula_dtype dtype) {
+static PyObject *wrap(tegula_saving *handle, tegula_dtype dtype, PyObject *stop) {
   saving *self = (saving *)PyType_GenericAlloc(saving_type, 0);
   if (self == NULL) {
     tegula_save_abandon(handle);
@@ -46,24 +47,27 @@ static PyObject *wrap(tegula_saving *handle, tegula_dtype dtype) {
   self->handle = handle;
   self->generation = core_generation();
   self->dtype = dtype;
+  self->stop = Py_NewRef(stop);
   return (PyObject *)self;
 }
 
-/* save_begin(context, dtype, tiling, path, target, described) -> Saving */
+/* save_begin(context, dtype, tiling, path, target, described, stop = None) -> Saving; `stop`: a flag, which ends the writing of tiles */
 PyObject *core_save_begin(PyObject *module, PyObject *arguments) {
-  PyObject *context, *tiling, *target, *what, *result = NULL;
+  PyObject *context, *tiling, *target, *what, *stop = Py_None, *result = NULL;
   const char *text;
   core_described dataset = {0};
   saving_call self = {.call = {.run = run_begin}};
   (void)module;
   tegula_save_options_init(&self.options);
-  if (!PyArg_ParseTuple(arguments, "OsOyOO", &context, &text, &tiling, &self.path, &target, &what) || !core_dtype(text, &self.dtype))
+  if (!PyArg_ParseTuple(arguments, "OsOyOO|O", &context, &text, &tiling, &self.path, &target, &what, &stop) || !core_dtype(text, &self.dtype))
     return NULL;
   self.context = core_context_of(context);
   self.tiling = core_tiling_of(tiling);
   if (self.context != NULL && self.tiling != NULL && core_take_target(target, &self.options) && core_take_described(what, &dataset)) {
     core_describe(&dataset, &self.options);
-    if (core_run(&self.call) == 0) result = wrap(self.saving, self.dtype);
+    self.options.progress_state = core_flag_of(stop);
+    if (self.options.progress_state != NULL) self.options.progress = core_flag_note;
+    if (core_run(&self.call) == 0) result = wrap(self.saving, self.dtype, stop);
   }
   core_drop_described(&dataset);
   return result;
@@ -164,6 +168,7 @@ static PyObject *saving_abandon(PyObject *object, PyObject *unused) {
 static void saving_dealloc(PyObject *object) {
   PyTypeObject *type = Py_TYPE(object);
   abandon((saving *)object);
+  Py_XDECREF(((saving *)object)->stop);
   PyObject_Free(object);
   Py_DECREF(type);
 }

@@ -217,11 +217,11 @@ class Dataset:
             return full.reshape([n for axis, n in enumerate(chosen.counts) if axis not in chosen.dropped])
         return result
 
-    def _read_box(self, lo: Shape, hi: Shape, target: NDArray) -> None:
+    def _read_box(self, lo: Shape, hi: Shape, target: NDArray, stop: _core.Flag | None = None) -> None:
         bytes_ = target.nbytes
         limit = timeout() if bytes_ >= _SLOW else 0.0
         try:
-            self._live().read(address(target), lo, hi, target.strides, self._missing_number, bytes_, None, limit)
+            self._live().read(address(target), lo, hi, target.strides, self._missing_number, bytes_, stop, limit)
         except Error as error:
             self._explain(error)
             raise

@@ -1,6 +1,7 @@
 # The three functions of legate.io.hdf5 and ours, in all combinations; h5py and numpy judge. SPDX-License-Identifier: Apache-2.0
 import inspect
 import os
+import sys
 
 import cupynumeric
 import h5py
@@ -13,6 +14,8 @@ import tegula
 import tegula.legate as ours
 from harness import Skip
 from make_files import COLUMNS, SHAPES, name_of, of_shape
+from tegula import Dataset
+from tegula.legate import _hdf5, _tasks
 
 DTYPES = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"]
 
@@ -95,6 +98,46 @@ def check_shapes_in_batches_of_two(files, scratch):
                 box = tuple(slice(lo, lo + 2) for lo in at)
                 assert a.dtype == b.dtype and numpy.array_equal(a, b) and numpy.array_equal(a, expected[box]) and a.shape == b.shape
             same(ours.from_file(file, name), expected)
+
+
+def check_batches_are_read_ahead(files, scratch):
+    """One of them, unasked; where memory is short none."""
+    real, room, begun = Dataset._read_box, _hdf5.room, []
+
+    def noted(self, lo, *rest):
+        begun.append(lo[0] // 50)
+        return real(self, lo, *rest)
+
+    Dataset._read_box = noted
+    try:
+        for most, expected in ((room, {0, 1}), (lambda: 4 * 50 * 7 * 4, {0, 1}), (lambda: 4 * 50 * 7 * 4 - 1, {0})):
+            begun.clear()
+            _hdf5.room = most
+            pieces = ours.from_file_batched(files / "plain.h5", "rows", (50, 7))
+            piece, at = next(pieces)
+            wait()
+            assert at == (0, 0) and set(begun) == expected, begun
+            assert sys.getrefcount(piece) == 2  # nobody else keeps what is the program's
+            assert [at for _, at in pieces] == [(50, 0), (100, 0), (150, 0)] and set(begun) == {0, 1, 2, 3}
+    finally:
+        Dataset._read_box, _hdf5.room = real, room
+
+
+def check_failures_of_batches_that_are_read_ahead(files, scratch):
+    """They come with the batch; the damage is in rows 120 to 139."""
+    expected = numpy.load(files / "rows.npy")
+    pieces = ours.from_file_batched(files / "damaged.h5", "x", (60, 7))
+    for at in (0, 60):
+        piece, _ = next(pieces)
+        wait()
+        same(piece, expected[at : at + 60])
+    raises((tegula.CorruptError, ValueError), lambda: next(pieces), "(120, 0)", "damaged.h5")
+    assert next(pieces, None) is None
+    pieces = ours.from_file_batched(files / "damaged.h5", "x", (60, 7))
+    next(pieces), next(pieces)
+    pieces.close()  # nobody asks for it
+    assert not _tasks.runs and not _tasks.datasets.kept
+    same(ours.from_file(files / "plain.h5", "rows"), expected)
 
 
 def check_groups(files, scratch):

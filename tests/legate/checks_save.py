@@ -183,7 +183,7 @@ def check_other_threads(files, scratch):
     assert numpy.array_equal(elsewhere(lambda: tegula.load(scratch / "0.npy").local), ROWS)
     failing(fence, tegula.ExistsError)
     fence()
-    assert not _tasks.ended and sorted(os.listdir(scratch)) == ["0.npy", "1.npy", "2.npy"]
+    assert not _tasks.runs and sorted(os.listdir(scratch)) == ["0.npy", "1.npy", "2.npy"]
 
 
 def check_in_the_background(files, scratch):

@@ -24,7 +24,7 @@ LOADS = checks("checks_load.py", "--cpus 1 --sysmem 800", TWO, "--cpus 4 --sysme
 SAVES = checks("checks_save.py", TWO, "--cpus 4 --sysmem 800")
 
 
-@pytest.mark.parametrize(("module", "name", "config"), LOADS + checks("checks_hdf5.py", TWO) + SAVES)
+@pytest.mark.parametrize(("module", "name", "config"), LOADS + checks("checks_hdf5.py", TWO) + SAVES + checks("checks_interrupt.py", TWO))
 def test_legate(checked, module, name, config):
     checked(module, name, config)
 

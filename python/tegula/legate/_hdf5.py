@@ -14,10 +14,13 @@ from typing import Any
 from .._dataset import Dataset
 from .._errors import Error
 from .._open import open
-from .._sources import path_of
+from .._sources import Shape, path_of
 from ._errors import NotAFileError, as_theirs
-from ._load import Source, tile_of
+from ._load import Launched, Source, not_in_a_task, room, tile_of
 from ._save import save
+from ._wait import hearing
+
+_AHEAD_OF = 4  # pieces for which there must be room: given before, given, read ahead, and the program's own
 
 
 def _text(path: Any, dataset_name: Any) -> str:
@@ -35,7 +38,8 @@ def _not_a_folder(name: str) -> None:
 def _opened(name: str, dataset_name: str) -> Dataset:
     _not_a_folder(name)
     try:
-        return open([name], dataset_name, format="hdf5")  # in a list, names are no patterns
+        with hearing():
+            return open([name], dataset_name, format="hdf5")  # in a list, names are no patterns
     except Error as error:
         raise as_theirs(error, name) from None
 
@@ -64,6 +68,9 @@ def from_file(path: Any, dataset_name: str) -> Any:
 def from_file_batched(path: Any, dataset_name: str, chunk_size: Sequence[int]) -> Iterator[tuple[Any, tuple[int, ...]]]:
     """Walks over a dataset in pieces of `chunk_size` elements along each axis, from low to high, cut at the end.
 
+    The next piece is read while the one that was given is used, where Legate's memory has room for four of them; what fails there is raised
+    when that piece is asked for.
+
     Yields:
         A ``LogicalArray`` of the piece, and where it begins in the dataset.
 
@@ -80,10 +87,29 @@ def from_file_batched(path: Any, dataset_name: str, chunk_size: Sequence[int]) -
     if len(chunk) != found.ndim:
         raise ValueError(f"chunk_size: expected {found.ndim} lengths, one per axis, found {len(chunk)}")
     with Source(found) as source:
-        for lo in itertools.product(*(range(0, n, length) for n, length in zip(found.shape, chunk, strict=True))):
-            hi = tuple(min(low + length, n) for low, length, n in zip(lo, chunk, found.shape, strict=True))
-            tile, count = tile_of(tuple(high - low for low, high in zip(lo, hi, strict=True)), None, 0, None, 1)
-            yield source.read(lo, hi, tile, count), lo
+        yield from _pieces(source, chunk)
+
+
+def _pieces(source: Source, chunk: Shape) -> Iterator[tuple[Any, Shape]]:
+    shape, ahead = source.dataset.shape, list[tuple[Launched, Shape]]()
+    most = 2 if _AHEAD_OF * math.prod(chunk) * source.dataset.dtype.itemsize <= room() else 1
+    origins = itertools.product(*(range(0, n, length) for n, length in zip(shape, chunk, strict=True)))
+    try:
+        while True:
+            for lo in itertools.islice(origins, most - len(ahead)):
+                hi = tuple(min(low + length, n) for low, length, n in zip(lo, chunk, shape, strict=True))
+                tile, count = tile_of(tuple(high - low for low, high in zip(lo, hi, strict=True)), None, 0, None, 1)
+                ahead.append((source.launch(lo, hi, tile, count, False), lo))
+            if not ahead:
+                return
+            launched, lo = ahead.pop(0)
+            given = [source.finish(launched)]
+            del launched  # the piece is the program's
+            yield given.pop(), lo
+            not_in_a_task()
+    finally:
+        for launched, _ in ahead:
+            source.abandon(launched)
 
 
 def to_file(array: Any, path: Any, dataset_name: str, *, layout: str | None = None) -> None:

@@ -12,7 +12,7 @@ import pickle
 import threading
 from collections.abc import Sequence
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from legate.core import LEGATE_MAX_DIM, ExceptionMode, LogicalArray, Scalar, Scope, TaskTarget, Type, get_legate_runtime, is_running_in_task
@@ -25,12 +25,19 @@ from .._open import open
 from .._sources import Manifest, Path, Shape
 from . import _home, _tasks
 from ._errors import TooManyAxesError
+from ._wait import hearing, stop, wait_for
 
 
 def processors() -> int:
     """How many of them can run our tasks: groups of cores, where there are any, else cores."""
     machine = get_legate_runtime().get_machine()
     return max(1, int(machine.count(TaskTarget.OMP) or machine.count(TaskTarget.CPU)))
+
+
+def room() -> int:
+    """Bytes of the memory that Legate has for arrays."""
+    config = get_legate_runtime().realm_config()
+    return int(config.sysmem or 0) + int(config.numamem or 0)
 
 
 def at_home() -> bool:
@@ -80,12 +87,29 @@ def _type_of(dataset: Dataset) -> Any:
     raise UnsupportedError(f"Legate has no type for elements of dtype {dtype}", path=_first(dataset), hint=hint)
 
 
+class Launched(NamedTuple):
+    """An array that is being read."""
+
+    array: Any
+    run: _tasks.Run | None
+
+
+_stopping: list[tuple[_tasks.Run, bytes]] = []  # interrupted ones whose tasks have not ended, and what they read
+
+
+def _sweep() -> None:
+    for one in [one for one in _stopping if one[0].ended.is_set()]:
+        _stopping.remove(one)
+        _tasks.datasets.forget(one[1])
+
+
 class Source:
     """An open dataset as tasks get it: as a manifest, with which each process opens it once more for its tasks; what has none that is short
     enough, and a reader, is lent to the tasks of this process as it is."""
 
     def __init__(self, dataset: Dataset) -> None:
         not_in_a_task()
+        _sweep()
         check_axes(dataset.ndim, _first(dataset))
         self.dataset, self.type, self.lent = dataset, _type_of(dataset), False
         parts = dataset.__reduce__()[1]
@@ -102,34 +126,68 @@ class Source:
 
     def read(self, lo: Shape, hi: Shape, tile: Shape, tiles: int, flat: bool = False) -> Any:
         """A new array of that box, read by as many tasks as it has tiles; a 0-d one with `flat` as one axis of one element."""
+        return self.finish(self.launch(lo, hi, tile, tiles, flat, Scope.exception_mode() == ExceptionMode.DEFERRED))
+
+    def launch(self, lo: Shape, hi: Shape, tile: Shape, tiles: int, flat: bool, deferred: bool = False) -> Launched:
+        """Begins to read that array.  With `deferred`, and where runs are not known, what fails is the runtime's to raise."""
         runtime = get_legate_runtime()
         shape = tuple(high - low for low, high in zip(lo, hi, strict=True)) or (1,)
         store = runtime.create_store(self.type, shape)
         if math.prod(shape) == 0:
             kind = self.dataset.dtype.kind
             store.fill(Scalar(bytes(self.dataset.dtype.itemsize) if kind == "V" else False if kind == "b" else 0, self.type))
-            return LogicalArray.from_store(store)
+            return Launched(LogicalArray.from_store(store), None)
         partition = store.partition_by_tiling(tile or (1,))
         if math.prod(partition.color_shape) != tiles:
             raise InternalError(f"Legate cuts the array into another number of tiles: expected {tiles}, found {partition.color_shape}")
-        job = runtime.create_manual_task(_tasks.read_tile.library, _tasks.read_tile.task_id, partition.color_shape)
+        array = LogicalArray.from_store(store if self.dataset.shape or flat else store.project(0, 0))
+        number = next(_tasks.numbers)
+        run = None if deferred else _tasks.new_run(number, tiles)
+        kind = _tasks.read_tile if run is None else _tasks.read_tile_of_run
+        job = runtime.create_manual_task(kind.library, kind.task_id, partition.color_shape)
         job.add_output(partition)
         for data in (self.key, self.text, pickle.dumps((lo, shape, tile or (1,)))):
             add_bytes(job, data)
+        if run is None:
+            self._submit(job)
+        else:
+            job.add_scalar_arg(number, ty.int64)
+            runtime.submit(job)
+        return Launched(array, run)
+
+    def _submit(self, job: Any) -> None:
         job.throws_exception(Exception)
         ignored = Scope.exception_mode() == ExceptionMode.IGNORED  # the array would be there without its numbers
         try:
             with Scope(exception_mode=ExceptionMode.IMMEDIATE) if ignored else nullcontext():
-                runtime.submit(job)
+                get_legate_runtime().submit(job)
         except Error as error:
             error.__cause__ = _tasks.causes.pop(str(error), None)
             raise
-        return LogicalArray.from_store(store if self.dataset.shape or flat else store.project(0, 0))
+
+    def finish(self, launched: Launched) -> Any:
+        """The array, once it is there."""
+        run = launched.run
+        try:
+            wait_for(run)
+        except BaseException:
+            self.abandon(launched)
+            raise
+        if run is not None:
+            run.raise_first()
+        return launched.array
+
+    def abandon(self, launched: Launched) -> None:
+        """Nobody wants it any more."""
+        stop(launched.run)
+        if launched.run is not None and not launched.run.ended.is_set():
+            _stopping.append((launched.run, self.key))
 
     def close(self) -> None:
         if self.lent and Scope.exception_mode() != ExceptionMode.IMMEDIATE:
             get_legate_runtime().issue_execution_fence(block=True)  # tasks may still want it
-        _tasks.datasets.forget(self.key)
+        if all(key != self.key for _, key in _stopping):
+            _tasks.datasets.forget(self.key)
 
     def __enter__(self) -> Source:
         return self
@@ -173,7 +231,8 @@ def load(
             raise ValueError("an open dataset was given: options of open() make no sense")
         found = path
     else:
-        found = open(path, dataset, **open_options)
+        with hearing():
+            found = open(path, dataset, **open_options)
     tile, count = tile_of(found.shape, tiles, axis, tile_shape, overdecompose)
     with Source(found) as source:
         return source.read((0,) * found.ndim, found.shape, tile, count)

@@ -5,11 +5,9 @@ SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 
-import itertools
 import math
 import os
 import pickle
-import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -25,14 +23,14 @@ from .._save import _fill_bytes
 from .._sources import Shape, before_use, choice, lengths, path_of, rooted
 from . import _tasks
 from ._load import add_bytes, at_home, check_axes, not_in_a_task, tile_of
+from ._wait import stop, wait_for
 
 _CHUNK_BYTES = 4 << 20
-_numbers = itertools.count(1)
 
 
 class _Pending(NamedTuple):
     place: str
-    ended: threading.Event
+    run: _tasks.Run | None
     result: Any  # a store with one record
 
 
@@ -45,6 +43,7 @@ _failed: list[Error] = []
 
 def _outcome(saved: _Pending) -> Error | None:
     """Waits for it."""
+    wait_for(saved.run)
     failed, _, payload = _tasks.read_record(np.asarray(saved.result.get_physical_store()))
     return pickle.loads(payload) if failed else None
 
@@ -53,7 +52,8 @@ def _end(saved: _Pending) -> None:
     error = _outcome(saved)
     if saved in _pending:
         _pending.remove(saved)
-    if error is not None:
+    interrupted = saved.run is not None and saved.run.stop.is_set()
+    if error is not None and not interrupted:
         _failed.append(error)
 
 
@@ -63,9 +63,9 @@ def fence() -> None:
 
     Raises:
         Error: of the first save that failed; call it again for the next one.
+        KeyboardInterrupt: when the user pressed Ctrl-C: the saves go on.
     """
     not_in_a_task()
-    get_legate_runtime().issue_execution_fence(block=True)
     while _pending:
         _end(_pending[0])
     raise_first(_failed)
@@ -86,12 +86,12 @@ def _wait_for(paths: Sequence[bytes]) -> None:
         if patterns or any(_within(place, saved.place) or _within(saved.place, place) for place in places):
             if at_home():
                 _end(saved)
-            elif get_legate_runtime().node_count > 1:
+            elif saved.run is None:
                 raise RuntimeError(
                     "this thread cannot wait for a save by Legate: call tegula.legate.fence() before in the one that started it"
                 )
             else:
-                saved.ended.wait()
+                saved.run.ended.wait()
 
 
 before_use.append(_wait_for)
@@ -155,7 +155,7 @@ def _launch(store: Any, path: bytes, tile: Shape, target: Any, described: Any, c
     elsewhere = runtime.node_count > 1 or _tasks.pretend_elsewhere
     if chunked and elsewhere:
         raise ValueError("layout: only one process can write a chunked dataset, and Legate runs several: expected contiguous or virtual")
-    number = next(_numbers)
+    number = next(_tasks.numbers)
     # a 0-d store cannot be cut; a task sees it with one axis of one element
     part, colors, full = None if ndim else store.promote(0, 1), (1,), shape or (1,)
     if ndim and math.prod(shape):
@@ -178,9 +178,7 @@ def _launch(store: Any, path: bytes, tile: Shape, target: Any, described: Any, c
         status.fill(0)
     expected = math.prod(full) * store.type.size
     jobs.append(_job(_tasks.publish, (1,), (token, status), (result,), (number, expected)))
-    saved = _Pending(os.path.realpath(os.fsdecode(path)), threading.Event(), result)
-    if runtime.node_count == 1:
-        _tasks.ended[number] = saved.ended
+    saved = _Pending(os.path.realpath(os.fsdecode(path)), _tasks.new_run(number, 1), result)  # which ends with the last task
     for job in jobs:  # all of them are sound by now: what is begun is ended
         runtime.submit(job)
     return saved
@@ -224,6 +222,7 @@ def save(
         ValueError: for arrays without a shape yet (unbound), and arguments that make no sense.
         TypeError: for what has no data interface of Legate.
         Error: when it could not be saved; nothing of it is left then.
+        KeyboardInterrupt: when the user pressed Ctrl-C: the save stops, and nothing of it is left (docs/legate.md).
     """
     not_in_a_task()
     store, name = _store_of(array), path_of(path)
@@ -247,6 +246,11 @@ def save(
     if not block:
         _pending.append(saved)
         return
-    error = _outcome(saved)
+    try:
+        error = _outcome(saved)
+    except BaseException:
+        _pending.append(saved)
+        stop(saved.run)
+        raise
     if error is not None:
         raise error

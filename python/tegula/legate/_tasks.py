@@ -8,6 +8,7 @@ through small stores of records, which order the tasks; no task of a save raises
 """
 
 import gc
+import itertools
 import os
 import pickle
 import stat
@@ -22,7 +23,7 @@ from legate.core.task import InputStore, OutputStore, task
 from .. import _core
 from .._context import context
 from .._dataset import Dataset, _restore
-from .._errors import InternalError, UnsupportedError
+from .._errors import CancelledError, Error, InternalError, UnsupportedError
 from .._memory import NDArray, address, tiling
 from .._sources import remember
 from ._errors import portable
@@ -83,7 +84,59 @@ datasets = Datasets()
 causes: dict[str, BaseException] = {}  # what readers raised, by the text of the error that it became
 pretend_elsewhere = False  # tests: as if tasks ran in other processes
 savings: dict[int, tuple[_core.Saving, bytes]] = {}  # begun in this process, and their paths
-ended: dict[int, threading.Event] = {}  # for threads that wait for a save and are not Legate's
+
+
+class Run:
+    """The tasks of a load or save in this process: how many have not ended yet, what failed, and whether it is still wanted."""
+
+    def __init__(self, number: int, tasks: int) -> None:
+        self.number, self.left, self.lock = number, tasks, threading.Lock()
+        self.stop, self.ended, self.failures = _core.Flag(), threading.Event(), list[tuple[Shape, Error]]()
+
+    def leave(self) -> None:
+        """One of them has ended."""
+        with self.lock:
+            self.left -= 1
+            if self.left:
+                return
+        runs.pop(self.number, None)
+        self.ended.set()
+
+    def raise_first(self) -> None:
+        failures, self.failures = self.failures, []
+        if failures:
+            failures.sort(key=lambda failure: failure[0], reverse=True)
+            _, first = failures.pop()
+            try:
+                raise first
+            finally:
+                del first, failures  # or the exception would hold itself, and arrays with it
+
+
+numbers = itertools.count(1)
+runs: dict[int, Run] = {}
+
+
+def new_run(number: int, tasks: int) -> Run | None:
+    """None where tasks may be in other processes, or begin later than they are submitted."""
+    runtime = get_legate_runtime()
+    if runtime.node_count > 1 or int(runtime.config().window_size) > 1:
+        return None
+    return runs.setdefault(number, Run(number, tasks))
+
+
+def _wanted(number: int) -> _core.Flag | None:
+    """The flag that stops the work of a task."""
+    run = runs.get(number)
+    if run is not None and run.stop.is_set():
+        raise CancelledError("it was interrupted")
+    return run.stop if run is not None else None
+
+
+def _leave(number: int) -> None:
+    run = runs.get(number)
+    if run is not None:
+        run.leave()
 
 
 def threads_of(ctx: TaskContext) -> int:
@@ -104,9 +157,10 @@ def _local(ctx: TaskContext, store: Any, shape: Shape, tile: Shape) -> tuple[Sha
     return lo, hi, memory[tuple(slice(low - f, high - f) for low, high, f in zip(lo, hi, first, strict=True))]
 
 
-@task(variants=_VARIANTS, options=VariantOptions(may_throw_exception=True))
-def read_tile(ctx: TaskContext, out: OutputStore, key: bytes, source: bytes, place: bytes) -> None:
+def _read(ctx: TaskContext, out: Any, key: bytes, source: bytes, place: bytes, number: int) -> Error | None:
+    """What it failed with, fit for the way."""
     try:
+        stop = _wanted(number)
         origin, shape, tile = pickle.loads(place)
         dataset = datasets.get(key, source, threads_of(ctx))
         lo, hi, local = _local(ctx, out, shape, tile)
@@ -116,14 +170,33 @@ def read_tile(ctx: TaskContext, out: OutputStore, key: bytes, source: bytes, pla
         lo, hi = (tuple(a + b for a, b in zip(side, add, strict=True)) for side in (lo, hi))
         if local.dtype.itemsize != dataset.dtype.itemsize:
             raise InternalError(f"expected elements of {dataset.dtype}, found {local.dtype}")
-        dataset._read_box(lo, hi, local)
+        dataset._read_box(lo, hi, local, stop)
     except BaseException as error:
         failure = portable(error)
         if error.__cause__ is not None:
-            remember(causes, str(failure), error.__cause__)
-    else:
+            failure.__cause__ = error.__cause__
+        return failure
+    return None
+
+
+@task(variants=_VARIANTS, options=VariantOptions(may_throw_exception=True))
+def read_tile(ctx: TaskContext, out: OutputStore, key: bytes, source: bytes, place: bytes) -> None:
+    failure = _read(ctx, out, key, source, place, 0)
+    if failure is None:
         return
+    if failure.__cause__ is not None:
+        remember(causes, str(failure), failure.__cause__)
     raise failure.with_traceback(None) from None  # its frames would travel too
+
+
+@task(variants=_VARIANTS)
+def read_tile_of_run(ctx: TaskContext, out: OutputStore, key: bytes, source: bytes, place: bytes, number: int) -> None:
+    """For who waits for the run, and not for the runtime."""
+    run = runs[number]
+    failure = _read(ctx, out, key, source, place, number)
+    if failure is not None:
+        run.failures.append((tuple(ctx.task_index), failure))
+    run.leave()
 
 
 # ---- records: (0 or 1: it failed, a number, bytes that follow), then a text or the exception ----
@@ -159,7 +232,7 @@ _SAVES = VariantOptions(has_side_effect=True)
 def begin(ctx: TaskContext, token: OutputStore, number: int, what: bytes, elsewhere: int) -> None:
     try:
         path, dtype, shape, tile, target, described = pickle.loads(what)
-        saving = _core.save_begin(context(threads_of(ctx)), dtype, tiling(shape, tile), path, target, described)
+        saving = _core.save_begin(context(threads_of(ctx)), dtype, tiling(shape, tile), path, target, described, _wanted(number))
         savings[number] = saving, path
         try:
             write_record(token, payload=saving.to_json().encode("utf-8", "surrogateescape") if elsewhere else b"")
@@ -176,6 +249,7 @@ def write_tile(ctx: TaskContext, array: InputStore, token: InputStore, status: O
         failed, _, text = read_record(np.asarray(token))
         written = 0
         if not failed:
+            _wanted(number)
             dtype, ndim, shape, tile = pickle.loads(place)
             lo, hi, local = _local(ctx, array, shape, tile)
             if not ndim:
@@ -231,6 +305,7 @@ def publish(ctx: TaskContext, token: InputStore, status: InputStore, result: Out
         elif written != expected:
             raise InternalError(f"tasks have written another number of bytes: expected {expected}, found {written}")
         else:
+            _wanted(number)
             old, committed, saving = _held(path), saving, None
             try:
                 committed.commit()
@@ -242,5 +317,4 @@ def publish(ctx: TaskContext, token: InputStore, status: InputStore, result: Out
     finally:
         if saving is not None:
             saving.abandon()
-        if number in ended:
-            ended.pop(number).set()
+        _leave(number)
