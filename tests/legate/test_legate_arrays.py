@@ -22,9 +22,10 @@ def checks(module, *configs):
 # the wheel on PyPI has no OpenMP, so there are no groups of cores (--omps) to try
 LOADS = checks("checks_load.py", "--cpus 1 --sysmem 800", TWO, "--cpus 4 --sysmem 800")
 SAVES = checks("checks_save.py", TWO, "--cpus 4 --sysmem 800")
+OTHERS = checks("checks_hdf5.py", TWO) + checks("checks_interrupt.py", TWO) + checks("checks_device.py", TWO)
 
 
-@pytest.mark.parametrize(("module", "name", "config"), LOADS + checks("checks_hdf5.py", TWO) + SAVES + checks("checks_interrupt.py", TWO))
+@pytest.mark.parametrize(("module", "name", "config"), LOADS + SAVES + OTHERS)
 def test_legate(checked, module, name, config):
     checked(module, name, config)
 

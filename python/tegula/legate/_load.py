@@ -15,7 +15,18 @@ from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
-from legate.core import LEGATE_MAX_DIM, ExceptionMode, LogicalArray, Scalar, Scope, TaskTarget, Type, get_legate_runtime, is_running_in_task
+from legate.core import (
+    LEGATE_MAX_DIM,
+    ExceptionMode,
+    LogicalArray,
+    Scalar,
+    Scope,
+    TaskTarget,
+    Type,
+    VariantCode,
+    get_legate_runtime,
+    is_running_in_task,
+)
 from legate.core import types as ty
 
 from .._dataset import Dataset, tiling_of
@@ -29,15 +40,17 @@ from ._wait import hearing, stop, wait_for
 
 
 def processors() -> int:
-    """How many of them can run our tasks: groups of cores, where there are any, else cores."""
+    """How many of them run our tasks: GPUs, where there are any, else groups of cores, else cores."""
     machine = get_legate_runtime().get_machine()
-    return max(1, int(machine.count(TaskTarget.OMP) or machine.count(TaskTarget.CPU)))
+    gpus = machine.count(TaskTarget.GPU) if VariantCode.GPU in _tasks.VARIANTS_OF_TILES else 0
+    return max(1, int(gpus or machine.count(TaskTarget.OMP) or machine.count(TaskTarget.CPU)))
 
 
 def room() -> int:
     """Bytes of the memory that Legate has for arrays."""
     config = get_legate_runtime().realm_config()
-    return int(config.sysmem or 0) + int(config.numamem or 0)
+    gpus = get_legate_runtime().get_machine().count(TaskTarget.GPU)
+    return int(config.fbmem or 0) * gpus if gpus else int(config.sysmem or 0) + int(config.numamem or 0)
 
 
 def at_home() -> bool:

@@ -168,7 +168,7 @@ def _launch(store: Any, path: bytes, tile: Shape, target: Any, described: Any, c
     if math.prod(full):
         status = runtime.create_store(ty.uint8, (*colors[:-1], colors[-1] * _tasks.RECORD))
         each = status.partition_by_tiling((*(1,) * (len(colors) - 1), _tasks.RECORD))
-        place = pickle.dumps((dtype, ndim, full, tile or (1,)))
+        place = pickle.dumps((dtype, ndim, full, tile or (1,), described[2] if chunked and ndim else None))
         try:
             jobs.append(_job(_tasks.write_tile, colors, (part, token), (each,), (number, place)))
         except RuntimeError:  # what was broadcast from no axes cannot be cut: every task sees its one element

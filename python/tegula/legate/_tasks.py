@@ -1,5 +1,5 @@
-"""What runs on Legate's processors.  Tasks have a variant for single cores and one for groups of cores (OMP), none for GPUs: arrays are
-read into the memory of the host, from where Legate moves them itself.
+"""What runs on Legate's processors.  Tasks have a variant for single cores and one for groups of cores (OMP); those that hold a tile have
+one for GPUs, too, where Legate has some: their tile is memory of the GPU, and is copied piece by piece (_device.py).
 
 SPDX-License-Identifier: Apache-2.0
 
@@ -17,18 +17,27 @@ from collections import OrderedDict
 from typing import Any
 
 import numpy as np
-from legate.core import TaskContext, VariantCode, VariantOptions, get_legate_runtime, is_running_in_task
+from legate.core import StoreTarget, TaskContext, TaskTarget, VariantCode, VariantOptions, get_legate_runtime, is_running_in_task
 from legate.core.task import InputStore, OutputStore, task
 
-from .. import _core
+from .. import _core, _device
 from .._context import context
 from .._dataset import Dataset, _restore
 from .._errors import CancelledError, Error, InternalError, UnsupportedError
+from .._index import slices
 from .._memory import NDArray, address, tiling
 from .._sources import remember
 from ._errors import portable
 
 _VARIANTS = (VariantCode.CPU, VariantCode.OMP)
+
+
+def variants_of_tiles(gpus: int) -> tuple[VariantCode, ...]:
+    return (*_VARIANTS, VariantCode.GPU) if gpus else _VARIANTS
+
+
+VARIANTS_OF_TILES = variants_of_tiles(get_legate_runtime().get_machine().count(TaskTarget.GPU))
+_MOST_OF_GPU = 8  # threads that read for one
 _KEPT = 8
 
 Shape = tuple[int, ...]
@@ -140,21 +149,44 @@ def _leave(number: int) -> None:
 
 
 def threads_of(ctx: TaskContext) -> int:
+    if ctx.get_variant_kind() == VariantCode.GPU:
+        gpus = max(1, int(get_legate_runtime().get_machine().count(TaskTarget.GPU)))
+        return min(_MOST_OF_GPU, max(1, len(os.sched_getaffinity(0)) // gpus))
     if ctx.get_variant_kind() != VariantCode.OMP:
         return 1
     return max(1, int(get_legate_runtime().config().num_omp_threads))
 
 
-def _local(ctx: TaskContext, store: Any, shape: Shape, tile: Shape) -> tuple[Shape, Shape, NDArray]:
+def _memory(ctx: TaskContext, store: Any) -> NDArray | _device.Tile:
+    if ctx.get_variant_kind() == VariantCode.GPU and store.target == StoreTarget.FBMEM:
+        return _device.tile_of(store, ctx.task_stream)
+    return np.asarray(store)
+
+
+def _local(ctx: TaskContext, store: Any, shape: Shape, tile: Shape) -> tuple[Shape, Shape, NDArray | _device.Tile]:
     """The box of this task, and its memory."""
     index = tuple(ctx.task_index)
     lo = tuple(i * t for i, t in zip(index, tile, strict=True))
     hi = tuple(min(low + t, n) for low, t, n in zip(lo, tile, shape, strict=True))
-    memory = np.asarray(store)
+    memory = _memory(ctx, store)
     first = tuple(store.domain.lo)  # of what is mapped, which may be more
     if any(low < f or high > f + n for low, high, f, n in zip(lo, hi, first, memory.shape, strict=True)):
         raise InternalError(f"a task was given another part of the array than its own: expected {lo} to {hi}, found {store.domain}")
-    return lo, hi, memory[tuple(slice(low - f, high - f) for low, high, f in zip(lo, hi, first, strict=True))]
+    at, end = (tuple(a - f for a, f in zip(side, first, strict=True)) for side in (lo, hi))
+    return lo, hi, memory.part(at, end) if isinstance(memory, _device.Tile) else memory[slices(at, end)]
+
+
+def _without_axes(local: NDArray | _device.Tile) -> NDArray | _device.Tile:
+    return local.scalar() if isinstance(local, _device.Tile) else local.reshape(())
+
+
+def _shifted(move: _device.Move, origin: Shape) -> _device.Move:
+    """What moves boxes of the array, for boxes of a tile."""
+    return lambda lo, hi, memory: move(_sum(lo, origin), _sum(hi, origin), memory)
+
+
+def _sum(a: Shape, b: Shape) -> Shape:
+    return tuple(x + y for x, y in zip(a, b, strict=True))
 
 
 def _read(ctx: TaskContext, out: Any, key: bytes, source: bytes, place: bytes, number: int) -> Error | None:
@@ -165,12 +197,19 @@ def _read(ctx: TaskContext, out: Any, key: bytes, source: bytes, place: bytes, n
         dataset = datasets.get(key, source, threads_of(ctx))
         lo, hi, local = _local(ctx, out, shape, tile)
         if not dataset.shape:  # one element in a store of one axis
-            lo, hi, local = (), (), local.reshape(())
+            lo, hi, local = (), (), _without_axes(local)
         add = origin if dataset.shape else ()
-        lo, hi = (tuple(a + b for a, b in zip(side, add, strict=True)) for side in (lo, hi))
-        if local.dtype.itemsize != dataset.dtype.itemsize:
-            raise InternalError(f"expected elements of {dataset.dtype}, found {local.dtype}")
-        dataset._read_box(lo, hi, local, stop)
+        lo, hi = _sum(lo, add), _sum(hi, add)
+        if local.itemsize != dataset.dtype.itemsize:
+            raise InternalError(f"expected elements of {dataset.dtype}, found some of {local.itemsize} bytes")
+
+        def read(low: Shape, high: Shape, memory: NDArray) -> None:
+            dataset._read_box(low, high, memory, stop)
+
+        if isinstance(local, _device.Tile):
+            _device.fill(local, dataset.dtype, _shifted(read, lo))
+        else:
+            read(lo, hi, local)
     except BaseException as error:
         failure = portable(error)
         if error.__cause__ is not None:
@@ -179,7 +218,7 @@ def _read(ctx: TaskContext, out: Any, key: bytes, source: bytes, place: bytes, n
     return None
 
 
-@task(variants=_VARIANTS, options=VariantOptions(may_throw_exception=True))
+@task(variants=VARIANTS_OF_TILES, options=VariantOptions(may_throw_exception=True))
 def read_tile(ctx: TaskContext, out: OutputStore, key: bytes, source: bytes, place: bytes) -> None:
     failure = _read(ctx, out, key, source, place, 0)
     if failure is None:
@@ -189,7 +228,7 @@ def read_tile(ctx: TaskContext, out: OutputStore, key: bytes, source: bytes, pla
     raise failure.with_traceback(None) from None  # its frames would travel too
 
 
-@task(variants=_VARIANTS)
+@task(variants=VARIANTS_OF_TILES)
 def read_tile_of_run(ctx: TaskContext, out: OutputStore, key: bytes, source: bytes, place: bytes, number: int) -> None:
     """For who waits for the run, and not for the runtime."""
     run = runs[number]
@@ -208,12 +247,17 @@ _BIG = 32 << 20
 
 def write_record(store: Any, value: int = 0, payload: bytes = b"", failed: bool = False) -> None:
     memory = np.asarray(store).reshape(-1)
-    if _HEAD + len(payload) > memory.size:
-        raise InternalError(f"a record of {len(payload)} bytes does not fit into {memory.size}")
-    memory[:] = 0
+    memory[:] = _record(memory.size, value, payload, failed)
+
+
+def _record(size: int, value: int, payload: bytes, failed: bool) -> NDArray:
+    if _HEAD + len(payload) > size:
+        raise InternalError(f"a record of {len(payload)} bytes does not fit into {size}")
+    memory = np.zeros(size, "u1")
     head = np.array([failed, value, len(payload)], "i8")
     memory[:_HEAD] = head.view("u1")
     memory[_HEAD : _HEAD + len(payload)] = np.frombuffer(payload, "u1")
+    return memory
 
 
 def read_record(memory: NDArray) -> tuple[bool, int, bytes]:
@@ -243,29 +287,62 @@ def begin(ctx: TaskContext, token: OutputStore, number: int, what: bytes, elsewh
         _write_failure(token, error)
 
 
-@task(variants=_VARIANTS, options=_SAVES)
+@task(variants=VARIANTS_OF_TILES, options=_SAVES)
 def write_tile(ctx: TaskContext, array: InputStore, token: InputStore, status: OutputStore, number: int, place: bytes) -> None:
+    if ctx.get_variant_kind() == VariantCode.GPU:
+        _write_from_gpu(ctx, array, token, status, number, place)
+    else:
+        _write(ctx, array, token, status, number, place)
+
+
+def _write_from_gpu(ctx: TaskContext, array: Any, token: Any, status: Any, number: int, place: bytes) -> None:
+    """The records are in its memory, too."""
+    told, tell = (_memory(ctx, store) for store in (token, status))
+    if isinstance(told, _device.Tile):
+        text = np.empty(told.shape, "u1")
+        _device.drain(told, text.dtype, lambda lo, hi, part: np.copyto(text[slices(lo, hi)], part))
+        told = text
+    made: NDArray = np.empty(tell.shape, "u1")
+    _write(ctx, array, told, made, number, place)
+    if isinstance(tell, _device.Tile):
+        _device.fill(tell, made.dtype, lambda lo, hi, part: np.copyto(part, made[slices(lo, hi)]))
+    else:
+        tell[...] = made
+
+
+def _write(ctx: TaskContext, array: Any, token: Any, status: Any, number: int, place: bytes) -> None:
     try:
         failed, _, text = read_record(np.asarray(token))
         written = 0
         if not failed:
             _wanted(number)
-            dtype, ndim, shape, tile = pickle.loads(place)
+            dtype, ndim, shape, tile, unit = pickle.loads(place)
             lo, hi, local = _local(ctx, array, shape, tile)
             if not ndim:
-                lo, hi, local = (), (), local.reshape(())
-            found = savings.get(number)
-            if found is not None:
-                found[0].tile(address(local), lo, hi, local.strides)
-            elif text:
-                json = text.decode("utf-8", "surrogateescape")
-                _core.save_tile_from(context(threads_of(ctx)), json, dtype, address(local), lo, hi, local.strides)
+                lo, hi, local = (), (), _without_axes(local)
+            write = _writer(ctx, number, text, dtype)
+            if isinstance(local, _device.Tile):
+                _device.drain(local, np.dtype(f"V{local.itemsize}"), _shifted(write, lo), unit)
             else:
-                raise UnsupportedError("only the process that began this save can write to it")
+                write(lo, hi, local)
             written = local.nbytes
         write_record(status, written)
     except BaseException as error:
         _write_failure(status, error)
+
+
+def _writer(ctx: TaskContext, number: int, text: bytes, dtype: str) -> _device.Move:
+    found, json = savings.get(number), text.decode("utf-8", "surrogateescape")
+    if found is None and not text:
+        raise UnsupportedError("only the process that began this save can write to it")
+
+    def write(lo: Shape, hi: Shape, memory: NDArray) -> None:
+        if found is not None:
+            found[0].tile(address(memory), lo, hi, memory.strides)
+        else:
+            _core.save_tile_from(context(threads_of(ctx)), json, dtype, address(memory), lo, hi, memory.strides)
+
+    return write
 
 
 def _held(path: bytes) -> int | None:
