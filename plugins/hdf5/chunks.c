@@ -464,8 +464,8 @@ tegula_status hdf5_find_gaps(hdf5_dataset *dataset, tegula_error *err) {
 
 static tegula_status use_reader(hdf5_dataset *dataset, tegula_error *err) {
   dataset->kind = HDF5_KIND_READER;
-  dataset->memory = hdf5_type_memory(dataset->call->library, dataset->type_id, &dataset->type);
-  return hdf5_find_gaps(dataset, err);
+  if (hdf5_conversion_make(dataset)) return hdf5_find_gaps(dataset, err);
+  return hdf5_failed(dataset->call->library, err, TEGULA_INTERNAL, dataset->file->path, "make a type in memory for \"%s\"", dataset->name);
 }
 
 /* A codec that this build of tegula lacks may be one that libhdf5 has. */

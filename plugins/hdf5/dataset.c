@@ -140,9 +140,8 @@ void hdf5_dataset_close(hdf5_dataset *dataset) {
   const hdf5_functions *call = &dataset->call->library->call;
   if (dataset->type_id >= 0) call->H5Tclose(dataset->type_id);
   if (dataset->plist >= 0) call->H5Pclose(dataset->plist);
-  if (dataset->memory > 0) call->H5Tclose(dataset->memory);
+  hdf5_conversion_close(dataset->call->library, &dataset->conversion);
   dataset->type_id = dataset->plist = -1;
-  dataset->memory = 0;
   hdf5_virtual_close(dataset);
   free(dataset->slices);
   free(dataset->gaps);
@@ -165,10 +164,6 @@ static bool never_written(const hdf5_dataset *dataset) {
 
 static tegula_status prepare_contiguous(hdf5_dataset *dataset, tegula_error *err) {
   hdf5_library *library = dataset->call->library;
-  if (library->call.H5Pget_external_count(dataset->plist) > 0) {
-    dataset->kind = HDF5_KIND_EXTERNAL;
-    return TEGULA_OK;
-  }
   if (never_written(dataset)) {
     dataset->kind = HDF5_KIND_FILL;
     return TEGULA_OK;
@@ -193,18 +188,13 @@ static bool same_dtype(tegula_dtype a, tegula_dtype b) {
   return a.kind == b.kind && a.item_size == b.item_size;
 }
 
-/* A type that is converted on the way out would also change what its sources hold on the way in: they must have the same. */
+/* Elements of all levels are converted once, from what is stored to what the array has, as libhdf5 does it. */
 static tegula_status check_source(const hdf5_dataset *dataset, const hdf5_dataset *like, tegula_error *err) {
   hdf5_library *library = dataset->call->library;
   const tegula_plugin_host *host = library->host;
   char have[TEGULA_DTYPE_TEXT], want[TEGULA_DTYPE_TEXT];
   bool agrees = hdf5_type_agrees(library, dataset->type_id, like->type_id);
-  if (agrees && (same_dtype(dataset->type.dtype, like->type.dtype) || converts(&dataset->type, &like->type))) {
-    if (!like->type.converted || library->call.H5Tequal(dataset->type_id, like->type_id) > 0) return TEGULA_OK;
-    return host->fail(err, TEGULA_UNSUPPORTED, dataset->file->path, -1,
-                      "\"%s\" of \"%s\" is a source of a virtual dataset of a type that no dtype has, but has another type", dataset->name,
-                      dataset->file->path);
-  }
+  RETURN_IF(agrees && (same_dtype(dataset->type.dtype, like->type.dtype) || converts(&dataset->type, &like->type)), TEGULA_OK);
   host->dtype_format(dataset->type.dtype, have);
   host->dtype_format(like->type.dtype, want);
   return host->fail(err, TEGULA_MISMATCH, dataset->file->path, -1,
@@ -213,23 +203,33 @@ static tegula_status check_source(const hdf5_dataset *dataset, const hdf5_datase
                     agrees ? "" : " (another enumeration, or none)");
 }
 
-/* What libhdf5 reads: because of the type, or (compact) of the place. */
-static tegula_status prepare_reader(hdf5_dataset *dataset, const hdf5_dataset *like, tegula_error *err) {
+static tegula_status make_conversion(hdf5_dataset *dataset, tegula_error *err) {
+  RETURN_IF(hdf5_conversion_make(dataset), TEGULA_OK);
+  return hdf5_failed(dataset->call->library, err, TEGULA_INTERNAL, dataset->file->path, "make a type in memory for \"%s\"", dataset->name);
+}
+
+static bool is_like(const hdf5_dataset *dataset) { return same_dtype(dataset->type.dtype, dataset->like->type.dtype); }
+
+/* The fill value as an element of the array. */
+static tegula_status convert_fill(hdf5_dataset *dataset, tegula_error *err) {
   hdf5_library *library = dataset->call->library;
-  const hdf5_dataset *to = same_dtype(dataset->type.dtype, like->type.dtype) ? dataset : like;
-  if (dataset->layout == HDF5_VIRTUAL || library->call.H5Pget_external_count(dataset->plist) > 0)
-    return library->host->fail(err, TEGULA_UNSUPPORTED, dataset->file->path, -1,
-                               "cannot load \"%s\" of \"%s\": its type must be converted, which is not done for %s datasets", dataset->name,
-                               dataset->file->path, dataset->layout == HDF5_VIRTUAL ? "virtual" : "external");
-  if (to != dataset && dataset->type.swapped)
-    return library->host->fail(err, TEGULA_UNSUPPORTED, dataset->file->path, -1,
-                               "\"%s\" of \"%s\" has integers with padding in the other byte order: they are not a source of another dtype",
-                               dataset->name, dataset->file->path);
+  RETURN_IF(!dataset->fill || is_like(dataset), TEGULA_OK);
+  FORWARD(make_conversion(dataset, err));
+  unsigned char fill[16] = {0}; /* a number */
+  int state = HDF5_FILL_DEFAULT;
+  bool good = library->call.H5Pfill_value_defined(dataset->plist, &state) >= 0;
+  if (good && state != HDF5_FILL_DEFAULT) good = library->call.H5Pget_fill_value(dataset->plist, dataset->conversion.memory, fill) >= 0;
+  good = good && hdf5_conversion_apply(library, &dataset->conversion, fill, 1);
+  memcpy(dataset->fill, fill, dataset->like->type.dtype.item_size); /* it has 16 bytes to spare */
+  RETURN_IF(good, TEGULA_OK);
+  return hdf5_failed(library, err, TEGULA_CORRUPT, dataset->file->path, "convert the fill value of \"%s\" in \"%s\"", dataset->name,
+                     dataset->file->path);
+}
+
+/* What libhdf5 reads: because of the type, or (compact) of the place. */
+static tegula_status prepare_reader(hdf5_dataset *dataset, tegula_error *err) {
   dataset->kind = HDF5_KIND_READER;
-  dataset->swapped = to->type.swapped;
-  dataset->memory = hdf5_type_memory(library, to->type_id, &to->type);
-  if (dataset->memory <= 0)
-    return hdf5_failed(library, err, TEGULA_INTERNAL, dataset->file->path, "make a type in memory for \"%s\"", dataset->name);
+  FORWARD(make_conversion(dataset, err));
   hdf5_chain chain = {.reader = true};
   dataset->unwritten = dataset->layout == HDF5_CONTIGUOUS && never_written(dataset);
   RETURN_IF(dataset->layout != HDF5_CHUNKED, TEGULA_OK);
@@ -237,14 +237,25 @@ static tegula_status prepare_reader(hdf5_dataset *dataset, const hdf5_dataset *l
   return hdf5_find_gaps(dataset, err);
 }
 
+static bool is_external(const hdf5_dataset *dataset) {
+  return dataset->layout == HDF5_CONTIGUOUS && dataset->call->library->call.H5Pget_external_count(dataset->plist) > 0;
+}
+
+static tegula_status prepare_external(hdf5_dataset *dataset, tegula_error *err) {
+  dataset->kind = HDF5_KIND_EXTERNAL;
+  if (dataset->type.converted || !is_like(dataset)) FORWARD(make_conversion(dataset, err));
+  return convert_fill(dataset, err);
+}
+
 tegula_status hdf5_prepare(hdf5_dataset *dataset, const hdf5_dataset *like, tegula_error *err) {
-  bool same = same_dtype(dataset->type.dtype, like->type.dtype);
+  dataset->like = like;
   if (dataset != like) FORWARD(check_source(dataset, like, err));
-  if (dataset->layout == HDF5_VIRTUAL && same) {
+  if (dataset->layout == HDF5_VIRTUAL) {
     dataset->kind = HDF5_KIND_VIRTUAL;
-    return TEGULA_OK;
+    return convert_fill(dataset, err);
   }
-  if (!same || dataset->type.converted || dataset->layout == HDF5_COMPACT) return prepare_reader(dataset, like, err);
+  RETURN_IF(is_external(dataset), prepare_external(dataset, err));
+  if (dataset->type.converted || !is_like(dataset) || dataset->layout == HDF5_COMPACT) return prepare_reader(dataset, err);
   if (dataset->layout == HDF5_CHUNKED) return hdf5_prepare_chunks(dataset, err);
   if (dataset->layout == HDF5_CONTIGUOUS) return prepare_contiguous(dataset, err);
   return dataset->call->library->host->fail(err, TEGULA_UNSUPPORTED, dataset->file->path, -1,

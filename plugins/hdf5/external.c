@@ -14,7 +14,8 @@ typedef struct segment {
   tegula_status status; /* why it cannot be read, or OK */
   int32_t os_errno;
   char text[512];
-  int64_t number, offset;
+  int64_t number, offset, item; /* item: bytes of an element in the file */
+  struct hdf5_raw_file *raw;    /* NULL: its elements are those of the array */
   int64_t first, last, there; /* elements [first, last); those from `there` on the file does not hold */
 } segment;
 
@@ -34,14 +35,17 @@ static tegula_status put(const cutter *cut, const int64_t *lo, const int64_t *hi
   if (lost)
     return host->add_lost(dataset->call->builder, part.lo, part.hi, dataset->fill, cut->at->status ? cut->at->status : TEGULA_SHORT_FILE,
                           cut->at->os_errno, cut->at->text, cut->at->path, cut->err);
-  int64_t strides[HDF5_MAX_RANK], element = 0;
-  for (int a = 0; a < part.ndim; a++) strides[a] = dataset->type.dtype.item_size;
+  int64_t element = 0, item = cut->at->item;
+  hdf5_raw raw = {.file = cut->at->raw};
+  for (int a = 0; a < part.ndim; a++) raw.strides[a] = item;
   for (int k = 0; k < dataset->ndim; k++) {
-    element += part.start[k] * (dataset->strides[k] / dataset->type.dtype.item_size);
-    if (part.axis[k] >= 0) strides[part.axis[k]] = dataset->strides[k];
+    int64_t row = dataset->strides[k] / dataset->type.dtype.item_size;
+    element += part.start[k] * row;
+    if (part.axis[k] >= 0) raw.strides[part.axis[k]] = row * item;
   }
-  int64_t offset = cut->at->offset + (element - cut->at->first) * dataset->type.dtype.item_size;
-  return host->add_dense(dataset->call->builder, cut->at->number, offset, part.lo, part.hi, strides, dataset->type.order, cut->err);
+  raw.offset = cut->at->offset + (element - cut->at->first) * item;
+  if (raw.file) return hdf5_emit_raw(dataset, &raw, &part, cut->err);
+  return host->add_dense(dataset->call->builder, cut->at->number, raw.offset, part.lo, part.hi, raw.strides, dataset->type.order, cut->err);
 }
 
 /* [first, last) within the sub-array of axes k, k+1, ... at lo/hi for the axes before. */
@@ -74,7 +78,7 @@ static tegula_status cut_range(const cutter *cut, int k, int64_t first, int64_t 
 static tegula_status open_segment(hdf5_dataset *dataset, segment *out, tegula_error *err) {
   hdf5_call *call = dataset->call;
   const tegula_plugin_host *host = call->library->host;
-  int64_t item = dataset->type.dtype.item_size;
+  int64_t item = out->item;
   tegula_plugin_file *file = NULL;
   tegula_error failure = {0};
   tegula_status status = host->file_open(call->builder, out->path, &file, &failure);
@@ -98,6 +102,8 @@ static tegula_status open_segment(hdf5_dataset *dataset, segment *out, tegula_er
     free(text);
   }
   status = host->add_file(call->builder, file, &out->number, err);
+  if (status == TEGULA_OK && dataset->conversion.memory > 0)
+    return (out->raw = hdf5_raw_open(dataset, file)) ? TEGULA_OK : hdf5_out_of_memory(call->library, err);
   host->file_close(file);
   return status;
 }
@@ -107,20 +113,30 @@ static tegula_status emit_segment(hdf5_dataset *dataset, const hdf5_place *place
   cutter cut = {.dataset = dataset, .place = place, .at = at, .err = err};
   at->there = at->last;
   FORWARD(open_segment(dataset, at, err));
-  FORWARD(cut_range(&cut, 0, at->first, at->there, lo, hi, false));
-  return cut_range(&cut, 0, at->there, at->last, lo, hi, true);
+  tegula_status status = cut_range(&cut, 0, at->first, at->there, lo, hi, false);
+  hdf5_raw_close(at->raw);
+  return status == TEGULA_OK ? cut_range(&cut, 0, at->there, at->last, lo, hi, true) : status;
 }
 
-static tegula_status segment_at(hdf5_dataset *dataset, int index, int64_t *from, segment *out, tegula_error *err) {
+/* What the external files must hold: elements as they are stored. */
+static tegula_status stored_bytes(const hdf5_dataset *dataset, int64_t *item, int64_t *bytes, tegula_error *err) {
+  hdf5_library *library = dataset->call->library;
+  *item = (int64_t)library->call.H5Tget_size(dataset->type_id);
+  RETURN_IF(!__builtin_mul_overflow(dataset->bytes / dataset->type.dtype.item_size, *item, bytes), TEGULA_OK);
+  return library->host->fail(err, TEGULA_LIMIT_EXCEEDED, dataset->file->path, -1, "\"%s\" of \"%s\" has more than 2^63 bytes",
+                             dataset->name, dataset->file->path);
+}
+
+static tegula_status segment_at(hdf5_dataset *dataset, int index, int64_t item, int64_t bytes, int64_t *from, segment *out, tegula_error *err) {
   hdf5_library *library = dataset->call->library;
   char name[4096];
-  int64_t offset = 0, item = dataset->type.dtype.item_size;
+  int64_t offset = 0;
   hsize_t size = 0;
   if (library->call.H5Pget_external(dataset->plist, (unsigned)index, sizeof name, name, &offset, &size) < 0)
     return hdf5_failed(library, err, TEGULA_CORRUPT, dataset->file->path, "read the external files of \"%s\" in \"%s\"", dataset->name,
                        dataset->file->path);
   name[sizeof name - 1] = 0;
-  int64_t left = dataset->bytes - *from, length = size > (hsize_t)left ? left : (int64_t)size;
+  int64_t left = bytes - *from, length = size > (hsize_t)left ? left : (int64_t)size;
   if (offset < 0 || offset > INT64_MAX - length)
     return library->host->fail(err, TEGULA_CORRUPT, dataset->file->path, -1, "\"%s\" of \"%s\" has an external file with the offset %lld",
                                dataset->name, dataset->file->path, (long long)offset);
@@ -128,23 +144,24 @@ static tegula_status segment_at(hdf5_dataset *dataset, int index, int64_t *from,
     return library->host->fail(err, TEGULA_UNSUPPORTED, dataset->file->path, -1,
                                "cannot load \"%s\" of \"%s\": its external file \"%s\" ends within an element", dataset->name,
                                dataset->file->path, name);
-  *out = (segment){.path = hdf5_resolve(dataset->file, name), .offset = offset, .first = *from / item, .last = (*from + length) / item};
+  *out = (segment){.path = hdf5_resolve(dataset->file, name), .offset = offset, .item = item, .first = *from / item, .last = (*from + length) / item};
   *from += length;
   return out->path ? TEGULA_OK : hdf5_out_of_memory(library, err);
 }
 
 tegula_status hdf5_emit_external(hdf5_dataset *dataset, const hdf5_place *place, tegula_error *err) {
   int count = dataset->call->library->call.H5Pget_external_count(dataset->plist);
-  int64_t from = 0;
-  for (int k = 0; k < count && from < dataset->bytes; k++) {
+  int64_t from = 0, item, bytes;
+  FORWARD(stored_bytes(dataset, &item, &bytes, err));
+  for (int k = 0; k < count && from < bytes; k++) {
     segment at;
-    FORWARD(segment_at(dataset, k, &from, &at, err));
+    FORWARD(segment_at(dataset, k, item, bytes, &from, &at, err));
     tegula_status status = at.first < at.last ? emit_segment(dataset, place, &at, err) : TEGULA_OK;
     free(at.path);
     FORWARD(status);
   }
-  RETURN_IF(from >= dataset->bytes, TEGULA_OK);
+  RETURN_IF(from >= bytes, TEGULA_OK);
   return dataset->call->library->host->fail(err, TEGULA_CORRUPT, dataset->file->path, -1,
                                             "the external files of \"%s\" in \"%s\" hold %lld bytes: expected %lld", dataset->name,
-                                            dataset->file->path, (long long)from, (long long)dataset->bytes);
+                                            dataset->file->path, (long long)from, (long long)bytes);
 }

@@ -154,6 +154,7 @@ typedef int (*hdf5_chunk_fn)(const hsize_t *offset, unsigned mask, haddr_t addre
   X(int, H5Tis_variable_str, (hid_t))                                                                                                      \
   X(hid_t, H5Tcreate, (int, size_t))                                                                                                       \
   X(herr_t, H5Tinsert, (hid_t, const char *, size_t, hid_t))                                                                               \
+  X(herr_t, H5Tconvert, (hid_t, hid_t, size_t, void *, void *, hid_t))                                                                     \
   X(int, H5Tequal, (hid_t, hid_t))                                                                                                         \
   X(hid_t, H5Tcopy, (hid_t))                                                                                                               \
   X(herr_t, H5Tclose, (hid_t))                                                                                                             \

@@ -238,6 +238,15 @@ typedef struct hdf5_filter {
   char name[64];
 } hdf5_filter;
 
+/* How elements become those of the array: libhdf5 is asked for `memory`, native numbers but for `swapped`, which become `target`. */
+typedef struct hdf5_conversion {
+  hid_t memory; /* 0: nobody asks libhdf5 */
+  hid_t from, target; /* `memory` in native order; 0: it is that already */
+  size_t item;        /* bytes of an element of `memory` */
+  bool swapped;
+  tegula_dtype own; /* of the elements that are to be swapped */
+} hdf5_conversion;
+
 typedef struct hdf5_dataset {
   hdf5_call *call;
   hdf5_file *file;
@@ -253,8 +262,9 @@ typedef struct hdf5_dataset {
   int64_t chunk[HDF5_MAX_RANK];
   int filter_count;
   hdf5_filter *filters;
-  /* set by hdf5_prepare */
+  /* set by hdf5_prepare; `fill` is then an element of the array, where it is virtual or external */
   int kind;
+  const struct hdf5_dataset *like; /* the one that is described: whose type the array has */
   int64_t file_number, offset;   /* dense */
   int64_t grid;                  /* chunks */
   struct hdf5_slices *slices;    /* dense, but read as plain chunks; NULL: it is not */
@@ -262,10 +272,9 @@ typedef struct hdf5_dataset {
   int64_t mapping_count;
   bool measured;             /* virtual: sources were looked at, because mappings or the shape depend on them */
   struct hdf5_pieces *parts; /* virtual: all of them, from the first time that some are wanted */
-  hid_t memory;                  /* reader: the type asked for; 0: from `type` */
+  hdf5_conversion conversion;    /* of a reader, and of external bytes where they are not as the array's */
   bool unwritten;                /* reader: nothing was ever written */
   struct hdf5_gaps *gaps;        /* reader: NULL: all of its chunks are stored */
-  bool swapped;                  /* reader: its elements are in the other byte order */
 } hdf5_dataset;
 
 /* Which chunks are stored, of a dataset of which some are not: their slots, ascending. */
@@ -289,6 +298,12 @@ typedef struct hdf5_place {
 /* Fills `out` from the dataset `id`, which stays the caller's. Refuses by name what cannot be loaded. */
 tegula_status hdf5_dataset_open(hdf5_call *call, hdf5_file *file, hid_t id, const char *name, hdf5_dataset *out, tegula_error *err);
 void hdf5_dataset_close(hdf5_dataset *dataset);
+/* From the type of the dataset to that of `like`; false: libhdf5 failed. */
+bool hdf5_conversion_make(hdf5_dataset *dataset);
+bool hdf5_conversion_copy(hdf5_library *library, const hdf5_conversion *from, hdf5_conversion *out);
+void hdf5_conversion_close(hdf5_library *library, hdf5_conversion *conversion);
+/* In place: there is room for the longer of both items. */
+bool hdf5_conversion_apply(hdf5_library *library, const hdf5_conversion *conversion, void *elements, int64_t count);
 /* How many elements of the dataset the place covers along its axis k. */
 int64_t hdf5_place_length(const hdf5_place *place, int k);
 /* Finds out once where the bytes are; `like` is the type of the array. */
@@ -308,6 +323,14 @@ tegula_status hdf5_find_gaps(hdf5_dataset *dataset, tegula_error *err);
 typedef tegula_status (*hdf5_gap_fn)(void *state, bool stored, const hdf5_place *piece, tegula_error *err);
 tegula_status hdf5_gaps_cut(const hdf5_dataset *dataset, const hdf5_place *place, hdf5_gap_fn each, void *state, tegula_error *err);
 tegula_status hdf5_emit_external(hdf5_dataset *dataset, const hdf5_place *place, tegula_error *err);
+/* Dense bytes of a file whose elements libhdf5 converts: from `offset` on, with these strides along the axes of the array. `file` is borrowed. */
+typedef struct hdf5_raw {
+  struct hdf5_raw_file *file;
+  int64_t offset, strides[HDF5_MAX_RANK];
+} hdf5_raw;
+struct hdf5_raw_file *hdf5_raw_open(const hdf5_dataset *dataset, tegula_plugin_file *file); /* takes it; NULL: no memory */
+void hdf5_raw_close(struct hdf5_raw_file *file);
+tegula_status hdf5_emit_raw(hdf5_dataset *dataset, const hdf5_raw *raw, const hdf5_place *place, tegula_error *err);
 tegula_status hdf5_emit_virtual(hdf5_dataset *dataset, const hdf5_place *place, tegula_error *err);
 tegula_status hdf5_emit_reader(hdf5_dataset *dataset, const hdf5_place *place, tegula_error *err);
 /* What is read for places of a dense dataset, for each by itself; first to last: the range of bytes in which they are. */

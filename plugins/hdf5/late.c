@@ -74,6 +74,7 @@ static kept *keep(hdf5_dataset *dataset, const hdf5_place *outer, const hdf5_sor
   k->file.canonical = strdup(dataset->file->canonical);
   k->sorted = malloc((size_t)count * sizeof *sorted);
   k->dataset.call = NULL;
+  k->dataset.like = &k->dataset;
   k->dataset.file = &k->file;
   k->dataset.name = strdup(dataset->name);
   k->dataset.fill = copy_fill(dataset);

@@ -13,12 +13,11 @@ typedef struct reader {
   hdf5_library *library;
   hdf5_file *file;
   char *name;
-  hid_t id, memory;
+  hid_t id;
+  hdf5_conversion conversion;
   int ndim;
   hdf5_place place;
-  size_t item;
-  bool swapped;
-  tegula_dtype dtype;
+  size_t item; /* of the array */
 } reader;
 
 static void reader_release(void *state) {
@@ -28,7 +27,7 @@ static void reader_release(void *state) {
     hdf5_unlock(r->library);
     return;
   }
-  if (r->memory > 0) r->library->call.H5Tclose(r->memory);
+  hdf5_conversion_close(r->library, &r->conversion);
   if (r->id > 0) r->library->call.H5Oclose(r->id);
   r->file->references--; /* not in the list of any call by now, or still in that of the one that made it */
   if (r->file->references == 0) {
@@ -40,8 +39,8 @@ static void reader_release(void *state) {
   free(r);
 }
 
-/* Reads the box, in C order, into `out`. */
-static tegula_status read_box(const reader *r, const tegula_view *dst, void *out, tegula_error *err) {
+/* Reads the box, in C order, into `out`, which has room for the longer of the items. */
+static tegula_status read_box(const reader *r, const tegula_view *dst, int64_t elements, void *out, tegula_error *err) {
   const hdf5_functions *call = &r->library->call;
   hsize_t start[HDF5_MAX_RANK], count[HDF5_MAX_RANK];
   for (int k = 0; k < r->ndim; k++) {
@@ -57,8 +56,9 @@ static tegula_status read_box(const reader *r, const tegula_view *dst, void *out
     good = in_file >= 0 && in_memory >= 0 && call->H5Sselect_hyperslab(in_file, 0 /* set */, start, NULL, count, NULL) >= 0;
   }
   r->library->data = true;
-  good = good && call->H5Dread(r->id, r->memory, in_memory, in_file, HDF5_DEFAULT, out) >= 0;
+  good = good && call->H5Dread(r->id, r->conversion.memory, in_memory, in_file, HDF5_DEFAULT, out) >= 0;
   r->library->data = false;
+  good = good && hdf5_conversion_apply(r->library, &r->conversion, out, elements);
   tegula_status status =
       good ? TEGULA_OK : hdf5_failed(r->library, err, TEGULA_CORRUPT, r->file->path, "read \"%s\" of \"%s\"", r->name, r->file->path);
   if (in_file > 0) call->H5Sclose(in_file);
@@ -97,12 +97,12 @@ static void scatter(const tegula_view *dst, size_t item, const char *from) {
 static tegula_status reader_read(void *state, const tegula_view *dst, tegula_error *err) {
   const reader *r = state;
   int64_t elements;
-  bool dense = is_dense(dst, r->item, &elements);
+  bool dense = is_dense(dst, r->item, &elements) && r->conversion.item <= r->item;
   RETURN_IF(elements == 0, TEGULA_OK);
-  char *scratch = dense ? NULL : malloc((size_t)elements * r->item);
+  char *scratch = dense ? NULL : malloc((size_t)elements * (r->item > r->conversion.item ? r->item : r->conversion.item));
   RETURN_IF(!dense && !scratch, hdf5_out_of_memory(r->library, err));
   hdf5_lock(r->library);
-  tegula_status status = read_box(r, dst, dense ? dst->data : scratch, err);
+  tegula_status status = read_box(r, dst, elements, dense ? dst->data : scratch, err);
   hdf5_unlock(r->library);
   tegula_error changed; /* libhdf5 keeps some of what it read: a file that is written to may give any mixture, or damage */
   tegula_status still = r->library->host->file_check(r->file->host, &changed);
@@ -110,7 +110,6 @@ static tegula_status reader_read(void *state, const tegula_view *dst, tegula_err
     if (err) *err = changed;
     status = still;
   }
-  if (status == TEGULA_OK && r->swapped) hdf5_type_swap_all(r->dtype, dense ? dst->data : scratch, elements);
   if (status == TEGULA_OK && !dense) scatter(dst, r->item, scratch);
   free(scratch);
   return status;
@@ -138,18 +137,15 @@ static tegula_status make_reader(const hdf5_dataset *dataset, const hdf5_place *
                 .name = strdup(dataset->name),
                 .ndim = dataset->ndim,
                 .place = *place,
-                .item = dataset->call->array_item,
-                .swapped = dataset->swapped,
-                .dtype = dataset->type.dtype};
+                .item = dataset->call->array_item};
   dataset->file->references++;
   r->id = call->H5Oopen(dataset->file->id, dataset->name, HDF5_DEFAULT);
-  r->memory = call->H5Tcopy(dataset->memory);
+  bool converts = hdf5_conversion_copy(library, &dataset->conversion, &r->conversion);
   *out = r;
-  RETURN_IF(r->name && r->id >= 0 && r->memory >= 0, TEGULA_OK);
+  RETURN_IF(r->name && r->id >= 0 && converts, TEGULA_OK);
   tegula_status status = hdf5_failed(library, err, TEGULA_CORRUPT, dataset->file->path, "open \"%s\" of \"%s\" for reading",
                                      dataset->name, dataset->file->path);
   if (r->id < 0) r->id = 0;
-  if (r->memory < 0) r->memory = 0;
   reader_release(r);
   return status;
 }
@@ -164,7 +160,7 @@ typedef struct emitting {
 
 static tegula_status emit_stored(const emitting *e, const hdf5_place *piece, tegula_error *err) {
   const hdf5_dataset *dataset = e->dataset;
-  int64_t chunk[HDF5_MAX_RANK], cost = (int64_t)e->reader->item;
+  int64_t chunk[HDF5_MAX_RANK], cost = (int64_t)(e->reader->item > e->reader->conversion.item ? e->reader->item : e->reader->conversion.item);
   for (int a = 0; a < piece->ndim; a++) chunk[a] = piece->hi[a] - piece->lo[a];
   for (int k = 0; k < dataset->ndim; k++) {
     int axis = piece->axis[k];

@@ -126,7 +126,7 @@ static bool find_place(const group *g, const hdf5_source *s, int64_t k, hdf5_pla
 
 /* A dense source, of whose range that they want the pieces would read more than half twice, each by itself. */
 static tegula_status prepare(const group *g, hdf5_source *s, tegula_error *err) {
-  FORWARD(hdf5_prepare(&s->dataset, g->dataset, err));
+  FORWARD(hdf5_prepare(&s->dataset, g->dataset->like, err));
   bool outermost = g->dataset->call->ancestors->next == NULL; /* else there might be a grid for each piece of another dataset */
   RETURN_IF(s->dataset.kind != HDF5_KIND_DENSE || s->dataset.ndim == 0 || g->count == 1 || !outermost, TEGULA_OK);
   hdf5_reads all = {.first = INT64_MAX};

@@ -295,7 +295,6 @@ def virtual_datasets(file, rng):
     result = dict.fromkeys(kinds)
     result |= {"source absent": "not_found", "dataset absent": "not_found"}
     result |= {"type that does not convert": "mismatch", "source too small": "mismatch"}
-    result["virtual source of another type"] = "unsupported"
     result["gaps"] = numpy.full((9, 9), -2, "<i4")
     result["gaps"][2:8, 1:] = data + 1
     result["overlaps"] = numpy.concatenate([data[:1], data + 1]).astype("<i4")
