@@ -36,7 +36,7 @@ static tegula_status conclude(cli_job *job, const tegula_dataset *dataset, const
     }
   }
   if (found->equal) {
-    return job->settings.json || job->settings.quiet ? TEGULA_OK : print_equal(job, dataset);
+    return job->settings.json || job->settings.quiet || job->silent ? TEGULA_OK : print_equal(job, dataset);
   }
   job->check_failed = 1;
   return report_fail(&job->error, TEGULA_MISMATCH, NULL, "%s", found->reason);
@@ -98,4 +98,5 @@ const cli_command compare_command = {
   .max_paths = 2,
   .groups = {&compare_group, &options_raw, &options_common, NULL},
   .run = run_compare,
+  .on_ranks = RANKS_ALL,
 };

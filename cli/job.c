@@ -48,7 +48,7 @@ tegula_status job_start(cli_job *job) {
   install_signals();
   job->deadline = values->timeout > 0 ? job_now() + values->timeout : 0;
   job->ranks = 1;
-  if (job->command->on_ranks == RANKS_ALL && ranks_launched().ranks > 1) {
+  if (ranks_way(job) == RANKS_ALL && ranks_launched().ranks > 1) {
     tegula_status joined = ranks_join(job);
     if (joined != TEGULA_OK) {
       return joined;

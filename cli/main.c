@@ -101,8 +101,8 @@ static tegula_status unknown_command(const char *name, tegula_error *error) {
 
 /* Started as one of several ranks: does this one do something? */
 static tegula_status admit(cli_job *job, const launched *told, int *idle) {
-  *idle = told->ranks > 1 && job->command->on_ranks == RANKS_FIRST && told->rank > 0;
-  if (told->ranks == 1 || job->command->on_ranks != RANKS_NONE) {
+  *idle = told->ranks > 1 && ranks_way(job) == RANKS_FIRST && told->rank > 0;
+  if (told->ranks == 1 || ranks_way(job) != RANKS_NONE) {
     return TEGULA_OK;
   }
   return report_fail(&job->error, TEGULA_UNSUPPORTED, "start it once, without a launcher: it works on all processors that it is granted",

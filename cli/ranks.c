@@ -56,6 +56,11 @@ launched ranks_launched(void) {
   return found.ranks > 1 ? found : (launched){.ranks = 1, .rank = -1};
 }
 
+int ranks_way(const cli_job *job) {
+  int sums = job->command == &verify_command && (job->settings.write != NULL || job->settings.against != NULL);
+  return sums ? RANKS_FIRST : (int)job->command->on_ranks;
+}
+
 /* ---- which MPI ---- */
 
 /* Adds DIR/../lib/NAME for each library beside the program that started this one: a launcher in a folder of its own has its MPI there. */
@@ -188,7 +193,7 @@ tegula_status ranks_end(cli_job *job, tegula_status status) {
   status = tegula_comm_end(job->comm, status, &job->error);
   tegula_error *error = &job->error;
   int names_ranks = strncmp(error->message, "rank", 4) == 0 || strncmp(error->message, "the ranks ", 10) == 0;
-  if (status != TEGULA_OK && error->rank >= 0 && !names_ranks) { /* which rank it was, in front */
+  if (status != TEGULA_OK && error->rank >= 0 && !names_ranks && !job->check_failed) { /* which rank it was, in front */
     char message[sizeof error->message];
     snprintf(message, sizeof message, "rank %d: %.900s", (int)error->rank, error->message);
     memcpy(error->message, message, sizeof message);

@@ -16,6 +16,8 @@ typedef struct launched {
 } launched;
 
 launched ranks_launched(void);
+/* RANKS_FIRST, RANKS_ALL or RANKS_NONE: what the command does with these settings. */
+int ranks_way(const struct cli_job *job);
 /* Joins the other ranks by MPI; the job has a communicator then. COMM when MPI does not find as many as the launcher has started: each
  * process would do the whole work. */
 tegula_status ranks_join(struct cli_job *job);

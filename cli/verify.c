@@ -272,7 +272,7 @@ static tegula_status conclude(verify_work *work) {
     if (job->report == NULL || add_sums(work)) {
       return report_fail(&job->error, TEGULA_OUT_OF_MEMORY, NULL, "could not make the report: no memory");
     }
-  } else if (!job->settings.quiet) {
+  } else if (!job->settings.quiet && !job->silent) {
     print_text(work);
   }
   if (json_array_size(work->problems) == 0) {
@@ -341,4 +341,5 @@ const cli_command verify_command = {
   .max_paths = SIZE_MAX,
   .groups = {&verify_group, &options_files, &options_raw, &options_common, NULL},
   .run = run_verify,
+  .on_ranks = RANKS_ALL,
 };

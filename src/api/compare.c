@@ -1,4 +1,5 @@
-/* tegula_compare: two datasets window by window, whatever their layouts.
+/* tegula_compare: two datasets window by window, whatever their layouts. On several ranks each compares a run of windows; the first difference, or
+ * failure, counts, as in one process.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
@@ -52,12 +53,13 @@ static void describe_element(const tegula__manifest *manifest, int64_t number, c
   differ(out, what, left, right);
 }
 
-static tegula_status compare_windows(tegula__stream *a, tegula__stream *b, int64_t elements, int64_t window, bool values,
+/* The elements [begin, end). */
+static tegula_status compare_windows(tegula__stream *a, tegula__stream *b, int64_t begin, int64_t end, int64_t window, bool values,
                                      tegula_difference *out, tegula_error *err) {
   const tegula__manifest *manifest = &a->dataset->manifest;
   tegula__pool *pool = a->dataset->context->engine.pool;
-  for (int64_t first = 0; first < elements && out->equal; first += window) {
-    int64_t count = tegula__min(window, elements - first);
+  for (int64_t first = begin; first < end && out->equal; first += window) {
+    int64_t count = tegula__min(window, end - first);
     FORWARD(tegula__stream_read(a, first, count, err));
     FORWARD(tegula__stream_read(b, first, count, err));
     int64_t found = tegula__compare_run(pool, manifest->dtype, a->window.data, b->window.data, count, values);
@@ -76,22 +78,36 @@ static int64_t rows_together(const tegula__manifest *manifest) {
   return rows;
 }
 
+/* Elements of a window: whole rows, so that none is read in two windows, and whole chunks, where so much goes into one. On ranks there is one for each
+ * at least, where there are so many elements. */
+static int64_t choose_window(const tegula__manifest *a, const tegula__manifest *b, int64_t elements, int32_t ranks) {
+  int64_t window = tegula__min(elements, tegula__max(1, TEGULA__STREAM_BYTES / 2 / a->dtype.item_size)), slab;
+  int64_t row = elements > 0 && a->ndim > 0 ? elements / a->shape[0] : 1;
+  if (ranks > 1) window = tegula__max(1, tegula__min(window, tegula__ceil_div(elements, ranks)));
+  if (window > row) window -= window % row;
+  bool fits = tegula__mul(row, tegula__max(rows_together(a), rows_together(b)), &slab) && slab > 0 && window > slab;
+  return fits ? window - window % slab : window;
+}
+
+/* The first element of the windows of a rank. */
+static int64_t window_of(int64_t elements, int64_t window, int64_t rank, int64_t ranks) {
+  int64_t windows = elements > 0 ? tegula__ceil_div(elements, window) : 0;
+  return tegula__min(elements, (windows / ranks * rank + windows % ranks * rank / ranks) * window);
+}
+
 static tegula_status compare_elements(const tegula_dataset *a, const tegula_dataset *b, bool values, const tegula_load_options *options,
                                       tegula__tally *tally, tegula_difference *out, tegula_error *err) {
   const tegula__manifest *manifest = &a->manifest;
+  const tegula_comm *comm = a->context->comm;
   int64_t item = manifest->dtype.item_size, elements;
   tegula__shape_count(manifest->shape, manifest->ndim, &elements);
-  int64_t window = tegula__min(elements, tegula__max(1, TEGULA__STREAM_BYTES / 2 / item));
-  int64_t row = elements > 0 && manifest->ndim > 0 ? elements / manifest->shape[0] : 1;
-  if (window > row) window -= window % row; /* whole rows: none is read in two windows; */
-  int64_t slab;                             /* and whole chunks, where so much goes into a window */
-  bool fits = tegula__mul(row, tegula__max(rows_together(manifest), rows_together(&b->manifest)), &slab) && slab > 0 && window > slab;
-  if (fits) window -= window % slab;
-  tegula__stream_call call = {.options = options, .tally = tally, .total = 2 * elements * item};
+  int64_t window = choose_window(manifest, &b->manifest, elements, comm->size);
+  int64_t begin = window_of(elements, window, comm->rank, comm->size), end = window_of(elements, window, comm->rank + 1, comm->size);
+  tegula__stream_call call = {.options = options, .tally = tally, .total = 2 * (end - begin) * item};
   tegula__stream left = {0}, right = {0};
   tegula_status status = tegula__stream_create(&call, a, window, &left, err);
   if (status == TEGULA_OK) status = tegula__stream_create(&call, b, window, &right, err);
-  if (status == TEGULA_OK) status = compare_windows(&left, &right, elements, window, values, out, err);
+  if (status == TEGULA_OK) status = compare_windows(&left, &right, begin, end, window, values, out, err);
   tegula__stream_free(&left);
   tegula__stream_free(&right);
   return status;
@@ -112,6 +128,27 @@ static tegula_status compare_all(const tegula_dataset *a, const tegula_dataset *
   return status;
 }
 
+/* Of the lowest rank that found a difference or failed, what it found, on all: ranks follow the order of the elements. One that was cancelled, or has
+ * no memory, fails for all in any case. */
+static tegula_status conclude(tegula_comm *comm, tegula_status mine, tegula_difference *found, tegula_error *err) {
+  bool event = mine != TEGULA_OK || !found->equal;
+  int64_t values[2] = {event ? comm->size - comm->rank : 0, mine != TEGULA_OK ? comm->size - comm->rank : 0};
+  RETURN_IF(comm->size == 1, tegula__comm_agree(comm, mine, err));
+  FORWARD(tegula__comm_reduce(comm, TEGULA_PLUGIN_MAX, values, 2, err));
+  if (mine != TEGULA_OK && values[0] > values[1] && !tegula__status_is_ours(mine)) mine = TEGULA_OK;
+  FORWARD(tegula__comm_agree(comm, mine, err));
+  if (values[0] == 0) return TEGULA_OK;
+  tegula_difference *shared = malloc(sizeof *shared);
+  tegula_status status = tegula__comm_agree(comm, shared != NULL ? TEGULA_OK : tegula__out_of_memory(err, sizeof *shared), err);
+  if (shared != NULL) *shared = *found;
+  if (status == TEGULA_OK) status = tegula__comm_broadcast(comm, shared, sizeof *shared, (int32_t)(comm->size - values[0]), err);
+  else free(shared);
+  if (status != TEGULA_OK) return status; /* kept: a transfer that is not done may write to it */
+  *found = *shared;
+  free(shared);
+  return TEGULA_OK;
+}
+
 /* Both datasets' places in one list, so that the two turns are one. */
 static tegula_status join_places(const tegula_dataset *a, const tegula_dataset *b, tegula__places *out, tegula_error *err) {
   int64_t count = a->places.count + b->places.count;
@@ -122,30 +159,55 @@ static tegula_status join_places(const tegula_dataset *a, const tegula_dataset *
   return TEGULA_OK;
 }
 
-tegula_status tegula_compare(tegula_dataset *a, tegula_dataset *b, uint32_t flags, const tegula_load_options *options,
-                             tegula_difference *out, tegula_error *err) {
-  CHECK_ARGUMENT(a != NULL && b != NULL && out != NULL, "a dataset or the place for the difference is NULL");
+static tegula_status check_arguments(tegula_dataset *a, tegula_dataset *b, uint32_t flags, tegula_difference *out, const tegula_difference *found,
+                                     tegula_error *err) {
+  CHECK_ARGUMENT(b != NULL && out != NULL, "a dataset or the place for the difference is NULL");
   CHECK_ARGUMENT(a->context == b->context, "the datasets belong to different contexts");
   CHECK_ARGUMENT((flags & ~TEGULA_COMPARE_VALUES) == 0, "unknown flags are set");
-  FORWARD(tegula__alone(a->context, "compare", err));
+  return tegula__info_copy(out, sizeof *found, FIRST_DIFFERENCE, found, "tegula_difference", err); /* a wrong size is said at once */
+}
+
+/* On ranks: they were called alike. */
+static tegula_status agree_call(const tegula_dataset *a, const tegula_dataset *b, uint32_t flags, const tegula_load_options *options,
+                                tegula_status mine, tegula_error *err) {
+  tegula__call call;
+  tegula__call_init(&call, "tegula_compare");
+  if (mine == TEGULA_OK) {
+    tegula__call_dataset(&call, a);
+    tegula__call_dataset(&call, b);
+    tegula__call_add(&call, "the flags", "%u, missing %u", flags, options->missing);
+  }
+  return tegula__comm_agree_call(a->context->comm, &call, mine, err);
+}
+
+tegula_status tegula_compare(tegula_dataset *a, tegula_dataset *b, uint32_t flags, const tegula_load_options *options,
+                             tegula_difference *out, tegula_error *err) {
+  CHECK_ARGUMENT(a != NULL, "a dataset or the place for the difference is NULL");
   tegula_load_options local;
   tegula__tally tally;
-  tegula__places places;
+  tegula__places places = {0};
   tegula_op turn;
   tegula_difference found = {.equal = 1};
+  tegula_error unwanted;
+  if (err == NULL) err = &unwanted;
   tegula_load_options_init(&local);
-  FORWARD(tegula__load_options_copy(&local, options, err));
-  FORWARD(tegula__info_copy(out, sizeof found, FIRST_DIFFERENCE, &found, "tegula_difference", err)); /* a wrong size is said at once */
-  FORWARD(tegula__tally_start(&tally, local.statistics, err));
-  FORWARD(join_places(a, b, &places, err));
+  tegula_status status = check_arguments(a, b, flags, out, &found, err);
+  if (status == TEGULA_OK) status = tegula__load_options_copy(&local, options, err);
+  if (status == TEGULA_OK) status = tegula__tally_start(&tally, local.statistics, err);
+  if (status == TEGULA_OK) status = join_places(a, b, &places, err);
+  status = agree_call(a, b, flags, &local, status, err);
+  if (status != TEGULA_OK) {
+    free(places.items);
+    return status;
+  }
   tegula__queue_enter(a->context->queue, &turn, &(tegula__touch){.places = &places});
-  tegula_status status = tegula__dataset_confirm(a, &tally.counts, err);
+  status = tegula__dataset_confirm(a, &tally.counts, err);
   if (status == TEGULA_OK) status = tegula__dataset_confirm(b, &tally.counts, err);
   if (status == TEGULA_OK)
     status = compare_all(a, b, (flags & TEGULA_COMPARE_VALUES) != 0, &local, &tally, &found, err);
   tegula__queue_leave(&turn);
   free(places.items);
-  status = tegula__comm_agree(a->context->comm, status, err);
+  status = conclude(a->context->comm, status, &found, err);
   tegula__tally_end(&tally, local.statistics, offsetof(tegula_statistics, seconds_move));
   return status != TEGULA_OK ? status : tegula__info_copy(out, sizeof found, FIRST_DIFFERENCE, &found, "tegula_difference", err);
 }

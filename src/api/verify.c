@@ -4,19 +4,16 @@
  *
  * Files are looked at in groups: first all names of a group, in parallel, then the bytes of those that are in order, many files at a time
  * in one window. Bytes are read in the file's own order and stay in the file's byte order: nothing is done but reading. Where a window
- * fails, its files are read again one by one, so that each one's problem is found. Of each file one problem is told. */
+ * fails, its files are read again one by one, so that each one's problem is found. Of each file one problem is told.
+ * On several ranks each looks at a share of a group's files, and reads a share of its bytes; at the end of a group all are told what each found. */
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "api/problems.h"
 #include "api/stream.h"
 #include "check/check.h"
 
-enum { GROUP = 1024 }; /* files */
-
-typedef struct problem {
-  int64_t file;
-  tegula_error error;
-} problem;
+enum { GROUP = 1024 /* files */, LEAST_AT_ONCE = 64 << 10 /* bytes, on ranks */ };
 
 /* A tile of the window, and the file that it is read from. */
 typedef struct piece {
@@ -36,9 +33,10 @@ typedef struct verify {
   /* the group: files [group, group + GROUP); -1 alone is the file of a reader */
   int64_t group;
   bool bad[GROUP];
+  int64_t most;            /* bytes that are read at once */
+  int64_t position, share; /* of the group's bytes: those that were given out, those of each rank */
   pthread_mutex_t lock; /* of what follows */
-  problem *problems;
-  int64_t problem_count, problem_capacity;
+  tegula__problems problems;
   tegula_status stop; /* not OK: verifying itself failed, or was cancelled */
   tegula_error stop_error;
   /* the window */
@@ -68,44 +66,54 @@ bool tegula__status_is_ours(tegula_status status) {
   }
 }
 
-static void note(verify *v, int64_t file, const tegula_error *error) {
+static tegula_comm *comm_of(const verify *v) { return v->dataset->context->comm; }
+
+static void note(verify *v, int64_t file, bool bytes, const tegula_error *error) {
+  tegula__problem problem = {.file = file, .bytes = bytes, .error = *error};
+  if (comm_of(v)->size > 1) problem.error.rank = comm_of(v)->rank;
   pthread_mutex_lock(&v->lock);
-  bool room = tegula__status_is_ours(error->status) ||
-              tegula__vector_reserve((void **)&v->problems, &v->problem_capacity, v->problem_count + 1, sizeof *v->problems);
-  if (!room) {
-    v->stop = tegula__out_of_memory(&v->stop_error, (int64_t)sizeof *v->problems);
-  } else if (tegula__status_is_ours(error->status)) {
+  if (tegula__status_is_ours(error->status)) {
     v->stop = error->status;
     v->stop_error = *error;
-  } else {
-    v->problems[v->problem_count++] = (problem){.file = file, .error = *error};
-    if (file >= 0) v->bad[file - v->group] = true;
+  } else if (!tegula__problems_add(&v->problems, &problem)) {
+    v->stop = tegula__out_of_memory(&v->stop_error, (int64_t)sizeof problem);
+  } else if (file >= 0) {
+    v->bad[file - v->group] = true;
   }
   pthread_mutex_unlock(&v->lock);
 }
 
-static int compare_files(const void *a, const void *b) {
-  int64_t i = ((const problem *)a)->file, j = ((const problem *)b)->file;
-  return (i > j) - (i < j);
-}
-
 /* Tells the group's problems in the order of files. */
 static void tell(verify *v) {
-  if (v->problem_count > 0) qsort(v->problems, (size_t)v->problem_count, sizeof *v->problems, compare_files);
-  for (int64_t i = 0; i < v->problem_count; i++) {
-    if (v->report.problems++ == 0) v->first = v->problems[i].error;
-    if (v->visit != NULL) v->visit(v->visit_state, &v->problems[i].error);
+  tegula__problems_order(&v->problems);
+  for (int64_t i = 0; i < v->problems.count; i++) {
+    if (v->report.problems++ == 0) v->first = v->problems.items[i].error;
+    if (v->visit != NULL) v->visit(v->visit_state, &v->problems.items[i].error);
   }
-  v->problem_count = 0;
+  v->problems.count = 0;
+}
+
+/* Are the next `bytes` of the group this rank's to read? */
+static bool next_is_mine(verify *v, int64_t bytes) {
+  int64_t at = v->position;
+  v->position += bytes;
+  return tegula__min(at / v->share, comm_of(v)->size - 1) == comm_of(v)->rank;
 }
 
 /* ---- names and sizes ---- */
+
+/* The first file of the group that a rank looks at. */
+static int64_t first_of(const verify *v, int32_t rank) {
+  int64_t files = tegula__min(GROUP, v->manifest->file_count - v->group);
+  return v->group + files * rank / comm_of(v)->size;
+}
 
 static void check_file(void *state, int32_t worker, int64_t item) {
   (void)worker;
   verify *v = state;
   tegula_error error;
-  if (tegula__file_set_check(v->dataset->files, v->group + item, &v->call.tally->counts, &error) != TEGULA_OK) note(v, v->group + item, &error);
+  int64_t file = first_of(v, comm_of(v)->rank) + item;
+  if (tegula__file_set_check(v->dataset->files, file, &v->call.tally->counts, &error) != TEGULA_OK) note(v, file, false, &error);
 }
 
 /* ---- bytes ---- */
@@ -133,7 +141,7 @@ static void read_one_by_one(verify *v, const tegula_error *met) {
     tegula_error error = *met;
     bool is_met = file < 0 ? v->manifest->file_count == 0 /* a reader's alone: it may not be asked again */
                            : strncmp(met->path, v->manifest->files[file].path, sizeof met->path - 1) == 0;
-    if (is_met || move(v, &v->pieces[first], last - first, &error) != TEGULA_OK) note(v, file, &error);
+    if (is_met || move(v, &v->pieces[first], last - first, &error) != TEGULA_OK) note(v, file, true, &error);
   }
 }
 
@@ -142,7 +150,7 @@ static void flush(verify *v) {
   tegula_error error;
   if (v->piece_count > 0 && v->stop == TEGULA_OK && move(v, v->pieces, v->piece_count, &error) != TEGULA_OK) {
     if (tegula__status_is_ours(error.status))
-      note(v, -1, &error);
+      note(v, TEGULA__NO_FILE, true, &error);
     else
       read_one_by_one(v, &error);
   }
@@ -197,11 +205,12 @@ static bool is_bad(const verify *v, int64_t file) { return file >= 0 && v->bad[f
 /* How many of the part's elements from `at` on go into the window: whole indices along the slowest axis of the file, so that nothing is
  * read twice, unless one of them is larger than a window. */
 static int64_t share_of_window(const verify *v, const tegula__part *part, int64_t at, int64_t elements) {
-  int64_t item = v->manifest->dtype.item_size, size = (int64_t)v->window.mapped, slice = elements;
+  int64_t item = v->manifest->dtype.item_size, size = tegula__max(v->most, item), slice = elements;
+  int64_t used = comm_of(v)->size > 1 ? 0 : v->used; /* on ranks all cut alike, whatever they have read */
   tegula__file_order order;
   tegula__file_order_of(part, v->manifest->ndim, part->lo, part->hi, &order);
   if (order.count > 0) slice /= part->hi[order.axes[0]] - part->lo[order.axes[0]];
-  int64_t room = tegula__min(elements - at, (size - v->used) / item);
+  int64_t room = tegula__min(elements - at, (size - used) / item);
   return slice > size / item ? room : room / slice * slice;
 }
 
@@ -209,8 +218,13 @@ static void read_part(verify *v, const tegula__part *part) {
   int64_t elements = tegula__box_count(v->manifest->ndim, part->lo, part->hi);
   for (int64_t at = 0, some; at < elements && v->stop == TEGULA_OK && !is_bad(v, tegula__part_file(part)); at += some) {
     some = share_of_window(v, part, at, elements);
+    int64_t bytes = some * v->manifest->dtype.item_size;
+    if (comm_of(v)->size > 1) {
+      if (!next_is_mine(v, bytes)) continue;
+      if (bytes > (int64_t)v->window.mapped - v->used) flush(v);
+    }
     if (some > 0 && !add_range(v, part, at, some)) v->stop = tegula__out_of_memory(&v->stop_error, v->piece_count * (int64_t)sizeof *v->pieces);
-    if (at + some < elements) flush(v);
+    if (at + some < elements && comm_of(v)->size == 1) flush(v);
   }
 }
 
@@ -229,15 +243,16 @@ static int64_t block_bytes(const verify *v, const tegula__part *part, const int6
 /* How many chunks along each axis go into a window together: at least one. */
 static void choose_blocks(const verify *v, const tegula__part *part, const int64_t *first, const int64_t *last, int64_t *chunks) {
   for (int32_t k = 0; k < v->manifest->ndim; k++) chunks[k] = last[k] - first[k];
-  for (int32_t k = 0; k < v->manifest->ndim && block_bytes(v, part, chunks) > (int64_t)v->window.mapped; k++) {
+  for (int32_t k = 0; k < v->manifest->ndim && block_bytes(v, part, chunks) > v->most; k++) {
     chunks[k] = 1;
-    chunks[k] = tegula__max(1, (int64_t)v->window.mapped / tegula__max(1, block_bytes(v, part, chunks)));
+    chunks[k] = tegula__max(1, v->most / tegula__max(1, block_bytes(v, part, chunks)));
   }
 }
 
 /* Adds the box [lo, hi) of a part to the window, after what was there if it has no room. */
 static void add_box(verify *v, const tegula__part *part, const int64_t *lo, const int64_t *hi) {
   int64_t ndim = v->manifest->ndim, extents[TEGULA_MAX_DIMS], bytes = tegula__box_count((int32_t)ndim, lo, hi) * v->manifest->dtype.item_size;
+  if (comm_of(v)->size > 1 && !next_is_mine(v, bytes)) return;
   if (bytes > (int64_t)v->window.mapped - v->used) flush(v);
   if (v->stop == TEGULA_OK && !reserve(v, 1)) v->stop = tegula__out_of_memory(&v->stop_error, v->piece_count * (int64_t)sizeof *v->pieces);
   if (v->stop != TEGULA_OK || is_bad(v, tegula__part_file(part))) return;
@@ -306,7 +321,7 @@ static tegula_status order_parts(verify *v, tegula_error *err) {
 static void look_at_part(verify *v, const tegula__part *part, tegula_verify_level level) {
   v->report.chunks += tegula__part_contiguous(part) || part->kind == TEGULA__PART_READ;
   if (part->kind == TEGULA__PART_LOST && v->call.options->missing != TEGULA_MISSING_FILL) {
-    note(v, TEGULA__NO_FILE, part->lost);
+    if (comm_of(v)->rank == 0) note(v, TEGULA__NO_FILE, false, part->lost);
     return;
   }
   if (level != TEGULA_VERIFY_DECODE || v->stop != TEGULA_OK) return;
@@ -316,15 +331,44 @@ static void look_at_part(verify *v, const tegula__part *part, tegula_verify_leve
     read_part(v, part);
 }
 
+/* What each rank reads of the parts [first, last). */
+static void divide(verify *v, int64_t first, int64_t last) {
+  int64_t bytes = 0, size = comm_of(v)->size;
+  for (int64_t i = first; i < last; i++) {
+    const tegula__part *part = part_at(v, i);
+    bytes += tegula__box_count(v->manifest->ndim, part->lo, part->hi) * v->manifest->dtype.item_size;
+  }
+  v->position = 0;
+  v->share = tegula__max(1, tegula__ceil_div(bytes, size));
+  v->most = (int64_t)v->window.mapped;
+  if (size > 1) v->most = tegula__min(v->most, tegula__max(LEAST_AT_ONCE, v->share / 4));
+}
+
+/* The end of a group: all ranks know what each found, or that one must stop. */
+static void share(verify *v) {
+  tegula_comm *comm = comm_of(v);
+  if (comm->size == 1) return;
+  v->stop = tegula__comm_agree(comm, v->stop, &v->stop_error);
+  if (v->stop == TEGULA_OK) v->stop = tegula__problems_share(&v->problems, comm, &v->stop_error);
+}
+
 /* One group; *part is where its parts begin, and then where those of the next do. */
 static void verify_group(verify *v, int64_t files, tegula_verify_level level, int64_t *part) {
+  int64_t first = *part, mine = files > 0 ? first_of(v, comm_of(v)->rank + 1) - first_of(v, comm_of(v)->rank) : 0;
   memset(v->bad, 0, sizeof v->bad);
-  if (files > 0) tegula__pool_run_waiting(v->dataset->context->engine.pool, files, check_file, v); /* opening waits for storage */
+  if (mine > 0) tegula__pool_run_waiting(v->dataset->context->engine.pool, mine, check_file, v); /* opening waits for storage */
   v->report.files += files;
-  for (; *part < v->manifest->part_count && tegula__part_file(part_at(v, *part)) < v->group + files; ++*part)
-    look_at_part(v, part_at(v, *part), level);
+  while (*part < v->manifest->part_count && tegula__part_file(part_at(v, *part)) < v->group + files) ++*part;
+  divide(v, first, *part);
+  for (int64_t i = first; i < *part; i++) {
+    int64_t begin = v->position;
+    const tegula__part *next = part_at(v, i);
+    look_at_part(v, next, level);
+    v->position = begin + tegula__box_count(v->manifest->ndim, next->lo, next->hi) * v->manifest->dtype.item_size;
+  }
   flush(v);
-  tell(v);
+  share(v);
+  if (v->stop == TEGULA_OK) tell(v);
 }
 
 /* Where no bytes move, nobody else asks whether to go on. */
@@ -346,43 +390,61 @@ static tegula_status make_window(verify *v, tegula_error *err) {
   return v->boxes != NULL ? tegula__block_create(bytes, &v->window, err) : tegula__out_of_memory(err, TEGULA__RANGE_BOXES);
 }
 
-static tegula_status verify_all(verify *v, tegula_verify_level level, tegula_error *err) {
-  int64_t part = 0, files = v->manifest->file_count;
+static tegula_status prepare(verify *v, tegula_verify_level level, tegula_error *err) {
   FORWARD(order_parts(v, err));
   for (int64_t i = 0; i < v->manifest->grid_count; i++)
     for (int64_t k = 0; k < v->manifest->grids[i]->count && !v->manifest->grids[i]->slices; k++) v->report.chunks += v->manifest->grids[i]->chunks[k].length != 0;
-  if (level == TEGULA_VERIFY_DECODE) FORWARD(make_window(v, err));
+  return level == TEGULA_VERIFY_DECODE ? make_window(v, err) : TEGULA_OK;
+}
+
+static tegula_status go_through(verify *v, tegula_verify_level level, tegula_error *err) {
+  int64_t part = 0, files = v->manifest->file_count;
   if (files == 0) verify_group(v, 0, level, &part); /* a reader */
   for (; v->group < files && v->stop == TEGULA_OK; v->group += GROUP) {
+    if (v->group > 0) ask(v);
     verify_group(v, tegula__min(GROUP, files - v->group), level, &part);
-    ask(v);
   }
+  if (v->stop == TEGULA_OK) ask(v);
+  v->stop = tegula__comm_agree(comm_of(v), v->stop, &v->stop_error);
+  if (v->stop == TEGULA_OK) v->stop = tegula__comm_reduce(comm_of(v), TEGULA_PLUGIN_SUM, &v->report.bytes, 1, &v->stop_error);
   if (v->stop != TEGULA_OK) {
-    if (err != NULL) *err = v->stop_error;
+    *err = v->stop_error;
     return v->stop;
   }
   if (v->report.problems == 0) return TEGULA_OK;
-  if (err != NULL) *err = v->first;
+  *err = v->first;
   return v->first.status;
 }
 
-/* A source that cannot be described is a problem: no group has it, and what else is wrong is not looked for. */
+/* All that a rank does by itself first. A source that cannot be described is a problem: no group has it, and what else is wrong is not looked for. */
+static tegula_status describe(verify *v, tegula_verify_level level, tegula_dataset **view, tegula_error *err) {
+  FORWARD(tegula__dataset_confirm(v->dataset, &v->call.tally->counts, err));
+  tegula_status status = tegula__dataset_view_all(v->dataset, v->call.options, &v->call.tally->counts, view, err);
+  if (status != TEGULA_OK) return status;
+  v->manifest = &(*view)->manifest;
+  return prepare(v, level, err);
+}
+
 static tegula_status verify_dataset(verify *v, tegula_verify_level level, tegula_error *err) {
-  tegula_dataset *dataset = v->dataset;
-  tegula_error why = {0};
-  FORWARD(tegula__dataset_confirm(dataset, &v->call.tally->counts, err));
-  tegula_status status = tegula__dataset_view_all(dataset, v->call.options, &v->call.tally->counts, &v->dataset, &why);
-  if (status != TEGULA_OK) {
+  tegula_dataset *dataset = v->dataset, *view = NULL;
+  tegula_error why = {.rank = -1};
+  tegula__call call;
+  tegula__call_init(&call, "tegula_dataset_verify");
+  tegula__call_add(&call, "the level", "%d", (int)level);
+  tegula__call_add(&call, "missing", "%u", v->call.options->missing);
+  tegula__call_dataset(&call, dataset);
+  tegula_status status = tegula__comm_agree_call(dataset->context->comm, &call, describe(v, level, &view, &why), &why);
+  if (status == TEGULA_OK) {
+    v->dataset = view;
+    status = go_through(v, level, &why);
     v->dataset = dataset;
-    if (!tegula__status_is_ours(status)) note(v, TEGULA__NO_FILE, &why);
+  } else {
+    v->problems.count = 0; /* all ranks tell the one that was agreed on */
+    if (!tegula__status_is_ours(status) && status != TEGULA_MISMATCH) note(v, TEGULA__NO_FILE, false, &why);
     tell(v);
-    if (err != NULL) *err = why;
-    return status;
   }
-  v->manifest = &v->dataset->manifest;
-  status = verify_all(v, level, err);
-  tegula_dataset_close(v->dataset);
-  v->dataset = dataset;
+  tegula_dataset_close(view);
+  if (status != TEGULA_OK) *err = why;
   return status;
 }
 
@@ -390,7 +452,7 @@ static void release(verify *v) {
   tegula__block_free(&v->window);
   pthread_mutex_destroy(&v->lock);
   free(v->order);
-  free(v->problems);
+  free(v->problems.items);
   free(v->pieces);
   free(v->tiles);
   free(v->vectors);
@@ -407,21 +469,23 @@ static tegula_status check_arguments(tegula_dataset *dataset, tegula_verify_leve
 
 tegula_status tegula_dataset_verify(tegula_dataset *dataset, tegula_verify_level level, tegula_problem_fn visit, void *state,
                                     const tegula_load_options *options, tegula_verify_report *report, tegula_error *err) {
-  FORWARD(check_arguments(dataset, level, report, err));
-  FORWARD(tegula__alone(dataset->context, "verify", err));
   tegula_load_options local;
   tegula__tally tally;
   tegula_op turn;
+  tegula_error unwanted;
+  if (err == NULL) err = &unwanted;
   tegula_load_options_init(&local);
-  FORWARD(tegula__load_options_copy(&local, options, err));
-  FORWARD(tegula__tally_start(&tally, local.statistics, err));
+  tegula_status status = check_arguments(dataset, level, report, err);
+  if (status == TEGULA_OK) status = tegula__load_options_copy(&local, options, err);
+  if (status == TEGULA_OK) status = tegula__tally_start(&tally, local.statistics, err);
+  if (status != TEGULA_OK) return dataset != NULL ? tegula__comm_agree(dataset->context->comm, status, err) : status;
   verify v = {.dataset = dataset, .manifest = &dataset->manifest, .visit = visit, .visit_state = state};
   v.call = (tegula__stream_call){.options = &local, .tally = &tally};
   if (level == TEGULA_VERIFY_DECODE)
     tegula__shape_bytes(v.manifest->shape, v.manifest->ndim, v.manifest->dtype.item_size, &v.call.total); /* finish has checked it */
   pthread_mutex_init(&v.lock, NULL);
   tegula__queue_enter(dataset->context->queue, &turn, &(tegula__touch){.places = &dataset->places});
-  tegula_status status = verify_dataset(&v, level, err);
+  status = verify_dataset(&v, level, err);
   tegula__queue_leave(&turn);
   release(&v);
   status = tegula__comm_agree(dataset->context->comm, status, err);

@@ -41,7 +41,12 @@ static int64_t take_upto(unpacking *u, int64_t most) {
 }
 
 /* Things of which each takes at least `bytes` bytes. */
-static int64_t take_count(unpacking *u, int64_t bytes) { return take_upto(u, left(u) / bytes); }
+static int64_t take_count(unpacking *u, int64_t bytes) {
+  int64_t count = take_upto(u, INT64_MAX); /* its own bytes do not count */
+  if (count <= left(u) / bytes) return count;
+  wrong(u, "a number is too large");
+  return 0;
+}
 
 static int64_t take_next(unpacking *u, int64_t *last) {
   uint64_t folded = take(u), difference = folded >> 1 ^ (folded & 1 ? UINT64_MAX : 0);

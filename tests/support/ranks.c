@@ -3,12 +3,14 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * usage: tegula_ranks OUT PATH [KEY=VALUE...]; @RANK:KEY=VALUE counts on that rank only. Each rank writes OUT/RANK.json: status, message, rank and
- * what else is known, and OUT/RANK.TILE.bin: the bytes of each of its tiles. Steps are comm, open, tiling, array, load, hash, dataset_hash, save.
+ * what else is known, and OUT/RANK.TILE.bin: the bytes of each of its tiles. Steps are comm, open, tiling, array, load, hash, dataset_hash, save, verify, compare, batches.
  *   dataset=NAME, axis=A, tiles=N, grid=A,B, box=LO,LO,LENGTH,LENGTH (of two axes), separate=1, missing=N, deadline=SECONDS, threads=N
  *   stop=STEP, kill=STEP, sleep=STEP, pause=STEP: SIGSTOP, SIGKILL, ten minutes or one second in front of a step; fail=STEP: an error of the program's own there
  *   self=1: the rank makes a context without the communicator; skip=STEP: leaves a step out; save=PATH: saves; format=F, layout=L, chunk=N or A,B,
  *   codec=CHAIN, shards=N, durable=1, overwrite=1, group=N: N datasets in one save, in turn contiguous, in plain chunks and with the codec; staging=BYTES
- *   saves=FILE: instead of save, a save for each line of the file, whose words count before all others (grid, axis and tiles too) */
+ *   saves=FILE: instead of save, a save for each line of the file, whose words count before all others (grid, axis and tiles too)
+ *   load=0: loads nothing; verify=LEVEL (0 sizes, 1 checksums, 2 decode); compare=PATH, other=NAME: with that dataset; values=1
+ *   batches=A,B: in pieces of that shape, which are written down as tiles; async=1: loads in the background */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -35,6 +37,11 @@ typedef struct ranks {
   char hash[TEGULA_HASH_TEXT], dataset_hash[TEGULA_HASH_TEXT];
   const char *step;
   char *line; /* words that count first, with zeros between them and two at the end; NULL */
+  tegula_verify_report verified;
+  tegula_difference difference;
+  FILE *notes;    /* problems, as items of a list */
+  size_t noted;
+  char *problems;
 } ranks;
 
 /* The value of a key on this rank, or NULL; the last one counts. */
@@ -211,6 +218,43 @@ static tegula_status try_save(ranks *r) {
   return status;
 }
 
+static void print_text(FILE *out, const char *key, const char *text);
+
+static void note_problem(void *state, const tegula_error *problem) {
+  ranks *r = state;
+  fprintf(r->notes, "%s{", ftell(r->notes) > 0 ? ", " : "");
+  print_text(r->notes, "status", tegula_status_name(problem->status));
+  print_text(r->notes, "path", problem->path);
+  print_text(r->notes, "message", problem->message);
+  fprintf(r->notes, "\"rank\": %d}", (int)problem->rank);
+}
+
+static tegula_status verify(ranks *r) {
+  tegula_load_options options;
+  tegula_load_options_init(&options);
+  options.missing = (uint32_t)number_of(r, "missing", 0);
+  options.statistics = &r->statistics;
+  r->notes = open_memstream(&r->problems, &r->noted);
+  tegula_status status = tegula_dataset_verify(r->dataset, (tegula_verify_level)number_of(r, "verify", 0), note_problem, r, &options, &r->verified, &r->error);
+  fclose(r->notes);
+  return status;
+}
+
+static tegula_status compare(ranks *r) {
+  tegula_open_options options;
+  tegula_load_options reading;
+  tegula_dataset *other = NULL;
+  tegula_open_options_init(&options);
+  tegula_load_options_init(&reading);
+  reading.statistics = &r->statistics;
+  options.dataset = value_of(r, "other");
+  tegula_status status = tegula_dataset_open(r->context, value_of(r, "compare"), &options, &other, &r->error);
+  if (status == TEGULA_OK)
+    status = tegula_compare(r->dataset, other, number_of(r, "values", 0) ? TEGULA_COMPARE_VALUES : 0, &reading, &r->difference, &r->error);
+  tegula_dataset_close(other);
+  return status;
+}
+
 static tegula_status work(ranks *r) {
   tegula_context_options options;
   tegula_context_options_init(&options);
@@ -221,12 +265,16 @@ static tegula_status work(ranks *r) {
   STEP("context", tegula_context_create(&options, r->comm, &r->context, &r->error));
   if (tegula_faults_window != NULL) tegula_faults_window(1);
   STEP("open", open_dataset(r));
-  STEP("tiling", make_tiling(r));
-  STEP("array", make_array(r));
-  STEP("load", load(r));
+  if (number_of(r, "load", 1)) {
+    STEP("tiling", make_tiling(r));
+    STEP("array", make_array(r));
+    STEP("load", load(r));
+  }
   if (number_of(r, "hash", 0)) STEP("hash", tegula_array_hash(r->array, r->hash, &r->error));
   if (number_of(r, "dataset_hash", 0)) STEP("dataset_hash", tegula_dataset_hash(r->dataset, r->dataset_hash, NULL, &r->error));
   STEP("save", try_save(r));
+  if (number_of(r, "verify", -1) >= 0) STEP("verify", verify(r));
+  if (value_of(r, "compare") != NULL) STEP("compare", compare(r));
   return TEGULA_OK;
 }
 
@@ -285,6 +333,10 @@ static void write_down(const ranks *r, int rank, tegula_status status) {
           rank, status != TEGULA_OK ? (int)r->error.rank : -1, r->comm != NULL ? (int)tegula_comm_size(r->comm) : 0,
           r->context != NULL ? (int)tegula_context_threads(r->context) : 0, r->statistics.opens, r->statistics.stats, r->statistics.reads,
           r->statistics.bytes_read);
+  fprintf(out, "\"verified\": {\"files\": %" PRId64 ", \"chunks\": %" PRId64 ", \"bytes\": %" PRId64 ", \"problems\": %" PRId64 "}, \"problems\": [%s], ",
+          r->verified.files, r->verified.chunks, r->verified.bytes, r->verified.problems, r->problems != NULL ? r->problems : "");
+  print_text(out, "difference", r->difference.reason);
+  fprintf(out, "\"equal\": %d, ", (int)r->difference.equal);
   print_tiles(r, rank, out);
   if (fclose(out) == 0) rename(path, final); /* whole or not at all: a launcher may end this process now */
 }
@@ -294,6 +346,8 @@ int main(int argc, char **argv) {
   tegula_mpi_options options;
   if (argc < 3) return 2;
   tegula_statistics_init(&r.statistics);
+  tegula_verify_report_init(&r.verified);
+  tegula_difference_init(&r.difference);
   tegula_mpi_options_init(&options);
   options.libraries = getenv("TEGULA_MPI_LIBRARY");
   options.plugin_path = getenv("TEGULA_PLUGIN_PATH");

@@ -1,0 +1,131 @@
+# verify and compare on ranks: the outcome of one process, the work divided.
+#
+# SPDX-License-Identifier: Apache-2.0
+import json
+import os
+import subprocess
+
+import numpy
+import pytest
+
+from launch import BIN, Job, Ranks
+
+h5py = pytest.importorskip("h5py")
+NUMBERS = numpy.arange(900 * 400, dtype="<i4").reshape(900, 400)  # 1.44 MB
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory):
+    """Whole ones, and the same with damage: a short shard, one that is gone, two chunks that cannot be decoded, another number."""
+    folder = tmp_path_factory.mktemp("check")
+    for name in ("shards", "damaged"):
+        (folder / name).mkdir()
+        for i, part in enumerate(numpy.split(NUMBERS, 9)):
+            numpy.save(folder / name / f"part_{i}.npy", part)
+    numpy.save(folder / "whole.npy", NUMBERS)
+    for name in ("chunks.h5", "torn.h5"):
+        with h5py.File(folder / name, "w") as file:
+            d = file.create_dataset("x", data=NUMBERS, chunks=(50, 400), compression="gzip")
+            places = [d.id.get_chunk_info(i).byte_offset for i in (3, 15)]
+    with open(folder / "torn.h5", "r+b") as file:
+        for place in places:
+            file.seek(place)
+            file.write(b"\xff" * 64)
+    subprocess.run([BIN, "info", folder / "damaged", "--manifest", folder / "damaged.json", "--quiet"], check=True, timeout=60)
+    os.truncate(folder / "damaged" / "part_1.npy", 1000)
+    (folder / "damaged" / "part_5.npy").unlink()
+    os.truncate(folder / "damaged" / "part_8.npy", 0)
+    for name, index in (("early.npy", (5, 7)), ("late.npy", (899, 399)), ("both.npy", (5, 7))):
+        other = NUMBERS.copy()
+        other[index] = -1
+        if name == "both.npy":
+            other[899, 399] = -2
+        numpy.save(folder / name, other)
+    numpy.save(folder / "floats.npy", NUMBERS.astype("f4"))
+    return folder
+
+
+def alone(*words):
+    """The report of one process."""
+    result = subprocess.run([BIN, *map(str, words), "--json"], capture_output=True, timeout=60)
+    return result.returncode, json.loads(result.stdout)
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 7])
+def test_verify_reads_everything_once(some_mpi, sources, tmp_path, ranks):
+    jobs = [Ranks(some_mpi, ranks, tmp_path / name, sources / name, "load=0", f"verify={level}", *words)
+            for name, level, words in (("shards", 2, []), ("chunks.h5", 2, ["dataset=x"]), ("whole.npy", 0, []))]
+    for job, bytes_of_all in zip(jobs, (NUMBERS.nbytes, NUMBERS.nbytes, 0)):
+        answers = job.answers()
+        assert None not in answers and answers.one("status") == "ok", (job.code, job.err, answers)
+        report = answers.one("verified")
+        assert report["bytes"] == bytes_of_all and report["problems"] == 0
+        if bytes_of_all:
+            shares = [answer["bytes_read"] for answer in answers]
+            stored = sum(shares)
+            assert max(shares) < 0.75 * stored if ranks > 2 else max(shares) < 0.9 * stored, shares  # divided, each byte read once
+    assert jobs[0].answers().one("verified")["files"] == 9
+
+
+def of_problems(problems):
+    return [(problem["status"], problem["path"], problem["message"]) for problem in problems]
+
+
+def test_what_is_wrong_is_the_same_as_in_one_process(some_mpi, sources, tmp_path):
+    """On every rank: the problems, their order, the first one as the error. Files that changed are found by a manifest of before."""
+    names = {"torn.h5": (["dataset=x"], ["--dataset", "/x"]), "damaged.json": ([], [])}
+    jobs = {name: Ranks(some_mpi, 4, tmp_path / name, sources / name, "load=0", "verify=2", *words) for name, (words, _) in names.items()}
+    for name, (_, words) in names.items():
+        code, report = alone("verify", sources / name, *words)
+        answers = jobs[name].answers()
+        problems = answers.one("problems")
+        assert code == 3 and of_problems(problems) == of_problems(report["problems"]), (name, problems)
+        assert answers.one("verified")["problems"] == len(problems) and answers.one("verified")["files"] == report["files"]
+        assert answers.one("message") == problems[0]["message"] and answers.one("failed") == problems[0]["rank"]
+    assert [os.path.basename(problem["path"]) for problem in problems] == ["part_1.npy", "part_5.npy", "part_8.npy"]
+    assert {problem["rank"] for problem in problems} == {0, 2, 3}  # who looked at them
+
+
+def test_compare_names_the_first_difference(some_mpi, sources, tmp_path):
+    """Also where a later rank finds another one, or cannot read what one process would not have read."""
+    pairs = {"equal": ("whole.npy", ""), "early": ("early.npy", "(5, 7)"), "late": ("late.npy", "(899, 399)"), "both": ("both.npy", "(5, 7)"),
+             "floats": ("floats.npy", "dtypes")}
+    jobs = {name: Ranks(some_mpi, 3, tmp_path / name, sources / "chunks.h5", "dataset=x", "load=0", f"compare={sources / other}")
+            for name, (other, _) in list(pairs.items())[:3]}
+    for name, (other, where) in pairs.items():
+        if name not in jobs:
+            jobs[name] = Ranks(some_mpi, 3, tmp_path / name, sources / "chunks.h5", "dataset=x", "load=0", f"compare={sources / other}")
+        answers = jobs[name].answers()
+        _, report = alone("compare", sources / "chunks.h5", sources / other)
+        assert answers.one("status") == "ok" and answers.one("equal") == (where == ""), jobs[name].err
+        assert where in answers.one("difference") and answers.one("difference") == (report["reason"] or "")
+        if name == "equal":
+            assert max(answer["bytes_read"] for answer in answers) < 0.6 * sum(answer["bytes_read"] for answer in answers)
+    torn = Ranks(some_mpi, 7, tmp_path / "torn", sources / "early.npy", "load=0", f"compare={sources / 'torn.h5'}", "other=x").answers()
+    assert torn.one("status") == "ok" and "(5, 7)" in torn.one("difference")  # the torn chunks lie behind it
+    torn = Ranks(some_mpi, 7, tmp_path / "torn_late", sources / "late.npy", "load=0", f"compare={sources / 'torn.h5'}", "other=x").answers()
+    assert torn.one("status") == "corrupt" and torn.one("failed") == 1
+
+
+def test_ranks_that_verify_differently(some_mpi, sources, tmp_path):
+    jobs = [Ranks(some_mpi, 3, tmp_path / str(i), sources / "whole.npy", "load=0", *words)
+            for i, words in enumerate((["verify=2", "@1:verify=0"], ["verify=9", "@1:verify=2"], ["verify=2", "@2:skip=verify"]))]
+    messages = [job.answers().one("message") for job in jobs]
+    assert messages[0] == "the ranks were not called alike: the level of rank 0: 2, of rank 1: 0"
+    assert "there is no such level" in messages[1]
+    assert "rank 0 is in tegula_dataset_verify, rank 2 in tegula_comm_end" in messages[2]
+
+
+def test_the_shell_command(some_mpi, sources, tmp_path):
+    """One report, of all ranks, as of one process; the status of a failed check."""
+    for words in (["verify", sources / "damaged.json"], ["verify", sources / "shards"], ["compare", sources / "whole.npy", sources / "early.npy"],
+                  ["verify", sources / "shards", "--write", tmp_path / "sums.json"]):
+        code, report = alone(*words)
+        (tmp_path / "sums.json").unlink(missing_ok=True)
+        job = Job(some_mpi, 3, [BIN, *words, "--json"]).end()
+        of_ranks = json.loads(job.out)
+        for one in (report, of_ranks):
+            one.get("error", {}).pop("rank", None)  # who found it
+        assert of_ranks == report and bool(job.code) == bool(code), job.err
+    job = Job(some_mpi, 3, [BIN, "compare", sources / "whole.npy", sources / "early.npy"]).end()
+    assert job.out == "" and job.err.count("the element at (5, 7) differs") == 1
