@@ -20,6 +20,7 @@ import sys
 import time
 
 import make_data
+from scratch import Scratch
 
 try:
     import make_hdf5  # noqa: F401
@@ -60,15 +61,35 @@ class Bench:
         self.results = self.build / "bench"
         self.results.mkdir(parents=True, exist_ok=True)
         self.hashes = {}
+        self.scratch = {}
 
     def data(self, name):
         return make_data.ensure(str(self.results / "data"), name)
 
     def output(self, *command):
-        done = subprocess.run(command, check=False, capture_output=True, text=True)
+        done = subprocess.run(command, check=False, capture_output=True, text=True, pass_fds=[one.fd for one in self.scratch.values()])
         if done.returncode != 0:
             raise RuntimeError(f"{' '.join(command[:4])}: status {done.returncode}: {done.stderr.strip()}")
         return done.stdout
+
+    def place(self, disk=False):
+        """A folder for what is saved, in shared memory or on disk."""
+        parent = self.results if disk else pathlib.Path("/dev/shm")
+        if parent not in self.scratch:
+            try:
+                self.scratch[parent] = Scratch(parent)
+            except OSError as error:
+                raise Unavailable(f"nothing can be saved in {parent}: {error}") from error
+        return self.scratch[parent].path
+
+    def tidy(self):
+        """What a row has left, which may have failed."""
+        for one in self.scratch.values():
+            one.empty()
+
+    def close(self):
+        for one in self.scratch.values():
+            one.close()
 
     def peer(self, *packages):
         """The Python of an environment of its own under build/, with these packages; the newest Python at hand makes it."""
@@ -334,20 +355,10 @@ def memory_row(bench):
 
 # ---- saving: from memory; in shared memory unless the row says disk ----
 
-def place(bench, disk):
-    """A folder for what is saved."""
-    folder = bench.results / "saved" if disk else pathlib.Path("/dev/shm/tegula_bench")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise Unavailable(f"nothing can be saved in {folder}: {error}") from error
-    return str(folder)
-
-
 def save_limit(disk, *options):
     """A save against plain parallel pwrite of the same bytes, both in one process; on disk both end with a sync."""
     def row(bench):
-        words = [bench.program, "save", bench.data("uneven"), "--at", place(bench, disk), *options, *(("--durable", "1") if disk else ())]
+        words = [bench.program, "save", bench.data("uneven"), "--at", bench.place(disk), *options, *(("--durable", "1") if disk else ())]
         return repeated(lambda: json.loads(bench.output(*words))), []
     return row
 
@@ -357,7 +368,7 @@ def save_peer(kind, *options):
     def row(bench):
         if make_hdf5 is None:
             raise Unavailable("h5py and hdf5plugin are not installed")
-        folder, data, last = place(bench, False), bench.data("uneven"), {}
+        folder, data, last = bench.place(), bench.data("uneven"), {}
         ours = ("group", folder) if kind == "group" else ("save", data, "--at", folder, "--once", "1", *options)
 
         def run(side, *words):
@@ -373,7 +384,7 @@ def save_peer(kind, *options):
 
 def copy_row(bench):
     """`tegula copy --memory 256M` of 2 GiB, gzip to zstd, against the slower of decoding and encoding alone (in memory)."""
-    folder, source = place(bench, False), hdf5_file(bench, "hdf5_gzip_large")
+    folder, source = bench.place(), hdf5_file(bench, "hdf5_gzip_large")
     data, part = bench.data("uneven"), (2 << 30) / (512 << 20)
     target, peaks = f"{folder}/copy.h5", []
 
@@ -454,7 +465,7 @@ def legate(bench):
 def legate_row(data, subject, peer, target=False):
     def row(bench):
         path = hdf5_file(bench, data) if data.startswith("hdf5") else bench.data(data)
-        words = [*legate(bench), str(HERE / "legate_pairs.py"), subject, peer, path, *([place(bench, False)] if target else [])]
+        words = [*legate(bench), str(HERE / "legate_pairs.py"), subject, peer, path, *([bench.place()] if target else [])]
         return repeated(lambda: json.loads(bench.output(*words).splitlines()[-1])), []
     return row
 
@@ -574,6 +585,27 @@ def print_attempts(name, text, target, attempts, notes):
         print(f"{'':15} {note}", flush=True)
 
 
+def measure(bench, names, machine, count):
+    for name in names:
+        text, target, row = ROWS[name]
+        try:
+            attempts, notes = row(bench)
+        except Unavailable as reason:
+            count["skipped"] += 1
+            print(f"{name:15} skipped: {reason}", flush=True)
+            continue
+        except (RuntimeError, OSError, ValueError) as error:
+            count["not measured"] += 1
+            print(f"{name:15} not measured: {error}", flush=True)
+            continue
+        finally:
+            bench.tidy()
+        count["measured"] += 1
+        print_attempts(name, text, target, attempts, notes)
+        record = {"name": name, "what": text, "wanted_at_most": target, "machine": machine, "attempts": attempts}
+        (bench.results / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n")
+
+
 def main():
     parser = argparse.ArgumentParser(prog="scripts/bench", description="Measures tegula against its limits.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"rows to run (default all): {', '.join(ROWS)}")
@@ -593,22 +625,10 @@ def main():
     machine = describe_machine()
     print(f"machine: {machine['processors']} processors ({machine['model']}), {machine['memory']}, Linux {machine['kernel']}")
     print(f"{'row':15} {'what':48} {'tegula s':>10} {'limit s':>10} {'A/A':>6} {'ratio':>7}  wanted    ")
-    for name in arguments.names or ROWS:
-        text, target, row = ROWS[name]
-        try:
-            attempts, notes = row(bench)
-        except Unavailable as reason:
-            count["skipped"] += 1
-            print(f"{name:15} skipped: {reason}", flush=True)
-            continue
-        except (RuntimeError, OSError, ValueError) as error:
-            count["not measured"] += 1
-            print(f"{name:15} not measured: {error}", flush=True)
-            continue
-        count["measured"] += 1
-        print_attempts(name, text, target, attempts, notes)
-        record = {"name": name, "what": text, "wanted_at_most": target, "machine": machine, "attempts": attempts}
-        (bench.results / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n")
+    try:
+        measure(bench, arguments.names or ROWS, machine, count)
+    finally:
+        bench.close()
     print(", ".join(f"{number} {what}" for what, number in count.items()))
     return 1 if count["not measured"] else 0
 

@@ -6,6 +6,7 @@
  * With --durable both bring their data to the disk within the clock. What was written is removed outside of it. */
 #include <fcntl.h>
 #include <ftw.h>
+#include <glob.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -24,7 +25,7 @@ typedef struct saver {
   tegula_array *array;
   tegula_view view;
   int64_t bytes;
-  char *path, *tiles, *plain; /* what is saved, its tile folder, what plain pwrite makes */
+  char *path, *tiles, *plain; /* what is saved, the pattern of its tile folders, what plain pwrite makes */
   int64_t stored;             /* bytes of all files of the last save */
 } saver;
 
@@ -66,6 +67,16 @@ static int64_t size_and_remove(const char *path) {
   return walked;
 }
 
+/* The folder of tiles has a name of its own for each save. */
+static int64_t size_and_remove_all(const char *pattern) {
+  glob_t found;
+  int64_t size = 0;
+  if (glob(pattern, 0, NULL, &found) != 0) return 0;
+  for (size_t i = 0; i < found.gl_pathc; i++) size += size_and_remove(found.gl_pathv[i]);
+  globfree(&found);
+  return size;
+}
+
 static double time_save(void *state) {
   saver *s = state;
   tegula_error error;
@@ -81,7 +92,7 @@ static double time_save(void *state) {
   double start = now();
   must(tegula_save(s->array, s->path, &options, &error), &error);
   double seconds = now() - start;
-  s->stored = size_and_remove(s->path) + size_and_remove(s->tiles);
+  s->stored = size_and_remove(s->path) + size_and_remove_all(s->tiles);
   return seconds;
 }
 
@@ -134,7 +145,7 @@ void save_run(tegula_context *context, const char *path, const save_kind *kind, 
   saver s = {.context = context, .kind = kind};
   if (kind->folder == NULL) die("save needs --at FOLDER");
   name(&s.path, kind->folder, kind->layout != NULL ? "saved.h5" : "saved.npy");
-  name(&s.tiles, kind->folder, "saved.h5.tiles");
+  name(&s.tiles, kind->folder, "saved.h5.tiles-*");
   name(&s.plain, kind->folder, "plain");
   load_array(&s, path);
   printf("{\"bytes\": %lld", (long long)s.bytes);
