@@ -16,6 +16,7 @@
 
 #define DIRECT_RUN ((int64_t)1 << 10)      /* shorter runs are staged: a copy costs less than a vector of a system call */
 #define LARGEST_STEP ((int64_t)8 << 20)
+#define LARGEST_WRITE ((int64_t)32 << 20) /* most file systems let one thread at a time write to a file: fewer turns, fewer waits for them */
 #define SMALLEST_STEP ((int64_t)256 << 10)
 #define STAGED_STEP ((int64_t)1 << 20)   /* stays in the second-level cache between read and copy */
 #define PATCH ((int64_t)256)
@@ -224,10 +225,10 @@ static tegula_status step_all_blocks(tegula__plan *plan, const cut *c, tegula_er
 }
 
 /* Bytes that make enough steps for all workers to end together. */
-static int64_t even_share(const tegula__targets *targets, uint32_t item, int32_t threads) {
+static int64_t even_share(const tegula__targets *targets, uint32_t item, int32_t threads, int64_t largest) {
   int64_t total = 0;
   for (int64_t i = 0; i < targets->count; i++) total += tegula__box_count(targets->ndim, targets->tiles[i].lo, targets->tiles[i].hi) * item;
-  return tegula__max(SMALLEST_STEP, tegula__min(LARGEST_STEP, total / (8 * (int64_t)threads)));
+  return tegula__max(SMALLEST_STEP, tegula__min(largest, total / (8 * (int64_t)threads)));
 }
 
 static void point_at_vectors(tegula__plan *plan) {
@@ -266,7 +267,7 @@ tegula_status tegula__cut_dense(const tegula__cutting *cutting, const tegula__pa
   for (int32_t k = 0; k < plan->manifest->ndim; k++) c.origin[k] = c.lo[k];
   int64_t staged = tegula__min(cutting->limits->staging_slot,
                                is_transposed(&c) ? LARGEST_STEP : tegula__min(cutting->share, STAGED_STEP));
-  choose_block(&c, c.kind == TEGULA__STEP_DIRECT ? cutting->share : staged, plan->manifest->dtype.item_size);
+  choose_block(&c, c.kind == TEGULA__STEP_DIRECT ? cutting->direct : staged, plan->manifest->dtype.item_size);
   if (cutting->limits->writing) align_block(&c, plan->manifest->ndim, cutting->limits->align);
   return step_all_blocks(plan, &c, err);
 }
@@ -303,7 +304,11 @@ static tegula_status cut_part(const tegula__cutting *cutting, int64_t number, te
 tegula_status tegula__plan_create(const tegula__manifest *manifest, const tegula__targets *targets, const tegula__plan_limits *limits,
                                   tegula__plan *out, tegula_error *err) {
   *out = (tegula__plan){.manifest = manifest, .targets = targets};
-  tegula__cutting cutting = {.plan = out, .limits = limits, .share = even_share(targets, manifest->dtype.item_size, limits->threads)};
+  uint32_t item = manifest->dtype.item_size;
+  tegula__cutting cutting = {.plan = out,
+                             .limits = limits,
+                             .share = even_share(targets, item, limits->threads, LARGEST_STEP),
+                             .direct = even_share(targets, item, limits->threads, limits->writing ? LARGEST_WRITE : LARGEST_STEP)};
   int64_t first = 0, last = manifest->part_count;
   if (manifest->ndim > 0 && targets->count > 0)
     tegula__manifest_find(manifest, targets->first_row, targets->last_row, &first, &last);

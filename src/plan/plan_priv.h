@@ -10,7 +10,8 @@
 typedef struct tegula__cutting {
   tegula__plan *plan;
   const tegula__plan_limits *limits;
-  int64_t share; /* bytes of a step that make all workers end together */
+  int64_t share;  /* bytes of a step that make all workers end together */
+  int64_t direct; /* the same for direct steps, which may be longer in a save */
   int64_t first_part; /* parts from here on may be wanted */
   int64_t *next;      /* for each of those: the next part of the same grid, or one of the two below; NULL: none has chunks */
 } tegula__cutting;

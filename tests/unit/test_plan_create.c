@@ -7,6 +7,7 @@
 #include "test_engine_support.h"
 
 static const int64_t LARGEST = (int64_t)8 << 20, SMALLEST = (int64_t)256 << 10; /* bytes of a direct step, docs/design.md */
+static const int64_t LARGEST_WRITE = (int64_t)32 << 20;
 
 /* Bytes that a step reads or writes, by the plan's own rule of requests (tested by itself against hand-made values). */
 static int64_t bytes_of_requests(const move_case *c, const tegula__step *step) {
@@ -71,7 +72,7 @@ static void check_sizes(const move_case *c, const tegula__plan *plan, const tegu
     bytes += step->bytes;
     int64_t read = bytes_of_requests(c, step);
     if (tegula__box_count(c->manifest.ndim, step->lo, step->hi) == 1) continue; /* a single item is never cut */
-    if (read > (step->kind == TEGULA__STEP_DIRECT ? LARGEST : limits->staging_slot))
+    if (read > (step->kind != TEGULA__STEP_DIRECT ? limits->staging_slot : limits->writing ? LARGEST_WRITE : LARGEST))
       fail_msg("a step that is %s reads %lld bytes", step->kind == TEGULA__STEP_DIRECT ? "direct" : "staged", (long long)read);
     assert_true(step->kind == TEGULA__STEP_DIRECT || step->bytes <= limits->staging_slot);
   }
@@ -181,6 +182,21 @@ static void small_arrays_are_not_cut_to_crumbs(void **state) {
   assert_int_equal(c.plan.step_count, 4);
   assert_int_equal(largest_step(&c.plan), SMALLEST);
   rows_free(&c);
+}
+
+/* 256 MiB on one worker. Threads that write to one file take turns: the fewer the better. */
+static void written_steps_are_longer_than_read_ones(void **state) {
+  (void)state;
+  const int64_t lo[2] = {0, 0}, hi[2] = {65536, 1024}, strides[2] = {4096, 4};
+  const tegula__tile tile = {.lo = lo, .hi = hi, .strides = strides, .order = '<'};
+  for (int writing = 0; writing < 2; writing++) {
+    const tegula__plan_limits limits = {.threads = 1, .staging_slot = (int64_t)4 << 20, .writing = writing != 0};
+    rows_case c;
+    plan_rows(&c, (int64_t[]){65536}, 1, 1024, "<f4", 'C', &tile, 1, &limits);
+    assert_int_equal(c.plan.step_count, writing ? 8 : 32);
+    assert_int_equal(largest_step(&c.plan), writing ? LARGEST_WRITE : LARGEST);
+    rows_free(&c);
+  }
 }
 
 /* Where steps of a file with a header of 128 bytes begin, when rows of `columns` floats are written. */
@@ -295,6 +311,7 @@ int main(void) {
       cmocka_unit_test(every_wanted_element_is_in_one_step),
       cmocka_unit_test(work_is_even_however_uneven_the_files),
       cmocka_unit_test(small_arrays_are_not_cut_to_crumbs),
+      cmocka_unit_test(written_steps_are_longer_than_read_ones),
       cmocka_unit_test(written_steps_end_at_blocks_of_the_file_system),
       cmocka_unit_test(a_file_is_read_once_for_all_columns_of_tiles),
       cmocka_unit_test(fortran_files_are_staged_in_patches),
