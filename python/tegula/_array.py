@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import _core
+from ._arguments import shown, version
 from ._context import context
 from ._dtypes import is_bfloat16
 from ._index import slices
@@ -123,10 +124,10 @@ class Array(_core.Exporter):
     ) -> Any:
         if stream is not None:
             raise BufferError("stream: memory of the host has none, expected None")
-        if dl_device is not None and tuple(dl_device) != _DL_CPU:
+        if dl_device is not None and version("dl_device", dl_device) != _DL_CPU:
             raise BufferError(f"dl_device: the array is on the host (1, 0), found {tuple(dl_device)}")
         data = self._whole().copy() if copy else self._whole()
-        versioned = max_version is not None and max_version[0] >= 1
+        versioned = max_version is not None and version("max_version", max_version)[0] >= 1
         if not versioned and not data.flags.writeable:
             raise BufferError("read-only memory needs a consumer of DLPack 1.0 or newer (max_version)")
         code, bits = _dlpack_type(data.dtype)
@@ -140,7 +141,10 @@ class Array(_core.Exporter):
         return len(self._whole())
 
     def __getitem__(self, key: Any) -> Any:
-        return self._whole()[key]
+        try:
+            return self._whole()[key]
+        except OverflowError:
+            raise IndexError(f"index {shown(key)} is out of bounds") from None
 
     def __repr__(self) -> str:
         return f"<tegula.Array shape={self.shape} dtype={self.dtype} tiles={len(self._boxes)}>"

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ._arguments import shown, text
+
 Attribute = tuple[str, str, tuple[int, ...] | None, int, bytes | list[bytes]]
 
 
@@ -35,7 +37,10 @@ def value_of(type_: str, shape: tuple[int, ...] | None, values: Any, omitted: st
 
 
 def _texts(name: str, values: list[Any]) -> list[bytes]:
-    encoded = [value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value for value in values]
+    try:
+        encoded = [value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value for value in values]
+    except UnicodeEncodeError:
+        raise ValueError(f"attrs: {name!r} must hold texts that have a form in UTF-8") from None
     if any(not isinstance(text, bytes) or b"\0" in text for text in encoded):
         raise ValueError(f"attrs: {name!r} must hold texts without zero bytes")
     return encoded
@@ -44,12 +49,16 @@ def _texts(name: str, values: list[Any]) -> list[bytes]:
 def _attribute(name: Any, value: Any) -> Attribute:
     """A value as the library takes it: numbers as bytes, texts one by one."""
     if not isinstance(name, str) or not name or "\0" in name:
-        raise TypeError(f"attrs: expected names that are not empty, found {name!r}")
+        raise TypeError(f"attrs: expected names that are not empty, found {shown(name)}")
+    text("attrs: the name", name)
     if value is None:
         return name, "<f8", None, 0, b""
     if isinstance(value, (str, bytes)):
         return name, "str" if isinstance(value, str) else f"|S{max(len(value), 1)}", (), 1, _texts(name, [value])
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError:  # lists of several lengths
+        raise TypeError(f"attrs: {name!r} holds lists of different lengths, expected arrays or lists of the same") from None
     flat = array.ravel()
     if array.dtype.kind == "U" or (array.dtype.kind == "O" and all(isinstance(item, str) for item in flat)):
         return name, "str", array.shape, array.size, _texts(name, [str(item) for item in flat])

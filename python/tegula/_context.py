@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from . import _core
+from ._arguments import shown
 from ._errors import Error
 
 _contexts: dict[tuple[int, int, int], _core.Context] = {}
@@ -87,7 +88,7 @@ def _number_of(threads: int | None) -> int:
     if threads is None:
         return _threads_of_environment()
     if isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= 4096:
-        raise ValueError(f"threads: expected a whole number from 1 to 4096 or None, found {threads!r}")
+        raise ValueError(f"threads: expected a whole number from 1 to 4096 or None, found {shown(threads)}")
     return threads
 
 
@@ -242,4 +243,7 @@ def _make_bar(kind: Any) -> Any:
             kind = importlib.import_module("tqdm").tqdm
         except ImportError:
             return None
-    return kind(unit="B", unit_scale=True)
+    made = kind(unit="B", unit_scale=True) if hasattr(kind, "update") else None
+    if made is None or not hasattr(made, "total"):
+        raise TypeError(f"progress: expected a bool, a function (done, total) or a tqdm bar, found the type {kind.__name__}")
+    return made

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from . import _core
+from ._arguments import MOST, Shape, choice, lengths, number
 from ._array import Array
 from ._attributes import value_of
 from ._context import context, place, progress_of, timeout
@@ -21,7 +22,7 @@ from ._index import Selection, parse, whole
 from ._memory import NDArray, address, borrow, target_of, tiling
 from ._parts import Parts
 from ._ranks import Ranks
-from ._sources import Manifest, Options, Reader, Shape, choice, lengths
+from ._sources import Manifest, Options, Reader
 
 MISSING = {"error": 0, "strict": 1, "fill": 2}
 _JSON_MOST = 1 << 20  # bytes of a manifest that travel in a pickle
@@ -35,15 +36,16 @@ def tiling_of(
     shape: Shape, tiles: int | None, axis: int, tile_shape: Sequence[int] | None, overdecompose: int, ranks: int = 1
 ) -> _core.Tiling:
     """The tiles of a load; arguments are checked."""
-    for name, value in (("tiles", 1 if tiles is None else tiles), ("overdecompose", overdecompose)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise ValueError(f"{name}: expected a whole number from 1 on, found {value!r}")
+    tiles, overdecompose = None if tiles is None else number("tiles", tiles, 1), number("overdecompose", overdecompose, 1)
+    axis = number("axis", axis, -MOST)
     if tile_shape is not None and (tiles is not None or axis != 0 or overdecompose != 1):
         raise ValueError("give tile_shape, or tiles, axis and overdecompose, not both")
     ndim = len(shape)
     if not -max(ndim, 1) <= axis < max(ndim, 1):
         raise ValueError(f"axis: expected an axis of {ndim}, found {axis}")
     count = (ranks if tiles is None else tiles) * overdecompose
+    if count > MOST:
+        raise ValueError(f"tiles: expected fewer than 2^63 in all, found {count}")
     return tiling(shape, lengths("tile_shape", tile_shape), axis % max(ndim, 1), count, ranks)
 
 

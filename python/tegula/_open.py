@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
+from . import _arguments
+from ._arguments import choice, flag, lengths, number, shown, text_or_none
 from ._array import Array
 from ._dataset import MISSING, Dataset
 from ._errors import CancelledError, ChangedError, Error, MismatchError, OutOfMemoryError, TimeLimitError
 from ._ranks import ranks_of
-from ._sources import Options, Path, Read, Reader, choice, lengths, paths_of
+from ._sources import Options, Path, Read, Reader, paths_of
 
 
 def _options(
@@ -38,13 +38,14 @@ def _options(
     for name, value in (("columns", columns), ("null_value", null_value)):
         if value is not None:
             raise ValueError(f"{name}: not supported yet, expected None")
-    if dtype is not None and not isinstance(dtype, str):
-        dtype = np.dtype(dtype)
     return Options(
-        paths_of(path), dataset, format, dtype, lengths("shape", shape), lengths("row_shape", row_shape), offset, row_gap,
+        paths_of(path), text_or_none("dataset", dataset), text_or_none("format", format),
+        None if dtype is None else _arguments.dtype("dtype", dtype), lengths("shape", shape), lengths("row_shape", row_shape),
+        number("offset", offset, 0), number("row_gap", row_gap, 0),
         "" if order is None else choice("order", order, ("C", "F")),
         "" if byte_order is None else choice("byte_order", byte_order, ("<", ">")),
-        -1 if expect_files is None else expect_files, -1 if expect_rows is None else expect_rows, locked, defer,
+        -1 if expect_files is None else number("expect_files", expect_files, 0),
+        -1 if expect_rows is None else number("expect_rows", expect_rows, 0), flag("locked", locked), defer,
     )  # fmt: skip
 
 
@@ -141,8 +142,10 @@ def from_reader(
     """
     if not callable(read):
         raise TypeError(f"read: expected a function read(box, out), found {type(read).__name__}")
+    if shape is None:
+        raise TypeError("shape: expected a tuple of integers, found None")
     source = Reader(
-        read, name or str(getattr(read, "__name__", "reader")), dtype if isinstance(dtype, str) else np.dtype(dtype),
+        read, text_or_none("name", name) or str(getattr(read, "__name__", "reader")), _arguments.dtype("dtype", dtype),
         lengths("shape", shape) or (), lengths("chunks", chunks),
     )  # fmt: skip
     return Dataset(source, "error", threads)
@@ -180,9 +183,9 @@ def load(
         KeyboardInterrupt: when the user pressed Ctrl-C: the load has stopped and its memory is free.
         ValueError, TypeError: for arguments that make no sense.
     """
-    if device != "cpu":
-        raise ValueError(f'device: only "cpu" is supported, found {device!r}')
-    how = tiles, axis, tile_shape, overdecompose, out
+    if not isinstance(device, str) or device != "cpu":
+        raise ValueError(f'device: only "cpu" is supported, found {shown(device)}')
+    how = tiles, axis, lengths("tile_shape", tile_shape), overdecompose, out
     if isinstance(path, Dataset):
         if dataset is not None or open_options:
             raise ValueError("an open dataset was given: options of open() make no sense")

@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 
 from . import _core
+from ._arguments import choice, flag, lengths, number, shown, text, text_or_none
 from ._array import Array
 from ._attributes import attributes_of
 from ._context import context, later, progress_of, timeout
 from ._dtypes import descr_of, is_bfloat16
 from ._memory import NDArray, array_of, borrow, tiling
 from ._parts import Parts
-from ._sources import before_use, choice, lengths, path_of, rooted
+from ._sources import before_use, path_of, rooted
 
 
 def _fill_bytes(fill: Any, dtype: np.dtype[Any]) -> bytes | None:
@@ -28,17 +29,20 @@ def _fill_bytes(fill: Any, dtype: np.dtype[Any]) -> bytes | None:
     given, native = np.asarray(fill), dtype if dtype.isnative else dtype.newbyteorder("=")
     if given.shape:
         raise ValueError(f"fill: expected one value, found an array of shape {given.shape}")
-    whole = given.dtype.kind in "iu" and native.kind in "iu"  # numpy's rules would refuse 0 for unsigned ones and cut off high bits
-    with np.errstate(over="ignore"):
-        made = given.astype(native, casting="unsafe" if whole else "same_kind")
+    integers = given.dtype.kind in "iu" and native.kind in "iu"  # numpy's rules would refuse 0 for unsigned ones and cut off high bits
+    try:
+        with np.errstate(over="ignore"):
+            made = given.astype(native, casting="unsafe" if integers else "same_kind")
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"fill: {shown(fill)} does not fit into elements of dtype {native}") from None
     if native.kind in "SU":
         same = bool(made == given)
     elif native.kind in "iufc" or is_bfloat16(native):
-        same = int(made) == int(given) if whole else bool(np.isfinite(made) or not np.isfinite(given))
+        same = int(made) == int(given) if integers else bool(np.isfinite(made) or not np.isfinite(given))
     else:
         same = native.kind != "V" or given.nbytes == made.nbytes
     if not same:
-        raise ValueError(f"fill: {fill!r} does not fit into elements of dtype {native}")
+        raise ValueError(f"fill: {shown(fill)} does not fit into elements of dtype {native}")
     return made.tobytes()
 
 
@@ -101,21 +105,25 @@ def save(
         KeyboardInterrupt: the save has stopped, nothing of it is left.
         ValueError, TypeError: for arguments that make no sense.
     """
+    flags = flag("overwrite", overwrite), flag("durable", durable), flag("whole_file", whole_file)
+    block = flag("block", block)
     if comm is not None and not isinstance(array, Parts):
         raise ValueError("comm: only an array that tegula.load(..., comm=...) gave is saved by several ranks, expected None")
     if not block and isinstance(array, Parts):
         raise ValueError("block: several ranks save in the foreground only, expected True")
-    if not block and progress:
+    if not block and progress is not None and progress is not False:
         raise ValueError("progress: a save in the background has none, expected False")
     name = path_of(path)
-    if name and not block:
+    if not name:
+        raise ValueError("path: it is empty")
+    if not block:
         name = rooted(name)  # the program may go into another folder meanwhile
+    dataset, format = text_or_none("dataset", dataset), text_or_none("format", format)
     ordered = choice("order", order, ("C", "F"))
     swapped = "" if byte_order is None else choice("byte_order", byte_order, ("<", ">"))
-    if shards is not None and (isinstance(shards, bool) or not isinstance(shards, int) or shards < 1):
-        raise ValueError(f"shards: expected a whole number from 1 on, found {shards!r}")
-    what = layout, lengths("chunks", chunks), codec
-    flags = overwrite, durable, whole_file
+    if shards is not None:
+        number("shards", shards, 1)
+    what = text_or_none("layout", layout), lengths("chunks", chunks), text_or_none("codec", codec)
     for wait in before_use:
         wait((name,))
     if isinstance(array, Mapping):
@@ -150,10 +158,11 @@ def _save_group(
         raise ValueError("dataset: the names of several arrays are the keys of the mapping, expected None")
     if attrs is not None and not (isinstance(attrs, Mapping) and all(key in arrays for key in attrs)):
         raise ValueError("attrs: with several arrays expected {dataset: attrs} for some of them")
+    if not arrays:
+        raise ValueError("array: there is none in the mapping")
     members = []
     for key, array in arrays.items():
-        if not isinstance(key, str):
-            raise TypeError(f"expected names of datasets as keys, found {key!r}")
+        text("array: the name of a dataset", key)
         data, memory = _wrap(array)
         target = target[0], target[1] or descr_of(data.dtype), *target[2:]
         members.append((memory, (key, *what, _fill_bytes(fill, data.dtype), attributes_of((attrs or {}).get(key)))))

@@ -8,12 +8,13 @@ from __future__ import annotations
 import gc
 import os
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from . import _core
+from ._arguments import Shape, shown
 from ._context import Group, context, reading, timeout, waiting
 from ._dtypes import dtype_of, text_of
 from ._errors import Error
@@ -21,7 +22,6 @@ from ._index import slices
 from ._memory import NDArray
 
 Path = str | os.PathLike[str] | bytes | Sequence[str | os.PathLike[str] | bytes]
-Shape = tuple[int, ...]
 Read = Callable[[tuple[slice, ...], NDArray], object]
 
 #: Called with the paths before they are opened or saved to: who has saves on their way waits for those.
@@ -31,7 +31,10 @@ before_use: list[Callable[[tuple[bytes, ...]], None]] = []
 def path_of(path: object) -> bytes:
     if not isinstance(path, (str, bytes, os.PathLike)):
         raise TypeError(f"path: expected a path or a list of paths, found {type(path).__name__}")
-    name = os.fsencode(path)
+    try:
+        name = os.fsencode(path)
+    except UnicodeEncodeError:
+        raise ValueError(f"path: {shown(path)} cannot be the name of a file") from None
     if b"\0" in name:
         raise ValueError("path: it contains a zero byte")
     return name
@@ -40,6 +43,8 @@ def path_of(path: object) -> bytes:
 def paths_of(path: Path) -> tuple[bytes, ...]:
     if isinstance(path, (str, bytes, os.PathLike)):
         return (path_of(path),)
+    if isinstance(path, (Mapping, Set)) or not isinstance(path, Iterable) or (isinstance(path, np.ndarray) and not path.ndim):
+        raise TypeError(f"path: expected a path or a list of paths, found {type(path).__name__}")
     return tuple(map(path_of, path))
 
 
@@ -55,23 +60,6 @@ def rooted(path: bytes, is_pattern: bool = False) -> bytes:
 
 def _looks_like_a_pattern(path: bytes) -> bool:
     return any(sign in path for sign in (b"*", b"?", b"[")) and not os.path.lexists(path)
-
-
-def choice(name: str, value: Any, choices: Any) -> Any:
-    if value not in choices:
-        raise ValueError(f"{name}: expected one of {', '.join(map(repr, choices))}, found {value!r}")
-    return value
-
-
-def lengths(name: str, value: Any) -> Shape | None:
-    if value is None:
-        return None
-    if isinstance(value, bool):  # which is an int: h5py's chunks=True would be chunks of one element
-        raise TypeError(f"{name}: expected a tuple of integers, found bool")
-    try:
-        return tuple(value) if not isinstance(value, int) else (value,)
-    except TypeError:
-        raise TypeError(f"{name}: expected a tuple of integers, found {type(value).__name__}") from None
 
 
 class Options(NamedTuple):

@@ -244,6 +244,10 @@ def check_relative_paths(files, scratch):
 def check_wrong_arguments(files, scratch):
     for wrong in ({"shards": 0}, {"order": "X"}, {"tiles": 0}, {"chunks": (3,), "layout": "chunked"}, {"chunks": (0, 3)}, {"byte_order": "="}):
         failing(lambda wrong=wrong: save(rows(), scratch / "x.h5", **wrong), ValueError)
+    for wrong in ({"overwrite": "no"}, {"block": None}, {"codec": 3}, {"dataset": b"x"}, {"layout": 1}, {"chunks": "ab"}, {"axis": "rows"}):
+        failing(lambda wrong=wrong: save(rows(), scratch / "x.h5", **wrong), TypeError)
+    for wrong in ({"tiles": 10**30}, {"tile_shape": (2**63, 3)}, {"shards": 2**64}):
+        failing(lambda wrong=wrong: save(rows(), scratch / "x.h5", **wrong), ValueError)
     failing(lambda: save(rows(), scratch / "x.h5", layout="no"), tegula.Error)
     failing(lambda: save(rows(), scratch / "x.unknown"), tegula.UnsupportedError)
     assert os.listdir(scratch) == []

@@ -398,7 +398,7 @@ def test_the_old_file_stays(tmp_path):
         ({"a": ARRAY}, {"block": False, "format": "hdf5"}, ValueError, "block"),
         ({"a": ARRAY}, {"attrs": {"b": {}}, "format": "hdf5"}, ValueError, "attrs"),
         ({"a": ARRAY}, {"format": "npy"}, ValueError, None),
-        ({1: ARRAY}, {"format": "hdf5"}, TypeError, "keys"),
+        ({1: ARRAY}, {"format": "hdf5"}, TypeError, "the name of a dataset"),
     ],
 )
 def test_what_cannot_be_saved(tmp_path, array, arguments, error, says):

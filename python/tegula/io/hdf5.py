@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from .._arguments import lengths
 from .._memory import NDArray
 from .._open import load, open
 from .._save import save
-from .._sources import lengths
 
 __all__ = ["from_file", "from_file_batched", "to_file"]
 

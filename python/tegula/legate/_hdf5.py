@@ -11,10 +11,11 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from .._arguments import Shape
 from .._dataset import Dataset
 from .._errors import Error
 from .._open import open
-from .._sources import Shape, path_of
+from .._sources import path_of
 from ._errors import NotAFileError, as_theirs
 from ._load import Launched, Source, not_in_a_task, room, tile_of
 from ._save import save

@@ -29,11 +29,12 @@ from legate.core import (
 )
 from legate.core import types as ty
 
+from .._arguments import Shape
 from .._dataset import Dataset, tiling_of
 from .._dtypes import is_bfloat16
 from .._errors import Error, InternalError, UnsupportedError
 from .._open import open
-from .._sources import Manifest, Path, Shape
+from .._sources import Manifest, Path
 from . import _home, _tasks
 from ._errors import TooManyAxesError
 from ._wait import hearing, stop, wait_for

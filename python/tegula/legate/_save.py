@@ -15,12 +15,13 @@ import numpy as np
 from legate.core import LogicalArray, as_logical_array, get_legate_runtime, is_running_in_task
 from legate.core import types as ty
 
+from .._arguments import Shape, choice, flag, lengths, number, text_or_none
 from .._attributes import attributes_of
 from .._context import fence_at_exit, raise_first
 from .._dtypes import text_of
 from .._errors import Error
 from .._save import _fill_bytes
-from .._sources import Shape, before_use, choice, lengths, path_of, rooted
+from .._sources import before_use, path_of, rooted
 from . import _tasks
 from ._load import add_bytes, at_home, check_axes, not_in_a_task, tile_of
 from ._wait import stop, wait_for
@@ -229,8 +230,13 @@ def save(
     if not name:
         raise ValueError("path: it is empty")
     name = rooted(name)
-    if shards is not None and (isinstance(shards, bool) or not isinstance(shards, int) or shards < 1):
-        raise ValueError(f"shards: expected a whole number from 1 on, found {shards!r}")
+    if shards is not None:
+        number("shards", shards, 1)
+    dataset, format, layout, codec = (
+        text_or_none(*one) for one in (("dataset", dataset), ("format", format), ("layout", layout), ("codec", codec))
+    )
+    flags = flag("overwrite", overwrite), flag("durable", durable), flag("whole_file", whole_file)
+    block = flag("block", block)
     shape, dtype = tuple(store.shape), _dtype_of(store)
     tile, _ = tile_of(shape, tiles, axis, tile_shape, overdecompose)
     given = lengths("chunks", chunks)
@@ -239,7 +245,7 @@ def save(
         given = _chunks_of(shape, dtype, given)
         tile = _aligned(tile, shape, given)
     swapped = "" if byte_order is None else choice("byte_order", byte_order, ("<", ">"))
-    target = (format, None, shards or 0, choice("order", order, ("C", "F")), swapped, overwrite, durable, whole_file)
+    target = (format, None, shards or 0, choice("order", order, ("C", "F")), swapped, *flags)
     described = dataset, layout, given, codec, _fill_bytes(fill, dtype), attributes_of(attrs)
     _wait_for((name,))
     saved = _launch(store, name, tile, target, described, chunked)
