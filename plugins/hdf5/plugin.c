@@ -32,13 +32,28 @@ static hdf5_place whole(const hdf5_dataset *dataset) {
   return place;
 }
 
+/* Without elements only the shape and the codecs of its chunks are there to be told, where the engine decodes them. */
+static tegula_status describe_empty(hdf5_dataset *dataset, tegula_error *err) {
+  hdf5_chain chain = {0};
+  tegula_error why;
+  if (dataset->layout != HDF5_CHUNKED || dataset->type.converted) return TEGULA_OK;
+  tegula_status status = hdf5_filters_map(dataset, &chain, &why);
+  bool ours = status == TEGULA_OK && !chain.reader && !chain.absent;
+  if (ours) status = hdf5_prepare(dataset, dataset, &why);
+  hdf5_place place = whole(dataset);
+  if (ours && status == TEGULA_OK && dataset->kind == HDF5_KIND_GRID) return hdf5_emit(dataset, &place, err);
+  if (status != TEGULA_OUT_OF_MEMORY) return TEGULA_OK; /* nobody needs the codec */
+  if (err) *err = why;
+  return status;
+}
+
 static tegula_status describe_dataset(hdf5_call *call, hdf5_dataset *dataset, tegula_error *err) {
   const tegula_plugin_host *host = call->library->host;
   call->array_item = dataset->type.dtype.item_size;
   FORWARD(host->set_array(call->builder, dataset->name, dataset->type.dtype, dataset->ndim, dataset->shape, err));
   FORWARD(host->set_fill(call->builder, dataset->fill, err));
+  RETURN_IF(dataset->bytes == 0, describe_empty(dataset, err));
   FORWARD(hdf5_prepare(dataset, dataset, err));
-  RETURN_IF(dataset->bytes == 0, TEGULA_OK); /* no elements: no parts */
   hdf5_place place = whole(dataset);
   return hdf5_emit(dataset, &place, err);
 }

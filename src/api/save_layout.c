@@ -37,7 +37,7 @@ static void held_by(const tegula__member *m, int64_t i, held *out) {
   }
   for (int32_t k = 0; k < tiling->ndim; k++) {
     out->shape[k] = out->hi[k] - out->lo[k];
-    out->chunk[k] = tegula__min(m->chunk[k], tegula__max(1, out->shape[k]));
+    out->chunk[k] = out->shape[k] > 0 ? tegula__min(m->chunk[k], out->shape[k]) : m->chunk[k];
   }
 }
 

@@ -69,7 +69,7 @@ static tegula_status take_chunk(tegula__member *m, const tegula_save_options *o,
     if (o->chunk[k] < 1)
       return tegula__fail(err, TEGULA_INVALID_ARGUMENT, m->saving->path, -1,
                           "cannot save \"%s\": chunk length %" PRId64 " of axis %d, expected 1 or more", m->saving->path, o->chunk[k], k);
-    m->chunk[k] = tegula__min(o->chunk[k], tegula__max(1, tiling->shape[k]));
+    m->chunk[k] = tiling->shape[k] > 0 ? tegula__min(o->chunk[k], tiling->shape[k]) : o->chunk[k]; /* an axis without elements may grow */
   }
   return TEGULA_OK;
 }
