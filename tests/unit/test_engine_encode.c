@@ -119,7 +119,7 @@ static tegula_status run(save *s, tegula_progress_fn progress, void *state, tegu
   tegula__move move = {.manifest = &s->manifest, .files = s->set, .tiles = &s->tile, .tile_count = 1, .writing = true, .placer = &placer,
                        .progress = progress, .progress_state = state, .counts = &counts};
   s->next = s->end = 0;
-  alarm(100); /* a hang is a failure */
+  alarm(500); /* a hang is a failure; the busiest machine is not */
   tegula_status status = tegula__engine_run(&s->b.engine, &move, error);
   alarm(0);
   return status;
