@@ -222,6 +222,8 @@ typedef struct tegula_plugin_origin {
   const char *dataset; /* NULL: the only one */
   tegula_plugin_dropped_fn dropped;
   void *state;
+  uint8_t reads_target; /* its elements are in the target, too: none of the datasets that they are in may be replaced */
+  uint8_t bare;         /* nothing goes along */
 } tegula_plugin_origin;
 
 /* One dataset that is saved. */

@@ -193,7 +193,7 @@ static tegula_status keep_order(hdf5_library *library, const hdf5_found *found, 
 
 tegula_status hdf5_save_as_origin(hdf5_library *library, const tegula_plugin_layout *layout, hid_t list, hsize_t *limits, tegula_error *err) {
   for (int k = 0; k < layout->ndim; k++) limits[k] = (hsize_t)layout->shape[k];
-  RETURN_IF(!layout->origin, TEGULA_OK);
+  RETURN_IF(!layout->origin || layout->origin->bare, TEGULA_OK);
   hdf5_call call = {.library = library, .builder = layout->origin->builder};
   hdf5_file *source = NULL;
   hdf5_found found;

@@ -390,6 +390,13 @@ typedef struct hdf5_replaced {
 } hdf5_replaced;
 bool hdf5_replaced_note(hdf5_library *library, hid_t old, hdf5_replaced *out);
 bool hdf5_replaced_mend(hdf5_library *library, hid_t new, hdf5_replaced *replaced);
+/* Where an object is in its file. */
+typedef struct hdf5_object {
+  unsigned char place[16];
+} hdf5_object;
+bool hdf5_object_of(hdf5_library *library, hid_t id, hdf5_object *out);
+/* spare.c: INVALID_ARGUMENT when what is copied is read from `old`, which is to be replaced. */
+tegula_status hdf5_save_spares_sources(hdf5_library *library, const tegula_plugin_layout *layout, hid_t old, const char *path, tegula_error *err);
 /* along.c: how long its axes may become: chunked copies may grow as the original, all else not at all; and in the creation list, whether the
  * order of its attributes is kept, as in the original. */
 tegula_status hdf5_save_as_origin(hdf5_library *library, const tegula_plugin_layout *layout, hid_t list, hsize_t *limits, tegula_error *err);

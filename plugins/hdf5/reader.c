@@ -198,6 +198,8 @@ static tegula_status emit_piece(void *state, bool stored, const hdf5_place *piec
 
 tegula_status hdf5_emit_reader(hdf5_dataset *dataset, const hdf5_place *place, tegula_error *err) {
   emitting e = {.dataset = dataset};
+  int64_t number;
+  FORWARD(hdf5_file_number(dataset->call, dataset->file, &number, err)); /* a file that is read, like any other */
   FORWARD(make_reader(dataset, place, &e.reader, err));
   e.why = reason(dataset);
   tegula_status status = hdf5_gaps_cut(dataset, place, emit_piece, &e, err);

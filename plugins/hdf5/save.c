@@ -260,7 +260,8 @@ static tegula_status make_way(saving *s, const tegula_plugin_layout *layout, hdf
   hid_t id = call->H5Oopen(s->file, layout->dataset, HDF5_DEFAULT);
   bool group = id >= 0 && call->H5Iget_type(id) == HDF5_ID_GROUP;
   bool old = id >= 0 && call->H5Iget_type(id) == HDF5_ID_DATASET && is_hard_link(s, layout->dataset);
-  if (old && !hdf5_replaced_note(s->library, id, replaced)) /* else their lists would lead to what takes its place */
+  if (id >= 0 && !group) status = hdf5_save_spares_sources(s->library, layout, id, s->path, err);
+  if (status == TEGULA_OK && old && !hdf5_replaced_note(s->library, id, replaced)) /* else their lists would lead to what takes its place */
     status = hdf5_failed(s->library, err, TEGULA_UNSUPPORTED, s->path, "untie \"%s\" in \"%s\" from its dimension scales",
                          layout->dataset, s->path);
   if (id >= 0) call->H5Oclose(id);
@@ -307,7 +308,7 @@ static tegula_status make(saving *s, const tegula_plugin_layout *layout, hid_t *
   tegula_status status = make_way(s, layout, &replaced, err);
   if (status == TEGULA_OK) status = create_typed(s, layout, type, id, err);
   if (status == TEGULA_OK) status = hdf5_save_attributes(s->library, *id, layout, s->path, err);
-  if (status == TEGULA_OK && layout->origin) status = hdf5_save_along(s->library, s->file, *id, layout, &replaced, s->path, err);
+  if (status == TEGULA_OK && layout->origin && !layout->origin->bare) status = hdf5_save_along(s->library, s->file, *id, layout, &replaced, s->path, err);
   if (status == TEGULA_OK && !hdf5_replaced_mend(s->library, *id, &replaced)) status = could_not_make(s, layout, err);
   free(replaced.users);
   s->library->call.H5Tclose(type);

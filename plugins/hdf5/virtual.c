@@ -269,6 +269,8 @@ static tegula_status make_parts(hdf5_dataset *dataset, tegula_error *err) {
 }
 
 tegula_status hdf5_emit_virtual(hdf5_dataset *dataset, const hdf5_place *outer, tegula_error *err) {
+  int64_t number;
+  FORWARD(hdf5_file_number(dataset->call, dataset->file, &number, err)); /* a file that is read, like any other */
   FORWARD(make_parts(dataset, err));
   return emit_sorted(dataset, dataset->parts, outer, err);
 }

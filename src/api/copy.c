@@ -93,21 +93,26 @@ static bool lies_in(const char *path, const struct stat *folder, const char **kn
   return same;
 }
 
-/* May the target be replaced while the dataset is read, and afterwards? `adds`: its file stays what it is but for one dataset. */
-static tegula_status check_target(const tegula__manifest *manifest, const char *path, bool adds, tegula_error *err) {
+const char *tegula__copying_reads(const tegula__manifest *manifest, const char *path) {
   struct stat info;
   const char *known = NULL;
-  if (adds || stat(path, &info) != 0) return TEGULA_OK;
+  if (stat(path, &info) != 0) return NULL;
   for (int64_t i = 0; i < manifest->file_count; i++) {
     const tegula__file *file = &manifest->files[i];
     bool same = S_ISDIR(info.st_mode) ? lies_in(file->path, &info, &known) : same_inode(&info, file->stamp.device, file->stamp.inode);
-    if (same)
-      return tegula__hint(err,
-                          tegula__fail(err, TEGULA_INVALID_ARGUMENT, path, -1, "cannot copy \"%s\" to \"%s\": that would replace what is copied",
-                                       file->path, path),
-                          "copy to another name, then rename");
+    if (same) return file->path;
   }
-  return TEGULA_OK;
+  return NULL;
+}
+
+/* May the target be replaced while the dataset is read, and afterwards? `adds`: its file stays what it is but for one dataset. */
+static tegula_status check_target(const tegula__manifest *manifest, const char *path, bool adds, tegula_error *err) {
+  const char *read = adds ? NULL : tegula__copying_reads(manifest, path);
+  if (read == NULL) return TEGULA_OK;
+  return tegula__hint(err,
+                      tegula__fail(err, TEGULA_INVALID_ARGUMENT, path, -1, "cannot copy \"%s\" to \"%s\": that would replace what is copied",
+                                   read, path),
+                      "copy to another name, then rename");
 }
 
 /* ---- progress ---- */

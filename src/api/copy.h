@@ -33,6 +33,9 @@ typedef struct tegula__copying {
 /* A tegula_progress_fn for a phase, or a window of one; `state` is the copying, whose `done` counts those that have ended. */
 int tegula__copying_progress(void *state, int64_t bytes_done, int64_t bytes_total);
 
+/* Is the file or folder one that the dataset is read from, or does it hold one? NULL: no. */
+const char *tegula__copying_reads(const tegula__manifest *manifest, const char *path);
+
 /* copy_along.c: what is left out, told to the caller; `name` may be NULL. */
 void tegula__copying_drop(tegula__copying *copying, uint32_t kind, const char *what, const char *name, const char *reason);
 /* Attributes of the dataset that go nowhere, since the target has none. */

@@ -21,14 +21,21 @@ static void drop(void *state, const char *what, const char *name, const char *re
   tegula__copying_drop(state, scale ? TEGULA_DROPPED_SCALES : TEGULA_DROPPED_ATTRIBUTES, what, name, reason);
 }
 
+static bool in_container(const tegula__manifest *manifest) {
+  const tegula__format *format = manifest->format != NULL ? tegula__format_by_name(manifest->format) : NULL;
+  return manifest->file_count > 0 && format != NULL && format->attributes != NULL;
+}
+
+/* Was it opened in its container, or in a manifest that speaks of that? */
+static bool is_itself(const tegula__copying *c) {
+  return c->dataset->opened != NULL && strcmp(c->dataset->opened, c->dataset->manifest.files[0].path) == 0;
+}
+
 /* Does the dataset lie in a container that can be looked into? What a manifest speaks of has no more than it says. */
 static bool has_more(tegula__copying *c) {
-  const tegula__manifest *manifest = &c->dataset->manifest;
-  const tegula__format *format = manifest->format != NULL ? tegula__format_by_name(manifest->format) : NULL;
-  if ((c->options.flags & TEGULA_COPY_ALONG) == 0 || manifest->file_count == 0 || format == NULL || format->attributes == NULL) return false;
-  bool itself = c->dataset->opened != NULL && strcmp(c->dataset->opened, manifest->files[0].path) == 0;
-  if (!itself) drop(c, "attributes", NULL, "the manifest does not hold them");
-  return itself;
+  if ((c->options.flags & TEGULA_COPY_ALONG) == 0 || !in_container(&c->dataset->manifest)) return false;
+  if (!is_itself(c)) drop(c, "attributes", NULL, "the manifest does not hold them");
+  return is_itself(c);
 }
 
 /* Opens the file of the dataset, of several the first. */
@@ -76,7 +83,12 @@ static tegula_status begin(tegula__copying *c, tegula_error *err) {
 /* A tegula__within_fn. */
 static tegula_status begin_within(void *state, const tegula__source *source, const tegula__describe_options *options, tegula_error *err) {
   tegula__copying *c = state;
-  tegula__origin origin = {.source = source, .options = options, .dropped = drop, .state = c};
+  tegula__origin origin = {.source = source,
+                           .options = options,
+                           .dropped = drop,
+                           .state = c,
+                           .reads_target = tegula__copying_reads(&c->dataset->manifest, c->path) != NULL,
+                           .bare = (c->options.flags & TEGULA_COPY_ALONG) == 0};
   c->wanted.origin = &origin;
   tegula_status status = begin(c, err);
   c->wanted.origin = NULL;
@@ -88,5 +100,7 @@ tegula_status tegula__copying_begin(tegula__copying *c, const tegula_save_option
   c->wanted.options = options;
   FORWARD(tegula__saving_format(c->path, options, &format, err));
   bool along = format->container != NULL && has_more(c);
-  return along ? look_inside(c, &(tegula__inside){.within = begin_within, .state = c}, err) : begin(c, err);
+  bool into_source = format->container != NULL && in_container(&c->dataset->manifest) && is_itself(c) &&
+                     tegula__copying_reads(&c->dataset->manifest, c->path) != NULL;
+  return along || into_source ? look_inside(c, &(tegula__inside){.within = begin_within, .state = c}, err) : begin(c, err);
 }

@@ -79,6 +79,8 @@ typedef struct tegula__origin {
   const tegula__describe_options *options; /* the dataset in it */
   tegula_plugin_dropped_fn dropped;        /* told what cannot; NULL */
   void *state;
+  bool reads_target; /* its elements are in the target, too */
+  bool bare;         /* nothing goes along */
 } tegula__origin;
 
 /* What is to be written. */

@@ -165,6 +165,63 @@ def test_attributes_behind_an_external_link(tmp_path):
         assert dict(file["z"].attrs) == {"unit": "K"}
 
 
+# ---- over what is read ----
+
+def sources(folder, **how):
+    """inner.h5 /v over s.h5 /g/x, outer.h5 /w over that, both upside down; s.h5 has links to /g/x, and another name."""
+    with h5py.File(folder / "s.h5", "w") as file:
+        file.create_dataset("g/x", data=data, **how)
+        file["hard"], file["soft"], file["other"] = file["g/x"], h5py.SoftLink("/g/x"), data + 1
+        file["folder"] = h5py.SoftLink("/g")
+    (folder / "link.h5").symlink_to("s.h5")
+    for name, source, path, inside in (("inner", "s.h5", "v", "g/x"), ("outer", "link/inner.h5", "w", "v")):
+        layout = h5py.VirtualLayout(data.shape, data.dtype)
+        for row in range(6):
+            layout[row] = h5py.VirtualSource(source, inside, data.shape)[5 - row]
+        with h5py.File(folder / f"{name}.h5", "w") as file:
+            file.create_virtual_dataset(path, layout)
+    (folder / "link").symlink_to(".")
+
+
+def content(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+STORED = {"contiguous": {}, "read by libhdf5": {"chunks": (4, 4), "scaleoffset": 0}}
+
+
+@pytest.mark.parametrize("stored", STORED)
+def test_sources_of_a_virtual_dataset_are_not_replaced(tmp_path, stored):
+    """Under whatever name, and over however many virtual datasets: they would give other values without a word."""
+    sources(tmp_path, **STORED[stored])
+    os.link(tmp_path / "s.h5", tmp_path / "again.h5")
+    before = content(tmp_path)
+    over = [("inner.h5", "s.h5", "--to-dataset", name) for name in ("g/x", "hard", "soft", "folder/x")]
+    over += [("outer.h5", "s.h5", "--to-dataset", "g/x"), ("outer.h5", "inner.h5", "--to-dataset", "v"), ("inner.h5", "link.h5", "--to-dataset", "g/x")]
+    for source, target, *words in over:
+        error = refused("copy", tmp_path / source, tmp_path / target, "--overwrite", *words, env=ENV, status="invalid_argument", exit_status=2,
+                        says=["that would replace a source of what is copied"])
+        assert error["hint"]
+    for target, *words in (("s.h5", "--format", "npy"), ("again.h5", "--format", "raw"), ("s.h5", "--format", "npy", "--shards", "2"),
+                           ("link.h5", "--format", "npy")):
+        refused("copy", tmp_path / "outer.h5", tmp_path / target, "--overwrite", *words, env=ENV, status="invalid_argument", exit_status=2,
+                says=["that would replace what is copied"])
+    assert content(tmp_path) == before
+
+
+@pytest.mark.parametrize("stored", STORED)
+def test_beside_its_sources_a_virtual_dataset_can_be_copied(tmp_path, stored):
+    sources(tmp_path, **STORED[stored])
+    for source, target, name in (("inner.h5", "s.h5", "new"), ("outer.h5", "s.h5", "other"), ("outer.h5", "inner.h5", "w"), ("outer.h5", "outer.h5", "w")):
+        with h5py.File(tmp_path / source) as file:
+            want = file["v" if source == "inner.h5" else "w"][()]
+        assert copy(tmp_path / source, tmp_path / target, "--to-dataset", name, "--overwrite") == []
+        with h5py.File(tmp_path / target) as file:
+            assert (file[name][()] == want).all() and not file[name].is_virtual
+    with h5py.File(tmp_path / "inner.h5") as file:
+        assert (file["v"][()] == data[::-1]).all()
+
+
 # ---- scales ----
 
 def write_scales(path, units="days"):

@@ -55,7 +55,9 @@ static tegula_status add_copy(saving *s, tegula_plugin_layout *layout, const teg
                                  .path = from->source->path,
                                  .dataset = from->options->dataset,
                                  .dropped = from->dropped,
-                                 .state = from->state};
+                                 .state = from->state,
+                                 .reads_target = from->reads_target,
+                                 .bare = from->bare};
   layout->origin = &origin;
   tegula_status status = s->plugin->save_dataset(s->file, layout, number, offset, err);
   tegula__plugin_detach(&builder);
