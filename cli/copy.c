@@ -8,11 +8,13 @@
 #include <sys/stat.h>
 
 #include "commands.h"
+#include "ranks.h"
 #include "report.h"
 
 #define SMALLEST_MEMORY ((int64_t)1 << 20)
 
 typedef struct copy_work {
+  int64_t peak_memory; /* of all ranks */
   load_run run; /* what was read, as a load has it */
   load_seconds seconds;
   json_t *dropped; /* [{what, name, reason}, ...] */
@@ -83,7 +85,7 @@ static tegula_status open_source(cli_job *job, copy_work *work) {
   run->box.ndim = run->info.ndim;
   memcpy(run->box.hi, run->info.shape, sizeof run->box.hi);
   int64_t tiles = job->settings.tiles > 0 ? job->settings.tiles : 1;
-  return tegula_tiling_even(run->info.shape, run->info.ndim, 0, tiles, 1, &run->tiling, &job->error);
+  return tegula_tiling_even(run->info.shape, run->info.ndim, 0, tiles, job->ranks, &run->tiling, &job->error);
 }
 
 /* What the library leaves out; a tegula_dropped_fn. */
@@ -133,7 +135,7 @@ static tegula_status copy_dataset(cli_job *job, copy_work *work) {
 
 static json_t *copy_object(const cli_job *job, const copy_work *work) {
   const char *hash = work->report.hash[0] != '\0' ? work->report.hash : NULL;
-  load_summary summary = {.run = &work->run, .seconds = work->seconds, .hash = hash, .ranks = 1, .peak_memory = load_peak_memory()};
+  load_summary summary = {.run = &work->run, .seconds = work->seconds, .hash = hash, .ranks = job->ranks, .peak_memory = work->peak_memory};
   json_t *object = load_report_object(&summary, NULL);
   int failed = object == NULL || json_object_set_new(object, "path", report_text(job->settings.paths[1])) != 0 ||
                json_object_set_new(object, "stored_bytes", json_integer(work->report.stored_bytes)) != 0 ||
@@ -193,10 +195,20 @@ static tegula_status conclude(cli_job *job, copy_work *work) {
   if (status == TEGULA_OK && job->settings.json) {
     job->report = copy_object(job, work);
     status = job->report != NULL ? TEGULA_OK : report_no_memory(&job->error);
-  } else if (status == TEGULA_OK && !job->settings.quiet) {
+  } else if (status == TEGULA_OK && !job->settings.quiet && !job->silent) {
     print_copy(job, work);
   }
   return status;
+}
+
+/* Numbers of all ranks. */
+static tegula_status gather(cli_job *job, copy_work *work) {
+  work->peak_memory = load_peak_memory();
+  tegula_status status = ranks_longest(job, &work->seconds.total, sizeof work->seconds / sizeof work->seconds.total);
+  if (status == TEGULA_OK) {
+    status = ranks_sum(job, &work->run.statistics);
+  }
+  return status == TEGULA_OK ? ranks_total(job, &work->peak_memory) : status;
 }
 
 /* ---- the command ---- */
@@ -222,6 +234,9 @@ static tegula_status run_copy(cli_job *job) {
   tegula_status status = check_settings(job);
   if (status == TEGULA_OK) {
     status = copy_steps(job, &work);
+  }
+  if (status == TEGULA_OK) {
+    status = gather(job, &work);
   }
   if (status == TEGULA_OK) {
     status = conclude(job, &work);
@@ -277,6 +292,7 @@ const cli_command copy_command = {
                  "Like h5repack, a copy from a chunked HDF5 dataset to HDF5 keeps the shape of chunks and the codec unless\n"
                  "--chunks, --codec or another --layout is given (--codec none: no codec); all else becomes contiguous unless one\n"
                  "of them is given. Byte order becomes that of this machine.\n\n"
+                 "Started by mpirun or srun, each rank copies a share (docs/ranks.md).\n\n"
                  "With --json: what load reports about reading SRC (tiles: 1, or --tiles; seconds: of everything; opens, reads,\n"
                  "bytes_read: of both sides), path, stored_bytes (of the array in DST), dropped: [{what, name, reason}], hash with\n"
                  "--verify.\n",
@@ -290,6 +306,6 @@ const cli_command copy_command = {
   .min_paths = 2,
   .max_paths = 2,
   .groups = {&source_group, &options_raw_only, &target_group, &way_group, &options_common, NULL},
-  .on_ranks = RANKS_NONE,
+  .on_ranks = RANKS_ALL,
   .run = run_copy,
 };

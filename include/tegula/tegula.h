@@ -621,7 +621,8 @@ typedef struct tegula_saving tegula_saving;
 
 /* A save whose tiles come later, one by one: for arrays that are never in memory as a whole, and for runtimes whose tasks write. Makes the
  * files under temporary names; the tiling says what the tile files of a virtual dataset hold. Borrows nothing. It must be ended by commit or
- * abandon; other operations on the same path are ordered against begin and commit, not against what is between. [C] */
+ * abandon; other operations on the same path are ordered against begin and commit, not against what is between. On several ranks all begin and
+ * all end it, and each writes the pieces that it has; chunks are UNSUPPORTED there. [C] */
 TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_save_begin(tegula_context *context, tegula_dtype dtype, const tegula_tiling *tiling,
                                                              const char *path, const tegula_save_options *options, tegula_saving **out,
                                                              tegula_error *err);
@@ -637,7 +638,7 @@ TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_save_tile_from(tegula_context 
                                                                  tegula_error *err);
 /* Makes it visible; ends `saving` in any case. Elements that no tile brought are zeros or undefined: the caller's word. [C, O] */
 TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_save_commit(tegula_saving *saving, tegula_error *err);
-/* Takes everything back and ends `saving`. Accepts NULL. [C, O] */
+/* Takes everything back and ends `saving`. Accepts NULL. On several ranks: where one abandons, commit of the others is CANCELLED. [C, O] */
 TEGULA_API void tegula_save_abandon(tegula_saving *saving);
 
 /* ---- copy ---------------------------------------------------------------------------------------------------------------- */

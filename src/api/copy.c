@@ -15,15 +15,8 @@ void tegula_copy_report_init(tegula_copy_report *report) { *report = (tegula_cop
 
 /* ---- what the options leave open ---- */
 
-/* The save options, and what they point at that is ours. */
-typedef struct wanted_copy {
-  tegula_save_options save;
-  tegula__buffer codec;
-  tegula_tiling *tiling;
-} wanted_copy;
-
 /* Chunk shape and codec of a chunked dataset, where the target is to be chunked too. */
-static tegula_status keep_chunks(const tegula__manifest *manifest, wanted_copy *w, tegula_error *err) {
+static tegula_status keep_chunks(const tegula__manifest *manifest, tegula__copy_wanted *w, tegula_error *err) {
   const tegula__part *part = NULL;
   tegula_save_options *o = &w->save;
   for (int64_t i = 0; i < manifest->part_count && part == NULL; i++)
@@ -46,7 +39,7 @@ static bool is_zero(const void *item, size_t size) {
   return true;
 }
 
-static tegula_status inherit(tegula__copying *c, const char *path, wanted_copy *w, tegula_error *err) {
+static tegula_status inherit(tegula__copying *c, const char *path, tegula__copy_wanted *w, tegula_error *err) {
   const tegula__manifest *manifest = &c->dataset->manifest;
   const tegula__format *format;
   tegula_save_options *o = &w->save;
@@ -140,15 +133,16 @@ static int reading_progress(void *state, int64_t bytes_done, int64_t bytes_total
 
 /* ---- windows ---- */
 
-/* A window on its way into memory. */
-typedef struct reading {
+struct tegula__copy_reading {
   tegula_op op; /* first: the queue knows this part only */
   tegula__copying *copying;
   tegula_load_options options;
   tegula__tile tile;
   int64_t bytes;
   int64_t lo[TEGULA_MAX_DIMS], hi[TEGULA_MAX_DIMS], strides[TEGULA_MAX_DIMS];
-} reading;
+};
+
+typedef tegula__copy_reading reading;
 
 static tegula_status run_reading(tegula_op *op, tegula_error *err) {
   reading *r = (reading *)op;
@@ -157,13 +151,20 @@ static tegula_status run_reading(tegula_op *op, tegula_error *err) {
 
 static void release_reading(tegula_op *op) { free(op); }
 
-/* Starts to read the next window into the other block; *out is NULL when there is none. */
-static tegula_status start_reading(tegula__copying *c, reading **out, tegula_error *err) {
+/* Of several ranks each has its turn. */
+static bool next_window(tegula__copying *c) {
+  const tegula_comm *comm = c->dataset->context->comm;
+  while (tegula__windows_next(&c->windows))
+    if (c->turn++ % comm->size == comm->rank) return true;
+  return false;
+}
+
+tegula_status tegula__copying_read(tegula__copying *c, reading **out, tegula_error *err) {
   const tegula__manifest *manifest = &c->dataset->manifest;
   int32_t ndim = manifest->ndim;
   int64_t extents[TEGULA_MAX_DIMS];
   *out = NULL;
-  if (!tegula__windows_next(&c->windows)) return TEGULA_OK;
+  if (!next_window(c)) return TEGULA_OK;
   reading *r = calloc(1, sizeof *r);
   if (r == NULL) return tegula__out_of_memory(err, sizeof *r);
   r->op.run = run_reading;
@@ -191,27 +192,40 @@ static tegula_status start_reading(tegula__copying *c, reading **out, tegula_err
   return status;
 }
 
-/* Waits until nothing reads any more. */
-static void give_up(reading *r) {
+void tegula__copying_give_up(reading *r) {
   if (r == NULL) return;
   tegula__queue_cancel(&r->op);
   tegula__queue_wait(&r->op, -1, NULL);
   tegula__queue_forget(&r->op);
 }
 
-static tegula_status copy_windows(tegula__copying *c, tegula_error *err) {
+tegula_status tegula__copying_wait(reading *r, const tegula__tile **tile, tegula_error *err) {
+  *tile = &r->tile;
+  return tegula__queue_wait(&r->op, -1, err);
+}
+
+void tegula__copying_done(tegula__copying *c, reading *r) {
+  pthread_mutex_lock(&c->lock);
+  c->done += r->bytes;
+  pthread_mutex_unlock(&c->lock);
+  tegula__queue_forget(&r->op);
+}
+
+static tegula_status write_window(tegula__copying *c, const tegula__tile *tile, tegula_error *err) {
+  return c->ranks != NULL ? tegula__rank_save_move(c->ranks, 0, tile, 1, err) : tegula__saving_move(&c->saving, 0, tile, 1, err);
+}
+
+tegula_status tegula__copying_windows(tegula__copying *c, tegula_error *err) {
   reading *now, *next = NULL;
-  FORWARD(start_reading(c, &now, err));
+  const tegula__tile *tile;
+  FORWARD(tegula__copying_read(c, &now, err));
   while (now != NULL) {
-    tegula_status status = tegula__queue_wait(&now->op, -1, err);
-    if (status == TEGULA_OK) status = start_reading(c, &next, err);
-    if (status == TEGULA_OK) status = tegula__saving_move(&c->saving, 0, &now->tile, 1, err);
-    pthread_mutex_lock(&c->lock);
-    c->done += now->bytes;
-    pthread_mutex_unlock(&c->lock);
-    tegula__queue_forget(&now->op);
+    tegula_status status = tegula__copying_wait(now, &tile, err);
+    if (status == TEGULA_OK) status = tegula__copying_read(c, &next, err);
+    if (status == TEGULA_OK) status = write_window(c, tile, err);
+    tegula__copying_done(c, now);
     if (status != TEGULA_OK) {
-      give_up(next);
+      tegula__copying_give_up(next);
       return status;
     }
     now = next;
@@ -222,26 +236,32 @@ static tegula_status copy_windows(tegula__copying *c, tegula_error *err) {
 
 /* ---- all of it ---- */
 
-/* Bytes of a window: two of them, the staging of reads and the chunks that are encoded share the memory. */
-static int64_t window_bytes(const tegula__copying *c) {
+/* Two of them, the staging of reads and the chunks that are encoded share the memory. */
+int64_t tegula__copying_window_bytes(const tegula__copying *c) {
   int64_t memory = c->options.memory > 0 ? c->options.memory : USUAL_MEMORY;
   int64_t staging = tegula__staging_budget(c->dataset->context->engine.staging);
   return tegula__max(memory / 4, memory / 2 - tegula__min(memory / 2, staging));
 }
 
+tegula_status tegula__copying_make_blocks(tegula__copying *c, tegula_error *err) {
+  const tegula__manifest *source = &c->dataset->manifest;
+  int64_t largest = tegula__windows_largest(source, c->target, c->most);
+  tegula__windows_start(&c->windows, source, c->target, c->most);
+  FORWARD(tegula__block_create(largest, &c->blocks[0], err));
+  return largest < c->bytes ? tegula__block_create(largest, &c->blocks[1], err) : TEGULA_OK;
+}
+
 static tegula_status copy_elements(tegula__copying *c, tegula_error *err) {
-  const tegula__manifest *source = &c->dataset->manifest, *target = &c->saving.members[0].manifest;
-  int64_t most = window_bytes(c), largest = tegula__windows_largest(source, target, most);
-  tegula_status status = tegula__block_create(largest, &c->blocks[0], err);
-  if (status == TEGULA_OK && largest < c->bytes) status = tegula__block_create(largest, &c->blocks[1], err);
-  tegula__windows_start(&c->windows, source, target, most);
-  if (status == TEGULA_OK) status = copy_windows(c, err);
+  c->target = &c->saving.members[0].manifest;
+  c->most = tegula__copying_window_bytes(c);
+  tegula_status status = tegula__copying_make_blocks(c, err);
+  if (status == TEGULA_OK) status = tegula__copying_windows(c, err);
   tegula__block_free(&c->blocks[0]);
   tegula__block_free(&c->blocks[1]);
   return status;
 }
 
-static void note_target(tegula__copying *c) {
+void tegula__copying_note_target(tegula__copying *c) {
   const tegula__member *m = &c->saving.members[0];
   c->report.bytes = c->bytes;
   c->report.files = m->file_count;
@@ -249,26 +269,10 @@ static void note_target(tegula__copying *c) {
 }
 
 /* A codec that the options did not name, but the dataset has. */
-static tegula_status explain_codec(const wanted_copy *w, tegula_status status, tegula_error *err) {
+static tegula_status explain_codec(const tegula__copy_wanted *w, tegula_status status, tegula_error *err) {
   bool kept = w->codec.size > 1 && w->save.codec == w->codec.data;
   bool about_it = status != TEGULA_OK && err != NULL && strstr(err->message, "with the codec") != NULL;
   return kept && about_it ? tegula__hint(err, status, "the dataset's codec would be kept: say another one, or none") : status;
-}
-
-static tegula_status save_copy(tegula__copying *c, const wanted_copy *w, tegula_error *err) {
-  c->wanted = (tegula__wanted){.dtype = c->dataset->manifest.dtype, .tiling = w->tiling};
-  tegula__saving *s = &c->saving;
-  tegula_status status = explain_codec(w, tegula__copying_begin(c, &w->save, err), err);
-  if (!c->begun) return status;
-  if (status == TEGULA_OK) status = check_dropped(c, err);
-  if (status == TEGULA_OK) status = check_target(&c->dataset->manifest, c->path, s->adds, err);
-  if (status == TEGULA_OK) status = copy_elements(c, err);
-  if (status == TEGULA_OK) note_target(c);
-  if ((c->options.flags & TEGULA_COPY_VERIFY) != 0) {
-    s->check = tegula__copying_check;
-    s->check_state = c;
-  }
-  return tegula__saving_end(s, status, err);
 }
 
 static tegula_status make_tiling(const tegula__copying *c, tegula_tiling **out, tegula_error *err) {
@@ -278,40 +282,55 @@ static tegula_status make_tiling(const tegula__copying *c, tegula_tiling **out, 
   return tegula__tiling_even(manifest->shape, manifest->ndim, 0, tiles, context->comm->size, out, err);
 }
 
-static tegula_status copy(tegula__copying *c, const char *path, wanted_copy *w, tegula_error *err) {
+tegula_status tegula__copying_prepare(tegula__copying *c, tegula__copy_wanted *w, tegula_error *err) {
+  FORWARD(inherit(c, c->path, w, err));
+  FORWARD(check_dropped(c, err));
+  FORWARD(make_tiling(c, &w->tiling, err));
+  c->wanted = (tegula__wanted){.dtype = c->dataset->manifest.dtype, .tiling = w->tiling};
+  FORWARD(explain_codec(w, tegula__copying_begin(c, &w->save, err), err));
+  FORWARD(check_dropped(c, err));
+  return check_target(&c->dataset->manifest, c->path, c->saving.adds, err);
+}
+
+static tegula_status save_copy(tegula__copying *c, tegula__copy_wanted *w, tegula_error *err) {
+  tegula__saving *s = &c->saving;
+  tegula_status status = tegula__copying_prepare(c, w, err);
+  if (!c->begun) return status;
+  if (status == TEGULA_OK) status = copy_elements(c, err);
+  if (status == TEGULA_OK) tegula__copying_note_target(c);
+  if ((c->options.flags & TEGULA_COPY_VERIFY) != 0) {
+    s->check = tegula__copying_check;
+    s->check_state = c;
+  }
+  return tegula__saving_end(s, status, err);
+}
+
+static tegula_status copy(tegula__copying *c, tegula__copy_wanted *w, tegula_error *err) {
   tegula_statistics *statistics = w->save.statistics;
   FORWARD(tegula__tally_start(&c->reading, statistics, err));
-  tegula__buffer_init(&w->codec, 4096);
   tegula_dataset *dataset = c->dataset, *view = NULL;
   tegula_status status = tegula__dataset_confirm(dataset, &c->reading.counts, err);
   if (status == TEGULA_OK) status = tegula__dataset_view_all(dataset, NULL, &c->reading.counts, &view, err);
   if (status == TEGULA_OK) {
     c->dataset = view;
-    status = inherit(c, path, w, err);
+    status = save_copy(c, w, err);
   }
-  if (status == TEGULA_OK) status = check_dropped(c, err);
-  if (status == TEGULA_OK) status = make_tiling(c, &w->tiling, err);
-  if (status == TEGULA_OK) status = save_copy(c, w, err);
   c->reading.start = tegula__now(); /* the time is that of the save */
   tegula__tally_end(&c->reading, statistics, offsetof(tegula_statistics, seconds_move));
-  tegula_tiling_destroy(w->tiling);
-  tegula__buffer_free(&w->codec);
   c->dataset = dataset;
   tegula_dataset_close(view);
   return status;
 }
 
 /* Takes the copy's turn: it reads some places and changes one. */
-static tegula_status queue_copy(tegula__copying *c, const char *path, wanted_copy *w, tegula_error *err) {
+static tegula_status queue_copy(tegula__copying *c, tegula__copy_wanted *w, tegula_error *err) {
   tegula__places places;
   tegula_op turn;
-  FORWARD(tegula__places_of(&path, 1, &places, err));
-  pthread_mutex_init(&c->lock, NULL);
+  FORWARD(tegula__places_of(&c->path, 1, &places, err));
   tegula__queue_enter(c->dataset->context->queue, &turn,
                       &(tegula__touch){.places = &places, .places_change = true, .reads = &c->dataset->places});
-  tegula_status status = copy(c, path, w, err);
+  tegula_status status = copy(c, w, err);
   tegula__queue_leave(&turn);
-  pthread_mutex_destroy(&c->lock);
   tegula__places_free(&places);
   return status;
 }
@@ -323,27 +342,41 @@ static tegula_status check_options(const tegula_copy_options *o, tegula_error *e
   return TEGULA_OK;
 }
 
+static tegula_status take_options(tegula__copying *c, tegula__copy_wanted *w, const tegula_save_options *options,
+                                  const tegula_copy_options *copy_options, tegula_copy_report *report, tegula_error *err) {
+  FORWARD(tegula__options_copy(&w->save, sizeof w->save, FIRST_SAVE_OPTIONS, options, "tegula_save_options", err));
+  FORWARD(tegula__options_copy(&c->options, sizeof c->options, FIRST_COPY_OPTIONS, copy_options, "tegula_copy_options", err));
+  FORWARD(check_options(&c->options, err));
+  if (report != NULL) FORWARD(tegula__info_copy(report, sizeof c->report, FIRST_COPY_REPORT, &c->report, "tegula_copy_report", err));
+  c->progress = w->save.progress;
+  c->progress_state = w->save.progress_state;
+  c->total = (c->options.flags & TEGULA_COPY_VERIFY) != 0 ? 3 * c->bytes : c->bytes;
+  w->save.progress = tegula__copying_progress;
+  w->save.progress_state = c;
+  return TEGULA_OK;
+}
+
 tegula_status tegula_copy(tegula_dataset *dataset, const char *path, const tegula_save_options *options, const tegula_copy_options *copy_options,
                           tegula_copy_report *report, tegula_error *err) {
   CHECK_ARGUMENT(dataset != NULL && path != NULL && path[0] != '\0', "the dataset is NULL or the path is empty");
-  FORWARD(tegula__alone(dataset->context, "copy", err));
   tegula__copying c = {.dataset = dataset, .path = path};
-  wanted_copy w = {0};
+  tegula__copy_wanted w = {0};
   tegula_save_options_init(&w.save);
   tegula_copy_options_init(&c.options);
   tegula_copy_report_init(&c.report);
-  FORWARD(tegula__options_copy(&w.save, sizeof w.save, FIRST_SAVE_OPTIONS, options, "tegula_save_options", err));
-  FORWARD(tegula__options_copy(&c.options, sizeof c.options, FIRST_COPY_OPTIONS, copy_options, "tegula_copy_options", err));
-  FORWARD(check_options(&c.options, err));
-  if (report != NULL) FORWARD(tegula__info_copy(report, sizeof c.report, FIRST_COPY_REPORT, &c.report, "tegula_copy_report", err));
+  tegula__buffer_init(&w.codec, 4096);
+  pthread_mutex_init(&c.lock, NULL);
   const tegula__manifest *manifest = &dataset->manifest;
   tegula__shape_bytes(manifest->shape, manifest->ndim, manifest->dtype.item_size, &c.bytes); /* finish has checked it */
-  c.progress = w.save.progress;
-  c.progress_state = w.save.progress_state;
-  c.total = (c.options.flags & TEGULA_COPY_VERIFY) != 0 ? 3 * c.bytes : c.bytes;
-  w.save.progress = tegula__copying_progress;
-  w.save.progress_state = &c;
-  tegula_status status = queue_copy(&c, path, &w, err);
-  if (report != NULL) FORWARD(tegula__info_copy(report, sizeof c.report, FIRST_COPY_REPORT, &c.report, "tegula_copy_report", err));
+  tegula_status status = take_options(&c, &w, options, copy_options, report, err);
+  bool known = status == TEGULA_OK;
+  if (dataset->context->comm->size > 1)
+    status = tegula__copy_on_ranks(&c, &w, status, err);
+  else if (known)
+    status = queue_copy(&c, &w, err);
+  tegula_tiling_destroy(w.tiling);
+  tegula__buffer_free(&w.codec);
+  pthread_mutex_destroy(&c.lock);
+  if (report != NULL && known) FORWARD(tegula__info_copy(report, sizeof c.report, FIRST_COPY_REPORT, &c.report, "tegula_copy_report", err));
   return status;
 }

@@ -195,3 +195,42 @@ tegula_status tegula__deal_create(const tegula__manifest *manifest, const tegula
   FORWARD(find_owners(out, err));
   return make_rounds(out, limits, err);
 }
+
+/* ---- windows ---- */
+
+/* The chunks of the window, in their order, from d->order[*used] on. */
+static void deal_window(tegula__deal *d, const tegula__windows *w, int32_t owner, int64_t *used) {
+  const tegula__part *part = &d->manifest->parts[w->part];
+  int64_t first[TEGULA_MAX_DIMS], last[TEGULA_MAX_DIMS], lo[TEGULA_MAX_DIMS], hi[TEGULA_MAX_DIMS], at[TEGULA_MAX_DIMS];
+  int32_t ndim = d->manifest->ndim, k;
+  tegula__part_chunks(part, ndim, first, last);
+  for (k = 0; k < ndim; k++) {
+    at[k] = lo[k] = (part->start[k] + w->lo[k] - part->lo[k]) / part->chunk[k];
+    hi[k] = (part->start[k] + w->hi[k] - part->lo[k] - 1) / part->chunk[k] + 1;
+  }
+  do {
+    int64_t number = 0;
+    for (k = 0; k < ndim; k++) number = number * (last[k] - first[k]) + (at[k] - first[k]);
+    d->owners[d->bases[w->part] + number] = owner;
+    d->order[(*used)++] = d->bases[w->part] + number;
+    for (k = ndim - 1; k >= 0 && ++at[k] == hi[k]; k--) at[k] = lo[k];
+  } while (k >= 0);
+}
+
+tegula_status tegula__deal_windows(const tegula__windows *windows, int32_t ranks, tegula__deal *out, tegula_error *err) {
+  tegula__windows w = *windows;
+  int64_t count = 0, used = 0;
+  *out = (tegula__deal){.manifest = windows->target, .ranks = ranks, .in_turn = true};
+  FORWARD(count_chunks(out, err));
+  while (tegula__windows_next(&w)) count++;
+  out->rounds = tegula__ceil_div(count, ranks);
+  out->starts = calloc((size_t)out->rounds + 1, sizeof *out->starts);
+  if (out->starts == NULL) return tegula__out_of_memory(err, out->rounds * (int64_t)sizeof *out->starts);
+  w = *windows;
+  for (int64_t i = 0; tegula__windows_next(&w); i++) {
+    if (i % ranks == 0) out->starts[i / ranks] = used;
+    deal_window(out, &w, (int32_t)(i % ranks), &used);
+  }
+  out->starts[out->rounds] = used;
+  return used == out->count ? TEGULA_OK : tegula__fail(err, TEGULA_INTERNAL, NULL, -1, "the windows of a copy do not hold each chunk once");
+}

@@ -9,6 +9,7 @@
 #define TEGULA_API_DEAL_H
 
 #include "api/api.h"
+#include "api/copy_windows.h"
 
 /* What a rank may hold in a round; the same on all. */
 typedef struct tegula__deal_limits {
@@ -26,6 +27,7 @@ typedef struct tegula__deal {
   int64_t rounds;
   int64_t *starts;  /* round i has the chunks order[starts[i]] up to order[starts[i + 1]], in the order of the array */
   int64_t *order;
+  bool in_turn;     /* one round after the other is the order of one process */
   /* by tiles: the tiles of all ranks, without memory; else empty */
   tegula__targets everyone;
   tegula__tile *tiles;
@@ -36,6 +38,8 @@ typedef struct tegula__deal {
 /* By the tiles that the ranks have. */
 tegula_status tegula__deal_create(const tegula__manifest *manifest, const tegula_tiling *tiling, const tegula__deal_limits *limits,
                                   tegula__deal *out, tegula_error *err);
+/* By the windows of a copy, as `windows` will give them: window i is rank i % ranks', in round i / ranks. */
+tegula_status tegula__deal_windows(const tegula__windows *windows, int32_t ranks, tegula__deal *out, tegula_error *err);
 void tegula__deal_free(tegula__deal *deal);
 
 static inline int32_t tegula__deal_owner(const tegula__deal *deal, int64_t chunk) {

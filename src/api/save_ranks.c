@@ -35,7 +35,7 @@ static void mix_member(tegula__call *call, const tegula_save_options *o, tegula_
   tegula__call_mix(call, &o->attribute_count, sizeof o->attribute_count);
 }
 
-void tegula__call_save(tegula__call *call, const char *path, const tegula_save_options *options) {
+void tegula__call_save(tegula__call *call, const char *path, const tegula_save_options *options, tegula_dtype dtype) {
   tegula__call_add(call, "the path", "%s", path);
   tegula__call_add(call, "the dataset", "%s", options->dataset != NULL ? options->dataset : "not given");
   tegula__call_add(call, "the options", "format %.20s, layout %.20s, %lld shards, flags %u, overwrite %d, durable %d",
@@ -43,6 +43,7 @@ void tegula__call_save(tegula__call *call, const char *path, const tegula_save_o
                    (long long)options->shards, (unsigned)options->flags, options->overwrite, options->durable);
   mix_text(call, options->descr);
   tegula__call_mix(call, &options->order, sizeof options->order);
+  mix_member(call, options, dtype);
 }
 
 /* One array as it is; of several the number, and the rest as what is added to it. */
@@ -57,8 +58,8 @@ static void describe(tegula__call *call, const tegula__group *g, const char *pat
     tegula__call_tiling(&of, g->arrays[i]->memory.tiling, g->arrays[i]->memory.dtype);
     for (int32_t k = 0; k < of.count; k++) tegula__call_mix(call, &of.items[k].hash, sizeof of.items[k].hash);
   }
-  tegula__call_save(call, path, options);
-  for (int64_t i = 0; i < g->count; i++) mix_member(call, g->wanted[i].options, g->arrays[i]->memory.dtype);
+  tegula__call_save(call, path, options, first->dtype);
+  for (int64_t i = 0; g->count > 1 && i < g->count; i++) mix_member(call, g->wanted[i].options, g->arrays[i]->memory.dtype);
 }
 
 /* ---- the text ---- */
@@ -130,12 +131,12 @@ bool tegula__rank_save_in_rounds(const tegula__rank_save *r, int64_t number) {
   return manifest->part_count > 0 && manifest->parts[0].kind == TEGULA__PART_CHUNKED;
 }
 
-static tegula__move move_of(tegula__rank_save *r, int64_t number, const tegula__tile *tiles, int64_t count, tegula__placer *placer) {
+tegula__move tegula__rank_save_move_of(tegula__rank_save *r, int64_t number, const tegula__tile *tiles, int64_t count, tegula__placer *placer) {
   if (r->begun) return tegula__saving_move_of(r->saving, number, tiles, count, placer);
   return tegula__saving_move_by(&r->manifests[number], r->files[number], tiles, count, r->options, &r->tally);
 }
 
-static tegula_status explain(const tegula__rank_save *r, tegula_status status, tegula_error *err) {
+tegula_status tegula__rank_save_explain(const tegula__rank_save *r, tegula_status status, tegula_error *err) {
   if (!r->begun) return tegula__saving_explain_ended(status, err);
   tegula__saving_name_target(r->saving, status, err);
   return status;
@@ -143,15 +144,15 @@ static tegula_status explain(const tegula__rank_save *r, tegula_status status, t
 
 tegula_status tegula__rank_save_move(tegula__rank_save *r, int64_t number, const tegula__tile *tiles, int64_t count, tegula_error *err) {
   tegula__placer placer;
-  tegula__move move = move_of(r, number, tiles, count, &placer);
-  return explain(r, tegula__engine_run(&r->context->engine, &move, err), err);
+  tegula__move move = tegula__rank_save_move_of(r, number, tiles, count, &placer);
+  return tegula__rank_save_explain(r, tegula__engine_run(&r->context->engine, &move, err), err);
 }
 
 tegula_status tegula__rank_save_array(tegula__rank_save *r, int64_t number, const tegula__array *array, tegula_error *err) {
   tegula__placer placer;
   if (!tegula__rank_save_in_rounds(r, number)) return tegula__rank_save_move(r, number, array->tiles, array->count, err);
-  tegula__move move = move_of(r, number, array->tiles, array->count, &placer);
-  return explain(r, tegula__save_rounds(r->context, &move, array->tiling, array->dtype, array->numbers, err), err);
+  tegula__move move = tegula__rank_save_move_of(r, number, array->tiles, array->count, &placer);
+  return tegula__rank_save_explain(r, tegula__save_rounds(r->context, &move, array->tiling, array->dtype, array->numbers, err), err);
 }
 
 /* ---- the end ---- */

@@ -27,6 +27,7 @@ typedef struct saving_rounds {
   tegula__deal deal;
   tegula__rounds *rounds;
   tegula__exchange *exchange;
+  const tegula__round_tiles *tiles; /* NULL: those of the move, all the time */
   tegula__round_chunk *chunks; /* this rank's, of the round */
   int64_t count, capacity;
   record *records; /* of this rank's; rank 0: of all, rank after rank */
@@ -72,18 +73,17 @@ static tegula_status place_plain(saving_rounds *r, tegula_error *err) {
   r->places = tegula__realloc_array(NULL, r->deal.count, sizeof *r->places);
   if (r->places == NULL) return tegula__out_of_memory(err, r->deal.count * (int64_t)sizeof *r->places);
   for (int64_t i = 0; i < r->deal.count; i++) {
-    int64_t part, number;
-    tegula__deal_chunk(&r->deal, i, &part, &number);
-    FORWARD(place(r, i, (uint32_t)manifest->parts[part].grid->chunk_bytes, 0, &r->places[i], err));
+    int64_t part, number, chunk = r->deal.in_turn ? r->deal.order[i] : i;
+    tegula__deal_chunk(&r->deal, chunk, &part, &number);
+    FORWARD(place(r, chunk, (uint32_t)manifest->parts[part].grid->chunk_bytes, 0, &r->places[chunk], err));
   }
   return TEGULA_OK;
 }
 
-static tegula_status prepare(saving_rounds *r, const tegula_tiling *tiling, tegula_dtype dtype, const int64_t *numbers,
-                             const tegula__deal_limits *limits, tegula_error *err) {
+static tegula_status prepare(saving_rounds *r, tegula_status dealt, tegula_dtype dtype, const int64_t *numbers, tegula_error *err) {
   tegula_comm *comm = r->context->comm;
   const tegula__move *move = r->move;
-  FORWARD(tegula__deal_create(move->manifest, tiling, limits, &r->deal, err));
+  FORWARD(dealt);
   FORWARD(tegula__rounds_create(&r->context->engine, move, &r->rounds, err));
   FORWARD(tegula__exchange_create(&r->deal, comm, r->context->engine.kernels, dtype, move->tiles, numbers, move->tile_count, &r->exchange, err));
   r->firsts = calloc((size_t)comm->size + 1, sizeof *r->firsts);
@@ -101,11 +101,20 @@ static void note_chunk(saving_rounds *r, int64_t chunk, const tegula__tile **who
   if (tegula__deal_shared(&r->deal, chunk)) to->whole = (*whole)++;
 }
 
+static tegula_status take_tiles(saving_rounds *r, int64_t round, tegula_error *err) {
+  const tegula__tile *tiles;
+  int64_t count;
+  if (r->tiles == NULL) return TEGULA_OK;
+  FORWARD(r->tiles->next(r->tiles->state, round, &tiles, &count, err));
+  return tegula__rounds_retile(r->rounds, tiles, count, err);
+}
+
 /* This rank's chunks; memory for all that the round needs. */
 static tegula_status begin_round(saving_rounds *r, int64_t round, tegula_error *err) {
   const tegula__deal *d = &r->deal;
   tegula_comm *comm = r->context->comm;
   int64_t own = 0, all = d->starts[round + 1] - d->starts[round], shared;
+  FORWARD(take_tiles(r, round, err));
   FORWARD(tegula__exchange_prepare(r->exchange, round, err));
   for (int64_t i = d->starts[round]; i < d->starts[round + 1]; i++) own += tegula__deal_owner(d, d->order[i]) == comm->rank;
   if (!tegula__vector_reserve((void **)&r->chunks, &r->capacity, own, sizeof *r->chunks) ||
@@ -183,13 +192,26 @@ static tegula_status run(saving_rounds *r, tegula_error *err) {
   return status == TEGULA_OK ? tegula__rounds_finish(r->rounds, err) : status;
 }
 
+static tegula_status save(saving_rounds *r, tegula_status dealt, tegula_dtype dtype, const int64_t *numbers, tegula_error *err) {
+  tegula_comm *comm = r->context->comm;
+  tegula_status status = tegula__comm_agree(comm, prepare(r, dealt, dtype, numbers, err), err);
+  if (status == TEGULA_OK) status = run(r, err);
+  if (!comm->broken) release(r); /* else a transfer may still write to it */
+  return status;
+}
+
 tegula_status tegula__save_rounds(tegula_context *context, const tegula__move *move, const tegula_tiling *tiling, tegula_dtype dtype,
                                   const int64_t *numbers, tegula_error *err) {
   saving_rounds r = {.context = context, .move = move};
   tegula__deal_limits limits;
   FORWARD(agree_limits(context, &limits, err));
-  tegula_status status = tegula__comm_agree(context->comm, prepare(&r, tiling, dtype, numbers, &limits, err), err);
-  if (status == TEGULA_OK) status = run(&r, err);
-  if (!context->comm->broken) release(&r); /* else a transfer may still write to it */
-  return status;
+  tegula_status dealt = tegula__deal_create(move->manifest, tiling, &limits, &r.deal, err);
+  return save(&r, dealt, dtype, numbers, err);
+}
+
+tegula_status tegula__save_rounds_dealt(tegula_context *context, const tegula__move *move, tegula__deal *deal, tegula_status dealt,
+                                        const tegula__round_tiles *tiles, tegula_error *err) {
+  saving_rounds r = {.context = context, .move = move, .deal = *deal, .tiles = tiles};
+  *deal = (tegula__deal){0};
+  return save(&r, dealt, move->manifest->dtype, NULL, err);
 }

@@ -241,8 +241,10 @@ static tegula_status bring_all_to_disk(tegula__saving *s, tegula_error *err) {
   return status;
 }
 
-static tegula_status complete(tegula__saving *s, tegula_error *err) {
+tegula_status tegula__saving_complete(tegula__saving *s, tegula_error *err) {
   bool durable = s->options.durable != 0;
+  if (s->completed) return TEGULA_OK;
+  s->completed = true;
   if (durable && (s->early || (s->pieces && s->format->container == NULL))) FORWARD(bring_all_to_disk(s, err));
   if (s->format->container == NULL) return tegula__saving_side_file(s, err);
   for (int64_t i = 0; i < s->target_count; i++)
@@ -265,7 +267,7 @@ static void release(tegula__saving *s) {
 }
 
 tegula_status tegula__saving_end(tegula__saving *s, tegula_status status, tegula_error *err) {
-  if (status == TEGULA_OK) status = complete(s, err);
+  if (status == TEGULA_OK) status = tegula__saving_complete(s, err);
   if (status == TEGULA_OK && s->check != NULL) status = s->check(s->check_state, s, err);
   release(s);
   if (!s->alone) status = tegula__comm_agree(s->context->comm, status, err);

@@ -65,6 +65,7 @@ typedef struct tegula__saving {
   int64_t align;        /* blocks of the file system where they are larger than a page; 0 */
   bool alone;           /* other ranks have no part in its end: it is one of their steps */
   bool early;           /* the files of a container were complete before the elements were written */
+  bool completed;       /* all is written */
   bool guards;          /* what is there is replaced only if it is still what was looked at: */
   tegula__stamp before;
   tegula__tally tally;
@@ -90,6 +91,8 @@ tegula_status tegula__saving_move(tegula__saving *saving, int64_t number, const 
 tegula__move tegula__saving_move_of(tegula__saving *saving, int64_t number, const tegula__tile *tiles, int64_t count, tegula__placer *placer);
 /* Errors of a save speak of the target, not of temporary names. */
 void tegula__saving_name_target(const tegula__saving *saving, tegula_status status, tegula_error *err);
+/* Before the end, where others are to look at it: all that is still to be written. */
+tegula_status tegula__saving_complete(tegula__saving *saving, tegula_error *err);
 /* With OK makes it visible, else takes everything back; returns the status that it had or got. */
 tegula_status tegula__saving_end(tegula__saving *saving, tegula_status status, tegula_error *err);
 

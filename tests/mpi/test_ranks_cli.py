@@ -62,13 +62,23 @@ def test_values_that_are_wrong_on_one_rank(some_mpi, tmp_path):
     assert job.code != 0 and error["status"] == "mismatch" and error["rank"] == 2
 
 
-def test_rank_0_alone_looks_and_nobody_saves(some_mpi, shards, tmp_path):
+def test_a_copy_by_all_ranks_is_reported_once(some_mpi, shards, tmp_path):
+    for ranks in (1, 3):
+        job = load(some_mpi, ranks, "copy", shards, tmp_path / f"{ranks}.npy", "--verify", "--json")
+        report = json.loads(job.out)
+        assert job.code == 0 and report["ranks"] == ranks and report["stored_bytes"] == report["bytes"] and report["hash"], job.err
+    assert (tmp_path / "1.npy").read_bytes() == (tmp_path / "3.npy").read_bytes()
+    job = load(some_mpi, 3, "copy", shards, tmp_path / "3.npy")
+    assert job.code != 0 and job.err.count("exists") == 1 and job.out == ""
+
+
+def test_rank_0_alone_looks_and_nobody_writes(some_mpi, shards, tmp_path):
     for words in (["info", shards], ["plan", shards], ["verify", shards]):
         job = load(some_mpi, 3, *words, "--json")
         assert job.code == 0 and json.loads(job.out), (job.out, job.err)
-    job = load(some_mpi, 3, "copy", shards, tmp_path / "x.npy")
-    assert job.code != 0 and job.err.count("tegula: cannot copy on several ranks: 3 were started") == 1
-    assert not (tmp_path / "x.npy").exists()
+    job = load(some_mpi, 3, "write", tmp_path / "x")
+    assert job.code != 0 and job.err.count("tegula: cannot write on several ranks: 3 were started") == 1
+    assert not (tmp_path / "x").exists()
 
 
 def test_a_rank_that_stands_still_is_named(some_mpi, shards):

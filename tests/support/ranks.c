@@ -8,6 +8,8 @@
  *   stop=STEP, kill=STEP, sleep=STEP, pause=STEP: SIGSTOP, SIGKILL, ten minutes or one second in front of a step; fail=STEP: an error of the program's own there
  *   self=1: the rank makes a context without the communicator; skip=STEP: leaves a step out; save=PATH: saves; format=F, layout=L, chunk=N or A,B,
  *   codec=CHAIN, shards=N, durable=1, overwrite=1, group=N: N datasets in one save, in turn contiguous, in plain chunks and with the codec; staging=BYTES
+ *   pieces=1: piece by piece, with token=1 by the text of the save; abandon=1: given up instead of committed
+ *   copy=PATH: copies the dataset instead of saving the array, with memory=BYTES, readback=1
  *   saves=FILE: instead of save, a save for each line of the file, whose words count before all others (grid, axis and tiles too)
  *   load=0: loads nothing; verify=LEVEL (0 sizes, 1 checksums, 2 decode); compare=PATH, other=NAME: with that dataset; values=1
  *   batches=A,B: in pieces of that shape, which are written down as tiles; async=1: loads in the background */
@@ -36,6 +38,7 @@ typedef struct ranks {
   tegula_error error;
   char hash[TEGULA_HASH_TEXT], dataset_hash[TEGULA_HASH_TEXT];
   const char *step;
+  char copied[128];
   char *line; /* words that count first, with zeros between them and two at the end; NULL */
   tegula_verify_report verified;
   tegula_difference difference;
@@ -174,12 +177,50 @@ static tegula_status save_group(ranks *r, int64_t count, const char *path, const
   return tegula_save_group(members, count, path, &group, &r->error);
 }
 
+static tegula_status write_pieces(ranks *r, tegula_saving *saving) {
+  char *text = NULL;
+  tegula_status status = number_of(r, "token", 0) ? tegula_saving_to_json(saving, &text, &r->error) : TEGULA_OK;
+  for (int64_t i = 0; status == TEGULA_OK && i < tegula_array_tiles(r->array); i++) {
+    tegula_view view;
+    status = tegula_array_view(r->array, i, &view, &r->error);
+    if (status == TEGULA_OK)
+      status = text != NULL ? tegula_save_tile_from(r->context, text, &view, &r->error) : tegula_save_tile(saving, &view, &r->error);
+  }
+  tegula_free(text);
+  return status;
+}
+
+static tegula_status save_pieces(ranks *r, const char *path, const tegula_save_options *options) {
+  tegula_saving *saving = NULL;
+  tegula_status status = tegula_save_begin(r->context, r->info.dtype, r->tiling, path, options, &saving, &r->error);
+  if (status == TEGULA_OK) status = write_pieces(r, saving);
+  if (status == TEGULA_OK && number_of(r, "abandon", 0)) status = tegula_error_set(&r->error, TEGULA_CANCELLED, NULL, -1, "this rank has given up");
+  if (status == TEGULA_OK) return tegula_save_commit(saving, &r->error);
+  tegula_save_abandon(saving);
+  return status;
+}
+
+static tegula_status copy_dataset(ranks *r, const char *path, const tegula_save_options *options) {
+  tegula_copy_options how;
+  tegula_copy_report report;
+  tegula_copy_options_init(&how);
+  tegula_copy_report_init(&report);
+  how.memory = number_of(r, "memory", 0);
+  how.tiles = number_of(r, "tiles", 0);
+  how.flags = TEGULA_COPY_ALONG | (number_of(r, "readback", 0) ? TEGULA_COPY_VERIFY : 0);
+  tegula_status status = tegula_copy(r->dataset, path, options, &how, &report, &r->error);
+  snprintf(r->copied, sizeof r->copied, "%s files %d windows %d stored %d", report.hash, (int)report.files, (int)report.windows, (int)report.stored_bytes);
+  return status;
+}
+
 static tegula_status save_one(ranks *r) {
-  const char *path = value_of(r, "save");
+  const char *path = value_of(r, "save"), *copy = value_of(r, "copy");
   int64_t chunks[2 * TEGULA_MAX_DIMS], count = number_of(r, "group", 0);
   tegula_save_options options;
-  if (path == NULL) return TEGULA_OK;
   fill_options(r, &options, chunks);
+  if (copy != NULL) return copy_dataset(r, copy, &options);
+  if (path == NULL) return TEGULA_OK;
+  if (number_of(r, "pieces", 0)) return save_pieces(r, path, &options);
   return count > 0 ? save_group(r, count, path, &options) : tegula_save(r->array, path, &options, &r->error);
 }
 
@@ -327,6 +368,7 @@ static void write_down(const ranks *r, int rank, tegula_status status) {
   print_text(out, "dtype", dtype);
   print_text(out, "hash", r->hash);
   print_text(out, "dataset_hash", r->dataset_hash);
+  print_text(out, "copied", r->copied);
   print_text(out, "library", r->comm != NULL ? tegula_comm_library(r->comm) : "");
   fprintf(out, "\"rank\": %d, \"failed\": %d, \"ranks\": %d, \"threads\": %d, \"opens\": %" PRId64 ", \"stats\": %" PRId64 ", \"reads\": %" PRId64
                ", \"bytes_read\": %" PRId64 ", ",
