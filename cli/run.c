@@ -174,8 +174,8 @@ const cli_command run_command_row = {
   .description = "Starts a program several times by mpirun or srun, as ranks that know of each other. A PROGRAM that is the name\n"
                  "of a command of tegula stands for that command. Options behind -- belong to the program.\n\n"
                  "`tegula load` then loads on all ranks: each one its tiles, one tile for each rank unless told otherwise, with the\n"
-                 "machine's processors shared among its ranks. The report comes once, with sums over all ranks. copy and write\n"
-                 "refuse to run on several ranks; of all other commands rank 0 does the work.\n\n"
+                 "machine's processors shared among its ranks. The report comes once, with sums over all ranks. copy,\n"
+                 "compare and verify share the work, too; of all other commands rank 0 does it.\n\n"
                  "More ranks than processors are allowed, and ranks are not bound to one processor each, unless the environment\n"
                  "says something else (OMPI_MCA_*, PRTE_MCA_*). The exit status is the launcher's.\n\n"
                  "The MPI is that of the launcher where it can be found; TEGULA_MPI_LIBRARY names another.\n",

@@ -303,6 +303,6 @@ const cli_command write_command = {
   .min_paths = 1,
   .max_paths = 1,
   .groups = {&write_group, &options_common, NULL},
-  .on_ranks = RANKS_NONE,
+  .on_ranks = RANKS_FIRST,
   .run = run_write,
 };

@@ -162,7 +162,7 @@ static void run_group(core_call *call) {
 }
 
 /* (array, described) */
-static bool take_member(PyObject *tuple, char byte_order, core_described *dataset, tegula_save_member *member) {
+static bool take_member(PyObject *tuple, group_call *self, core_described *dataset, tegula_save_member *member) {
   PyObject *array_object, *what;
   tegula_save_options options;
   if (!PyArg_ParseTuple(tuple, "OO", &array_object, &what) || !core_take_described(what, dataset)) return false;
@@ -172,11 +172,12 @@ static bool take_member(PyObject *tuple, char byte_order, core_described *datase
   core_describe(dataset, &options);
   tegula_save_member_init(member);
   member->array = array->handle;
+  self->call.here = self->call.here || array->here;
   member->dataset = options.dataset;
   member->layout = options.layout;
   member->chunk = options.chunk;
   member->chunk_ndim = options.chunk_ndim;
-  member->byte_order = byte_order;
+  member->byte_order = self->options.byte_order;
   member->codec = options.codec;
   member->fill = options.fill;
   member->attributes = options.attributes;
@@ -186,7 +187,7 @@ static bool take_member(PyObject *tuple, char byte_order, core_described *datase
 
 static bool take_members(PyObject *list, group_call *self, core_described *datasets) {
   for (int64_t i = 0; i < self->count; i++)
-    if (!take_member(PyList_GetItem(list, (Py_ssize_t)i), self->options.byte_order, &datasets[i], &self->members[i])) return false;
+    if (!take_member(PyList_GetItem(list, (Py_ssize_t)i), self, &datasets[i], &self->members[i])) return false;
   return true;
 }
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -98,7 +99,7 @@ def save(
         block: False: return at once and save in the background; :func:`fence` waits.  Leave the memory alone until then.
         progress: as for :func:`load`.
         comm: may be given for an array of several ranks (``load(..., comm=...)``), which all of them save together in any case: each writes
-            its tiles.  Not in chunks yet.
+            its tiles.
 
     Raises:
         Error: when it cannot be saved (ExistsError: there is something, and not overwrite).
@@ -163,8 +164,11 @@ def _save_group(
     members = []
     for key, array in arrays.items():
         text("array: the name of a dataset", key)
-        data, memory = _wrap(array)
+        data, memory = (array, array._memory) if isinstance(array, Parts) else _wrap(array)
         target = target[0], target[1] or descr_of(data.dtype), *target[2:]
         members.append((memory, (key, *what, _fill_bytes(fill, data.dtype), attributes_of((attrs or {}).get(key)))))
-    with progress_of(progress) as report:
+    ranks = next((array._ranks for array in arrays.values() if isinstance(array, Parts)), None)
+    if ranks is not None and any(not isinstance(array, Parts) or array._ranks is not ranks for array in arrays.values()):
+        raise ValueError("array: with an array of several ranks expected all of them on the same ones")
+    with ranks.together() if ranks is not None else nullcontext(), progress_of(progress) as report:
         _core.save_group(members, name, target, report, timeout())

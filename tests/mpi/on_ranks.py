@@ -61,6 +61,12 @@ for name, words in (("saved.npy", {}), ("saved.h5", {"dataset": "/x"}), ("saved"
                     ("chunks.h5", {"dataset": "/x", "chunks": (7, 3), "codec": "shuffle,deflate:1"})):
     tegula.save(tegula.load(folder / "shards", comm=world, axis=1), out / name, **words)
     assert (tegula.load(out / name).local == expected).all()
+one, other = (tegula.load(folder / "shards", comm=world, axis=axis) for axis in (0, 1))
+tegula.save({"x": one, "g/y": other}, out / "group.h5", codec="shuffle,deflate:1")
+for name in ("x", "g/y"):
+    assert (tegula.load(out / "group.h5", name).local == expected).all()
+if world.size > 1:
+    assert "all of them on the same ones" in str(raised(lambda: tegula.save({"x": one, "y": expected}, out / "no.h5"), ValueError))
 assert raised(lambda: tegula.save(few, out / "saved.npy"), FileExistsError).status == "exists"
 
 # errors: the same on all
