@@ -353,6 +353,8 @@ class Dataset:
 
     def batches(self, chunk: Sequence[int]) -> _core.Batches:
         """For :func:`tegula.io.hdf5.from_file_batched`."""
+        if isinstance(self._threads, Ranks):
+            raise ValueError("batches: not supported for a dataset on several ranks, expected one that was opened without comm")
         return _core.Batches(self._live(), tuple(chunk), self._missing_number)
 
     # ---- the rest ----

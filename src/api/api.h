@@ -58,6 +58,9 @@ void tegula__context_release(tegula_context *context);
 
 tegula_dataset *tegula__dataset_retain(const tegula_dataset *dataset);
 tegula_array *tegula__array_retain(const tegula_array *array);
+/* As tegula_array_create with default options, without an agreement. */
+tegula_status tegula__array_create_here(tegula_context *context, tegula_dtype dtype, const tegula_tiling *tiling, tegula_array **out,
+                                        tegula_error *err);
 
 /* Copies a caller's options over `local`, which holds the defaults: `known` bytes of struct are understood, `first` were there in version
  * 1. `given` may be NULL. `name` is for messages. */
@@ -130,6 +133,9 @@ tegula_status tegula__places_of_paths(const char *const *paths, size_t count, te
 
 /* The work of tegula_load and tegula_save, without their place in the order of operations; options are complete. */
 tegula_status tegula__load(const tegula_dataset *dataset, const tegula_array *array, const tegula_load_options *options, tegula_error *err);
+/* Of a load: what this rank does, which makes no call of MPI; and what must be the same on all ranks. */
+tegula_status tegula__load_here(const tegula_dataset *dataset, const tegula_array *array, const tegula_load_options *options, tegula_error *err);
+void tegula__call_load(tegula__call *call, const tegula_dataset *dataset, const tegula_array *array, const tegula_load_options *options);
 tegula_status tegula__save(const tegula_array *array, const char *path, const tegula_save_options *options, tegula_error *err);
 
 /* Reads and compares the headers that were deferred, where that has not been done: what the manifest says of the files is certain then.

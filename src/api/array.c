@@ -60,6 +60,21 @@ tegula_status tegula_array_create(tegula_context *context, tegula_dtype dtype, c
   return hand_over(context, "tegula_array_create", &memory, status, NULL, NULL, out, err);
 }
 
+tegula_status tegula__array_create_here(tegula_context *context, tegula_dtype dtype, const tegula_tiling *tiling, tegula_array **out,
+                                        tegula_error *err) {
+  tegula_array *array = calloc(1, sizeof *array);
+  if (array == NULL) return tegula__out_of_memory(err, sizeof *array);
+  tegula_status status = reserve(context, dtype, tiling, NULL, out, &array->memory, err);
+  if (status != TEGULA_OK) {
+    free(array);
+    return status;
+  }
+  atomic_init(&array->references, 1);
+  array->context = tegula__context_retain(context);
+  *out = array;
+  return TEGULA_OK;
+}
+
 tegula_status tegula_array_wrap(tegula_context *context, tegula_dtype dtype, const tegula_tiling *tiling, const tegula_view *tiles,
                                 int64_t count, tegula_release_fn release, void *state, tegula_array **out, tegula_error *err) {
   CHECK_ARGUMENT(context != NULL, "the context is NULL");

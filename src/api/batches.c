@@ -1,6 +1,8 @@
 /* Batches: a dataset piece by piece, the next one read while the caller works on this one.
  *
- * SPDX-License-Identifier: Apache-2.0 */
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * On several ranks each piece has a tile for each of them. They read ahead by themselves, and agree when a piece is given out. */
 #include <stdlib.h>
 
 #include "api/api.h"
@@ -23,17 +25,13 @@ struct tegula_batches {
   piece *ahead;   /* that piece, on its way; NULL: not started */
 };
 
+/* What this rank does of it: no call of MPI in the background. */
 static tegula_status run_piece(tegula_op *op, tegula_error *err) {
   piece *p = (piece *)op;
-  tegula__tally tally;
-  FORWARD(tegula__tally_start(&tally, p->options.statistics, err));
-  tegula__tile tile = p->array->memory.tiles[0];
-  tile.lo = p->box.lo;
-  tile.hi = p->box.hi;
-  tegula_status status = tegula__dataset_move(p->dataset, &tile, 1, &p->options, &tally, err);
-  status = tegula__comm_agree(p->dataset->context->comm, status, err);
-  tegula__tally_end(&tally, p->options.statistics, offsetof(tegula_statistics, seconds_move));
-  return status;
+  p->options.origin = p->box.lo;
+  p->options.origin_ndim = p->box.ndim;
+  bool alone = p->dataset->context->comm->size == 1;
+  return alone ? tegula__load(p->dataset, p->array, &p->options, err) : tegula__load_here(p->dataset, p->array, &p->options, err);
 }
 
 static void release_piece(tegula_op *op) {
@@ -49,8 +47,8 @@ static tegula_status make_array(const tegula_batches *batches, const tegula_box 
   tegula_tiling *whole;
   tegula_context *context = batches->dataset->context;
   for (int32_t k = 0; k < box->ndim; k++) shape[k] = box->hi[k] - box->lo[k];
-  FORWARD(tegula_tiling_even(shape, box->ndim, 0, 1, context->comm->size, &whole, err));
-  tegula_status status = tegula_array_create(context, batches->dataset->manifest.dtype, whole, NULL, out, err);
+  FORWARD(tegula_tiling_even(shape, box->ndim, 0, context->comm->size, context->comm->size, &whole, err));
+  tegula_status status = tegula__array_create_here(context, batches->dataset->manifest.dtype, whole, out, err);
   tegula_tiling_destroy(whole);
   return status;
 }
@@ -89,26 +87,42 @@ static tegula_status check_chunk(const tegula_dataset *dataset, const int64_t *c
   return TEGULA_OK;
 }
 
-tegula_status tegula_batches_open(tegula_dataset *dataset, const int64_t *chunk, int32_t ndim, const tegula_load_options *options,
-                                  tegula_batches **out, tegula_error *err) {
-  CHECK_ARGUMENT(dataset != NULL && out != NULL, "the dataset or the place for the batches is NULL");
-  FORWARD(tegula__alone(dataset->context, "read in batches", err));
+static tegula_status prepare(tegula_dataset *dataset, const int64_t *chunk, int32_t ndim, const tegula_load_options *options,
+                             tegula_batches **out, tegula_error *err) {
   tegula_load_options local;
   tegula_load_options_init(&local);
+  CHECK_ARGUMENT(out != NULL, "the dataset or the place for the batches is NULL");
   FORWARD(tegula__load_options_copy(&local, options, err));
   FORWARD(check_chunk(dataset, chunk, ndim, err));
   FORWARD(tegula__dataset_confirm(dataset, NULL, err));
   tegula_batches *batches = calloc(1, sizeof *batches);
   if (batches == NULL) return tegula__out_of_memory(err, sizeof *batches);
+  *out = batches;
   batches->dataset = tegula__dataset_retain(dataset);
   batches->options = local;
-  tegula_status status = tegula__tiling_grid(dataset->manifest.shape, chunk, ndim, 1, &batches->grid, err);
+  FORWARD(tegula__tiling_grid(dataset->manifest.shape, chunk, ndim, 1, &batches->grid, err));
+  int64_t elements;
+  tegula__shape_count(dataset->manifest.shape, ndim, &elements);
+  batches->count = elements > 0 ? batches->grid->count : 0; /* nothing to give out of an array without elements */
+  return start_ahead(batches, err);
+}
+
+tegula_status tegula_batches_open(tegula_dataset *dataset, const int64_t *chunk, int32_t ndim, const tegula_load_options *options,
+                                  tegula_batches **out, tegula_error *err) {
+  CHECK_ARGUMENT(dataset != NULL, "the dataset or the place for the batches is NULL");
+  tegula_batches *batches = NULL;
+  tegula__call call;
+  tegula__call_init(&call, "tegula_batches_open");
+  tegula_status status = prepare(dataset, chunk, ndim, options, out != NULL ? &batches : NULL, err);
   if (status == TEGULA_OK) {
-    int64_t elements;
-    tegula__shape_count(dataset->manifest.shape, ndim, &elements);
-    batches->count = elements > 0 ? batches->grid->count : 0; /* nothing to give out of an array without elements */
-    status = start_ahead(batches, err);
+    char text[TEGULA__SHAPE_TEXT];
+    tegula__shape_format(chunk, ndim, text);
+    tegula__call_dataset(&call, dataset);
+    tegula__call_add(&call, "the chunk", "%s", text);
+    tegula__call_mix(&call, chunk, (size_t)ndim * sizeof *chunk);
+    tegula__call_add(&call, "missing", "%u", batches->options.missing);
   }
+  status = tegula__comm_agree_call(dataset->context->comm, &call, status, err);
   if (status == TEGULA_OK)
     *out = batches;
   else
@@ -116,23 +130,29 @@ tegula_status tegula_batches_open(tegula_dataset *dataset, const int64_t *chunk,
   return status;
 }
 
+/* The end of a piece on all ranks: all have theirs, or none gets one. */
+static tegula_status agree(const tegula_batches *batches, tegula_status mine, tegula_error *err) {
+  tegula__call call;
+  tegula__call_init(&call, "tegula_batches_next");
+  tegula__call_add(&call, "the piece", "%lld of %lld", (long long)batches->next, (long long)batches->count);
+  return tegula__comm_agree_call(batches->dataset->context->comm, &call, mine, err);
+}
+
 tegula_status tegula_batches_next(tegula_batches *batches, tegula_array **out, tegula_box *box, tegula_error *err) {
   CHECK_ARGUMENT(batches != NULL && out != NULL, "the batches or the place for the array is NULL");
   if (batches->next == batches->count) return TEGULA_END;
-  if (batches->ahead == NULL) FORWARD(start_ahead(batches, err)); /* after a failure: the same piece again */
+  tegula_status status = batches->ahead == NULL ? start_ahead(batches, err) : TEGULA_OK; /* after a failure: the same piece again */
   piece *p = batches->ahead;
   batches->ahead = NULL;
-  tegula_status status = tegula__queue_wait(&p->op, -1, err);
-  if (status == TEGULA_OK) {
-    batches->next++;
-    status = start_ahead(batches, err);
-    if (status != TEGULA_OK) batches->next--;
-  }
+  if (status == TEGULA_OK) status = tegula__queue_wait(&p->op, -1, err);
+  status = agree(batches, status, err);
   if (status == TEGULA_OK) {
     *out = tegula__array_retain(p->array);
     if (box != NULL) *box = p->box;
+    batches->next++;
+    (void)start_ahead(batches, NULL); /* where that fails, the next call tries it, and says so */
   }
-  tegula__queue_forget(&p->op);
+  if (p != NULL) tegula__queue_forget(&p->op);
   return status;
 }
 

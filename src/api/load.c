@@ -90,31 +90,44 @@ static tegula_status move_from_origin(const tegula_dataset *dataset, const tegul
   return status;
 }
 
+void tegula__call_load(tegula__call *call, const tegula_dataset *dataset, const tegula_array *array, const tegula_load_options *options) {
+  tegula__call_dataset(call, dataset);
+  tegula__call_tiling(call, array->memory.tiling, array->memory.dtype);
+  tegula__call_add(call, "missing", "%u", options->missing);
+  tegula__call_add(call, "the origin", "%s", options->origin != NULL ? "a box" : "the whole");
+  if (options->origin != NULL) tegula__call_mix(call, options->origin, (size_t)options->origin_ndim * sizeof *options->origin);
+}
+
 /* The end of a load: what must be the same on all ranks is compared where all is well so far. */
 static tegula_status agree(const tegula_dataset *dataset, const tegula_array *array, const tegula_load_options *options, tegula_status status,
                            tegula_error *err) {
   tegula__call call;
   tegula__call_init(&call, "tegula_load");
-  if (status == TEGULA_OK) {
-    tegula__call_dataset(&call, dataset);
-    tegula__call_tiling(&call, array->memory.tiling, array->memory.dtype);
-    tegula__call_add(&call, "missing", "%u", options->missing);
-    tegula__call_add(&call, "the origin", "%s", options->origin != NULL ? "a box" : "the whole");
-    if (options->origin != NULL) tegula__call_mix(&call, options->origin, (size_t)options->origin_ndim * sizeof *options->origin);
-  }
+  if (status == TEGULA_OK) tegula__call_load(&call, dataset, array, options);
   return tegula__comm_agree_call(dataset->context->comm, &call, status, err);
+}
+
+static tegula_status move(const tegula_dataset *dataset, const tegula_array *array, const tegula_load_options *options, tegula__tally *tally,
+                          tegula_error *err) {
+  const tegula__array *memory = &array->memory;
+  FORWARD(check_array(dataset, array, options, err));
+  return options->origin != NULL ? move_from_origin(dataset, memory, options, tally, err)
+                                 : tegula__dataset_move(dataset, memory->tiles, memory->count, options, tally, err);
+}
+
+tegula_status tegula__load_here(const tegula_dataset *dataset, const tegula_array *array, const tegula_load_options *options, tegula_error *err) {
+  tegula__tally tally;
+  FORWARD(tegula__tally_start(&tally, options->statistics, err));
+  tegula_status status = move(dataset, array, options, &tally, err);
+  tegula__tally_end(&tally, options->statistics, offsetof(tegula_statistics, seconds_move));
+  return status;
 }
 
 tegula_status tegula__load(const tegula_dataset *dataset, const tegula_array *array, const tegula_load_options *options, tegula_error *err) {
   tegula__tally tally;
   tegula_status status = tegula__tally_start(&tally, options->statistics, err);
   if (status != TEGULA_OK) return agree(dataset, array, options, status, err);
-  const tegula__array *memory = &array->memory;
-  status = check_array(dataset, array, options, err);
-  if (status == TEGULA_OK)
-    status = options->origin != NULL ? move_from_origin(dataset, memory, options, &tally, err)
-                                     : tegula__dataset_move(dataset, memory->tiles, memory->count, options, &tally, err);
-  status = agree(dataset, array, options, status, err);
+  status = agree(dataset, array, options, move(dataset, array, options, &tally, err), err);
   tegula__tally_end(&tally, options->statistics, offsetof(tegula_statistics, seconds_move));
   return status;
 }

@@ -2,7 +2,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * An operation holds references to its dataset and array and copies of its options; cancelling works through the progress function. */
+ * An operation holds references to its dataset and array and copies of its options; cancelling works through the progress function. On several ranks
+ * each does its part of a load by itself, and they agree where the program waits for it: no call of MPI comes from a thread of the queue. */
 #include <stdlib.h>
 
 #include "api/api.h"
@@ -19,11 +20,12 @@ typedef struct operation {
   int64_t chunk[TEGULA_MAX_DIMS];
   int64_t origin[TEGULA_MAX_DIMS];
   tegula__places places;
+  tegula__call *call; /* what the ranks must have been called with alike; NULL: one rank */
 } operation;
 
 static tegula_status run_load(tegula_op *op, tegula_error *err) {
   const operation *o = (const operation *)op;
-  return tegula__load(o->dataset, o->array, &o->load, err);
+  return o->call != NULL ? tegula__load_here(o->dataset, o->array, &o->load, err) : tegula__load(o->dataset, o->array, &o->load, err);
 }
 
 static tegula_status run_save(tegula_op *op, tegula_error *err) {
@@ -49,6 +51,7 @@ static void release_operation(tegula_op *op) {
   tegula_dataset_close(o->dataset);
   tegula_array_destroy(o->array);
   tegula__places_free(&o->places);
+  free(o->call);
   free(o->path);
   free(o->format);
   free(o->descr);
@@ -82,10 +85,18 @@ static tegula_status submit(tegula_context *context, operation *o, tegula_op **o
   return TEGULA_OK;
 }
 
+static tegula_status note_call(operation *o, tegula_error *err) {
+  RETURN_IF(o->dataset->context->comm->size == 1, TEGULA_OK);
+  o->call = malloc(sizeof *o->call);
+  if (o->call == NULL) return tegula__out_of_memory(err, sizeof *o->call);
+  tegula__call_init(o->call, "tegula_op_wait");
+  tegula__call_load(o->call, o->dataset, o->array, &o->load);
+  return TEGULA_OK;
+}
+
 tegula_status tegula_load_async(tegula_dataset *dataset, tegula_array *array, const tegula_load_options *options, tegula_op **out,
                                 tegula_error *err) {
   CHECK_ARGUMENT(dataset != NULL && array != NULL, "the dataset or the array is NULL");
-  FORWARD(tegula__alone(dataset->context, "load in the background", err));
   tegula_load_options local;
   tegula_load_options_init(&local);
   FORWARD(tegula__load_options_copy(&local, options, err));
@@ -101,7 +112,10 @@ tegula_status tegula_load_async(tegula_dataset *dataset, tegula_array *array, co
     o->load.origin = o->origin;
   }
   tegula__queue_watch(&o->op, &o->load.progress, &o->load.progress_state);
-  return submit(dataset->context, o, out, err);
+  tegula_status status = note_call(o, err);
+  if (status == TEGULA_OK) return submit(dataset->context, o, out, err);
+  release_operation(&o->op);
+  return status;
 }
 
 /* A text of the options, kept until the operation has ended; false: no memory. */
@@ -171,7 +185,7 @@ static bool keep_save_options(operation *o) {
 tegula_status tegula_save_async(const tegula_array *array, const char *path, const tegula_save_options *options, tegula_op **out,
                                 tegula_error *err) {
   CHECK_ARGUMENT(array != NULL && path != NULL && path[0] != '\0', "the array is NULL or the path is empty");
-  FORWARD(tegula__alone(array->context, "save", err));
+  FORWARD(tegula__alone(array->context, "save in the background", err));
   tegula_save_options local;
   tegula_save_options_init(&local);
   FORWARD(tegula__options_copy(&local, sizeof local, FIRST_SAVE_OPTIONS, options, "tegula_save_options", err));
@@ -192,7 +206,9 @@ tegula_status tegula_save_async(const tegula_array *array, const char *path, con
 
 tegula_status tegula_op_wait(tegula_op *op, int64_t timeout_ns, tegula_error *err) {
   CHECK_ARGUMENT(op != NULL, "the operation is NULL");
-  return tegula__queue_wait(op, timeout_ns, err);
+  const operation *o = (const operation *)op; /* programs have no others */
+  tegula_status status = tegula__queue_wait(op, timeout_ns, err);
+  return o->call != NULL ? tegula__comm_agree_call(o->dataset->context->comm, o->call, status, err) : status;
 }
 
 void tegula_op_cancel(tegula_op *op) {
@@ -205,5 +221,8 @@ void tegula_op_destroy(tegula_op *op) {
 
 tegula_status tegula_fence(tegula_context *context, tegula_error *err) {
   CHECK_ARGUMENT(context != NULL, "the context is NULL");
-  return tegula__queue_fence(context->queue, err);
+  tegula__call call;
+  tegula__call_init(&call, "tegula_fence");
+  tegula_status status = tegula__queue_fence(context->queue, err);
+  return context->comm->size > 1 ? tegula__comm_agree_call(context->comm, &call, status, err) : status;
 }

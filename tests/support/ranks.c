@@ -12,7 +12,7 @@
  *   copy=PATH: copies the dataset instead of saving the array, with memory=BYTES, readback=1
  *   saves=FILE: instead of save, a save for each line of the file, whose words count before all others (grid, axis and tiles too)
  *   load=0: loads nothing; verify=LEVEL (0 sizes, 1 checksums, 2 decode); compare=PATH, other=NAME: with that dataset; values=1
- *   batches=A,B: in pieces of that shape, which are written down as tiles; async=1: loads in the background */
+ *   batches=A,B: in pieces of that shape, which are written down as tiles; async=1: loads in the background, 2: and waits by a fence */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -44,7 +44,8 @@ typedef struct ranks {
   tegula_difference difference;
   FILE *notes;    /* problems, as items of a list */
   size_t noted;
-  char *problems;
+  char *problems, *tiles;
+  int pieces;
 } ranks;
 
 /* The value of a key on this rank, or NULL; the last one counts. */
@@ -139,6 +140,67 @@ static tegula_status load(ranks *r) {
     options.origin_ndim = r->info.ndim;
   }
   return tegula_load(r->dataset, r->array, &options, &r->error);
+}
+
+static tegula_status load_in_background(ranks *r) {
+  tegula_load_options options;
+  tegula_op *op = NULL;
+  tegula_load_options_init(&options);
+  options.statistics = &r->statistics;
+  options.missing = (uint32_t)number_of(r, "missing", 0);
+  tegula_status status = tegula_load_async(r->dataset, r->array, &options, &op, &r->error);
+  if (status == TEGULA_OK && number_of(r, "async", 0) == 1) status = tegula_op_wait(op, -1, &r->error);
+  tegula_op_destroy(op);
+  return status == TEGULA_OK ? tegula_fence(r->context, &r->error) : status;
+}
+
+static void write_view(const tegula_view *view, int32_t axis, const char *data, uint32_t item, FILE *out) {
+  if (axis == view->box.ndim) {
+    fwrite(data, item, 1, out);
+    return;
+  }
+  for (int64_t i = view->box.lo[axis]; i < view->box.hi[axis]; i++, data += view->stride_bytes[axis]) write_view(view, axis + 1, data, item, out);
+}
+
+/* Writes the tiles of a piece down, in the dataset's indices. */
+static void note_piece(ranks *r, const tegula_array *array, const tegula_box *box) {
+  for (int64_t i = 0; i < tegula_array_tiles(array); i++) {
+    tegula_view view;
+    char path[4096];
+    if (tegula_array_view(array, i, &view, NULL) != TEGULA_OK) return;
+    fprintf(r->notes, "%s[", ftell(r->notes) > 0 ? ", " : "");
+    for (int32_t k = 0; k < box->ndim; k++)
+      fprintf(r->notes, "%s[%" PRId64 ", %" PRId64 "]", k > 0 ? ", " : "", box->lo[k] + view.box.lo[k], box->lo[k] + view.box.hi[k]);
+    fprintf(r->notes, "]");
+    snprintf(path, sizeof path, "%s/%d.%d.bin", r->argv[1], tegula_comm_rank(r->comm), r->pieces++);
+    FILE *file = fopen(path, "wb");
+    if (file == NULL) return;
+    write_view(&view, 0, view.data, view.dtype.item_size, file);
+    fclose(file);
+  }
+}
+
+static tegula_status read_batches(ranks *r) {
+  int64_t chunk[2 * TEGULA_MAX_DIMS];
+  tegula_load_options options;
+  tegula_batches *batches;
+  int count = read_numbers(value_of(r, "batches"), chunk);
+  tegula_load_options_init(&options);
+  options.statistics = &r->statistics;
+  tegula_status status = tegula_batches_open(r->dataset, chunk, count, &options, &batches, &r->error);
+  if (status != TEGULA_OK) return status;
+  r->notes = open_memstream(&r->tiles, &r->noted);
+  while (status == TEGULA_OK) {
+    tegula_array *array;
+    tegula_box box;
+    status = tegula_batches_next(batches, &array, &box, &r->error);
+    if (status != TEGULA_OK) continue;
+    note_piece(r, array, &box);
+    tegula_array_destroy(array);
+  }
+  fclose(r->notes);
+  tegula_batches_close(batches);
+  return status == TEGULA_END ? TEGULA_OK : status;
 }
 
 static void fill_options(const ranks *r, tegula_save_options *options, int64_t *chunks) {
@@ -309,11 +371,12 @@ static tegula_status work(ranks *r) {
   if (number_of(r, "load", 1)) {
     STEP("tiling", make_tiling(r));
     STEP("array", make_array(r));
-    STEP("load", load(r));
+    STEP("load", number_of(r, "async", 0) ? load_in_background(r) : load(r));
   }
   if (number_of(r, "hash", 0)) STEP("hash", tegula_array_hash(r->array, r->hash, &r->error));
   if (number_of(r, "dataset_hash", 0)) STEP("dataset_hash", tegula_dataset_hash(r->dataset, r->dataset_hash, NULL, &r->error));
   STEP("save", try_save(r));
+  if (value_of(r, "batches") != NULL) STEP("batches", read_batches(r));
   if (number_of(r, "verify", -1) >= 0) STEP("verify", verify(r));
   if (value_of(r, "compare") != NULL) STEP("compare", compare(r));
   return TEGULA_OK;
@@ -327,16 +390,8 @@ static void print_text(FILE *out, const char *key, const char *text) {
   fprintf(out, "\", ");
 }
 
-static void write_view(const tegula_view *view, int32_t axis, const char *data, uint32_t item, FILE *out) {
-  if (axis == view->box.ndim) {
-    fwrite(data, item, 1, out);
-    return;
-  }
-  for (int64_t i = view->box.lo[axis]; i < view->box.hi[axis]; i++, data += view->stride_bytes[axis]) write_view(view, axis + 1, data, item, out);
-}
-
 static void print_tiles(const ranks *r, int rank, FILE *out) {
-  fprintf(out, "\"tiles\": [");
+  fprintf(out, "\"tiles\": [%s", r->tiles != NULL ? r->tiles : "");
   for (int64_t i = 0; r->array != NULL && i < tegula_array_tiles(r->array); i++) {
     tegula_view view;
     char path[4096];
