@@ -7,6 +7,7 @@
 
 /* Enough for 1 ms a request at 1 MiB to reach 100 GB/s, and for a hundred thousand small files. */
 #define MOST_IO_THREADS 128
+#define OTHERS_SECONDS 5 /* for which names that another machine has made may take to be seen */
 
 void tegula_context_options_init(tegula_context_options *options) { *options = (tegula_context_options){.struct_size = sizeof *options}; }
 
@@ -53,6 +54,7 @@ static tegula_status make_context(const tegula_context_options *options, tegula_
   FORWARD_WITH(status, tegula__staging_create(local.staging_bytes, threads, &context->engine.staging, err));
   FORWARD_WITH(status, tegula__transport_create(local.io, &context->engine.transport, err));
   FORWARD_WITH(status, tegula__handles_create(local.max_open_files, &context->handles, err));
+  if (context->comm->size > 1) tegula__handles_wait_for_others(context->handles, OTHERS_SECONDS);
   FORWARD_WITH(status, tegula__plugins_create(local.plugin_path, local.hdf5_library, local.hdf5_candidates, &context->plugins, err));
   FORWARD_WITH(status, tegula__queue_create(threads, &context->queue, err));
 done:

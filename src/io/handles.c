@@ -40,6 +40,8 @@ struct tegula__handles {
   int64_t open;     /* being opened included */
   int64_t starving; /* of these, those that wait for a descriptor */
   handle *newest, *oldest;
+  double patience; /* seconds in which another machine's file comes to light */
+  _Atomic bool touches; /* O_NOATIME was refused once: not tried again */
 };
 
 struct tegula__file_set {
@@ -80,6 +82,8 @@ tegula_status tegula__handles_create(int32_t capacity, tegula__handles **out, te
   *out = handles;
   return TEGULA_OK;
 }
+
+void tegula__handles_wait_for_others(tegula__handles *handles, double seconds) { handles->patience = seconds; }
 
 void tegula__handles_destroy(tegula__handles *handles) {
   if (handles == NULL) return;
@@ -196,13 +200,37 @@ static tegula_status compare_recorded(tegula__file *file, const tegula__stamp *i
   return TEGULA_OK;
 }
 
-/* Reading never waits for the other end of a fifo. Files to be written exist already: publish made them. */
-static int open_file(const char *path, bool writing, tegula__io_counts *counts) {
-  int fd, mode = writing ? O_WRONLY : O_RDONLY | O_NONBLOCK | O_NOCTTY;
+static int open_once(const char *path, int mode, tegula__io_counts *counts) {
+  int fd;
   do {
     atomic_fetch_add_explicit(&counts->opens, 1, memory_order_relaxed);
     fd = open(path, mode | O_CLOEXEC);
   } while (fd < 0 && errno == EINTR);
+  return fd;
+}
+
+/* Reading never waits for the other end of a fifo. Files to be written exist already: publish made them. That a file was read is not written down
+ * where the system leaves that to us (files of one's own, or a capability): a write to the inode for each file, on every rank. */
+static int open_file(tegula__handles *handles, const char *path, bool writing, tegula__io_counts *counts) {
+  if (writing) return open_once(path, O_WRONLY, counts);
+  bool quiet = !atomic_load_explicit(&handles->touches, memory_order_relaxed);
+  int fd = open_once(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | (quiet ? O_NOATIME : 0), counts);
+  if (fd >= 0 || !quiet || errno != EPERM) return fd;
+  atomic_store_explicit(&handles->touches, true, memory_order_relaxed);
+  return open_once(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, counts);
+}
+
+/* On a network file system: a name that another machine has just made or replaced may not be there yet. */
+static bool may_come(const tegula__file_set *set, int os_errno) { return os_errno == ESTALE || (set->writing && os_errno == ENOENT); }
+
+static int open_when_there(const tegula__file_set *set, const char *path, tegula__io_counts *counts) {
+  int fd = open_file(set->handles, path, set->writing, counts);
+  if (fd >= 0 || !may_come(set, errno) || set->handles->patience <= 0) return fd;
+  double until = tegula__now() + set->handles->patience;
+  for (long pause = 1000000; fd < 0 && may_come(set, errno) && tegula__now() < until; pause = (long)tegula__min(2 * pause, 200000000)) {
+    nanosleep(&(struct timespec){.tv_nsec = pause}, NULL);
+    fd = open_file(set->handles, path, set->writing, counts);
+  }
   return fd;
 }
 
@@ -240,7 +268,7 @@ static bool make_room(tegula__handles *handles) {
  * taken by others: one may have been closed since. So a few tries fail in a row before it is an error. */
 static int open_with_room(const tegula__file_set *set, const char *path, tegula__io_counts *counts) {
   for (int failures = 0;;) {
-    int fd = open_file(path, set->writing, counts);
+    int fd = open_when_there(set, path, counts);
     if (fd >= 0 || (errno != EMFILE && errno != ENFILE)) return fd;
     int failed = errno;
     struct timespec begin, end;

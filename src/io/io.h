@@ -118,6 +118,9 @@ tegula_status tegula__io_check(const char *path, const tegula__stamp *stamp, teg
 typedef struct tegula__handles tegula__handles;
 /* capacity 0: min(1024, RLIMIT_NOFILE / 2 - open ones), at least 4. */
 tegula_status tegula__handles_create(int32_t capacity, tegula__handles **out, tegula_error *err);
+/* For ranks, whose file system may be of a network: a file to be written that is not there, and one whose handle is stale, is opened again for so
+ * many seconds. Before anything is opened. */
+void tegula__handles_wait_for_others(tegula__handles *handles, double seconds);
 void tegula__handles_destroy(tegula__handles *handles);
 
 typedef struct tegula__file_set tegula__file_set;

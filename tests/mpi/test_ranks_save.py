@@ -4,7 +4,7 @@
 import numpy
 import pytest
 
-from launch import Ranks
+from launch import MPIS, Ranks
 
 h5py = pytest.importorskip("h5py")
 
@@ -71,3 +71,18 @@ def test_a_rank_that_is_killed_leaves_nothing_under_the_name(some_mpi, source, t
     assert job.code != 0 and not target.exists()
     assert Ranks(some_mpi, 3, tmp_path / "again", source, f"save={target}").answers().one("status") == "ok"
     assert (numpy.load(target) == ARRAY).all() and leftovers(tmp_path) == []
+
+
+def test_names_that_are_not_seen_yet_are_waited_for(some_mpi, source, tmp_path):
+    """As on NFS: the first open of the file that rank 0 has made fail on another rank; one that never comes is an error."""
+    never = Ranks(some_mpi, 3, tmp_path / "never", source, f"save={tmp_path / 'never.npy'}", faults=(1, "open:2+:ENOENT")) if some_mpi is MPIS[0] else None
+    for plan in ("open:2:ENOENT", "open:2:ESTALE"):  # the first one is that of the load
+        target = tmp_path / plan[-6:]
+        job = Ranks(some_mpi, 3, tmp_path / f"out-{plan}", source, "format=npy", f"save={target}.npy", faults=(1, plan))
+        assert job.answers().one("status") == "ok", (plan, job.err)
+        assert (numpy.load(f"{target}.npy") == ARRAY).all()
+    if never is None:
+        return
+    answers = never.answers()
+    assert answers.one("status") == "not_found" and answers.one("failed") == 1 and never.seconds > 4.9
+    assert not (tmp_path / "never.npy").exists() and leftovers(tmp_path) == []
