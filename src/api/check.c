@@ -88,9 +88,14 @@ tegula_status tegula_dataset_hash(tegula_dataset *dataset, char out[TEGULA_HASH_
   if (status == TEGULA_OK) status = tegula__tally_start(&tally, local.statistics, err);
   if (status != TEGULA_OK) return tegula__comm_agree_call(comm, &call, status, err);
   tegula__call_add(&call, "missing", "%u", local.missing);
+  int64_t bytes = 0;
+  tegula__news news;
+  tegula__shape_bytes(dataset->manifest.shape, dataset->manifest.ndim, dataset->manifest.dtype.item_size, &bytes);
+  tegula__news_begin(&news, comm, bytes, &local.progress, &local.progress_state);
   status = hash_dataset(dataset, &local, &tally, &sum, err);
   status = tegula__comm_agree_call(comm, &call, status, err);
   if (status == TEGULA_OK) status = join_sums(comm, &sum, err);
+  tegula__news_end(&news, status);
   tegula__tally_end(&tally, local.statistics, offsetof(tegula_statistics, seconds_move));
   const tegula__manifest *manifest = &dataset->manifest;
   if (status == TEGULA_OK) tegula__hash_text(manifest->dtype, manifest->shape, manifest->ndim, sum, out);

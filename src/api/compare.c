@@ -189,6 +189,7 @@ tegula_status tegula_compare(tegula_dataset *a, tegula_dataset *b, uint32_t flag
   tegula_op turn;
   tegula_difference found = {.equal = 1};
   tegula_error unwanted;
+  tegula__news news;
   if (err == NULL) err = &unwanted;
   tegula_load_options_init(&local);
   tegula_status status = check_arguments(a, b, flags, out, &found, err);
@@ -200,6 +201,9 @@ tegula_status tegula_compare(tegula_dataset *a, tegula_dataset *b, uint32_t flag
     free(places.items);
     return status;
   }
+  int64_t bytes = 0;
+  tegula__shape_bytes(a->manifest.shape, a->manifest.ndim, a->manifest.dtype.item_size, &bytes);
+  tegula__news_begin(&news, a->context->comm, tegula__mul(bytes, 2, &bytes) ? bytes : INT64_MAX, &local.progress, &local.progress_state);
   tegula__queue_enter(a->context->queue, &turn, &(tegula__touch){.places = &places});
   status = tegula__dataset_confirm(a, &tally.counts, err);
   if (status == TEGULA_OK) status = tegula__dataset_confirm(b, &tally.counts, err);
@@ -208,6 +212,7 @@ tegula_status tegula_compare(tegula_dataset *a, tegula_dataset *b, uint32_t flag
   tegula__queue_leave(&turn);
   free(places.items);
   status = conclude(a->context->comm, status, &found, err);
+  tegula__news_end(&news, status);
   tegula__tally_end(&tally, local.statistics, offsetof(tegula_statistics, seconds_move));
   return status != TEGULA_OK ? status : tegula__info_copy(out, sizeof found, FIRST_DIFFERENCE, &found, "tegula_difference", err);
 }

@@ -123,11 +123,23 @@ tegula_status tegula__load_here(const tegula_dataset *dataset, const tegula_arra
   return status;
 }
 
+/* Of the whole array, over all ranks. */
+static int64_t tiling_bytes(const tegula_array *array) {
+  const tegula_tiling *tiling = array->memory.tiling;
+  int64_t bytes = 0;
+  tegula__shape_bytes(tiling->shape, tiling->ndim, array->memory.dtype.item_size, &bytes);
+  return bytes;
+}
+
 tegula_status tegula__load(const tegula_dataset *dataset, const tegula_array *array, const tegula_load_options *options, tegula_error *err) {
   tegula__tally tally;
+  tegula__news news;
+  tegula_load_options local = *options;
   tegula_status status = tegula__tally_start(&tally, options->statistics, err);
   if (status != TEGULA_OK) return agree(dataset, array, options, status, err);
-  status = agree(dataset, array, options, move(dataset, array, options, &tally, err), err);
+  tegula__news_begin(&news, dataset->context->comm, tiling_bytes(array), &local.progress, &local.progress_state);
+  status = agree(dataset, array, options, move(dataset, array, &local, &tally, err), err);
+  tegula__news_end(&news, status);
   tegula__tally_end(&tally, options->statistics, offsetof(tegula_statistics, seconds_move));
   return status;
 }

@@ -473,6 +473,7 @@ tegula_status tegula_dataset_verify(tegula_dataset *dataset, tegula_verify_level
   tegula__tally tally;
   tegula_op turn;
   tegula_error unwanted;
+  tegula__news news;
   if (err == NULL) err = &unwanted;
   tegula_load_options_init(&local);
   tegula_status status = check_arguments(dataset, level, report, err);
@@ -484,11 +485,13 @@ tegula_status tegula_dataset_verify(tegula_dataset *dataset, tegula_verify_level
   if (level == TEGULA_VERIFY_DECODE)
     tegula__shape_bytes(v.manifest->shape, v.manifest->ndim, v.manifest->dtype.item_size, &v.call.total); /* finish has checked it */
   pthread_mutex_init(&v.lock, NULL);
+  tegula__news_begin(&news, dataset->context->comm, v.call.total, &local.progress, &local.progress_state);
   tegula__queue_enter(dataset->context->queue, &turn, &(tegula__touch){.places = &dataset->places});
   status = verify_dataset(&v, level, err);
   tegula__queue_leave(&turn);
   release(&v);
   status = tegula__comm_agree(dataset->context->comm, status, err);
+  tegula__news_end(&news, status);
   tegula__tally_end(&tally, local.statistics, offsetof(tegula_statistics, seconds_move));
   if (report != NULL) (void)tegula__info_copy(report, sizeof v.report, FIRST_VERIFY_REPORT, &v.report, "tegula_verify_report", NULL);
   return status;

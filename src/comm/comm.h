@@ -10,6 +10,7 @@
 #define TEGULA_COMM_COMM_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <tegula/tegula_plugin.h>
 
 #include "base/base.h"
@@ -36,6 +37,19 @@ void tegula__call_mix(tegula__call *call, const void *data, size_t size);
 /* failed, staying, name of the call, items: each with its complement, so that one maximum tells whether all are the same */
 enum { TEGULA__AGREEMENT = 2 + 2 * (1 + TEGULA__CALL_ITEMS) };
 
+/* One call's progress over all ranks (news.c). Rank 0's function gets sums, the others' what they have done themselves. */
+typedef struct tegula__news {
+  tegula_comm *comm;
+  pthread_t thread; /* that made the call */
+  tegula_progress_fn progress; /* the program's; may be NULL */
+  void *state;
+  int64_t call;  /* the same on all ranks, and of no other call */
+  int64_t total; /* of all ranks */
+  _Atomic int64_t done, sum; /* by this rank; by others, as far as rank 0 has heard */
+  int64_t *others;
+  double next; /* when news are sent or looked for again */
+} tegula__news;
+
 struct tegula_comm {
   int32_t rank;
   int32_t size;
@@ -52,6 +66,10 @@ struct tegula_comm {
   int64_t token;
   tegula_error error;
   tegula__call call;
+  tegula__news *news; /* of the call that is being made; NULL: it has none */
+  int64_t news_text[2], news_heard[2];
+  tegula_plugin_request told;
+  bool telling, told_done, deaf;
 };
 
 /* This process alone. Constant, so it needs no end. */
@@ -67,6 +85,11 @@ tegula_status tegula__comm_agree(tegula_comm *comm, tegula_status mine, tegula_e
 tegula_status tegula__comm_agree_call(tegula_comm *comm, const tegula__call *call, tegula_status mine, tegula_error *err);
 /* The end of all: a rank that failed by itself tells that to the others, wherever they are, and waits until all have come here. */
 tegula_status tegula__comm_end(tegula_comm *comm, tegula_status mine, tegula_error *err);
+
+/* Puts a function of its own in the place of a call's progress function, which may be NULL; `news` lives until the end. All ranks or none. */
+void tegula__news_begin(tegula__news *news, tegula_comm *comm, int64_t total, tegula_progress_fn *progress, void **state);
+/* After the call's last agreement, with its status. */
+void tegula__news_end(tegula__news *news, tegula_status status);
 
 /* Collective; called after an agreement, with sizes that all ranks know. */
 tegula_status tegula__comm_reduce(tegula_comm *comm, tegula_plugin_reduction reduction, int64_t *values, int32_t count, tegula_error *err);

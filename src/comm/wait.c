@@ -69,8 +69,7 @@ static void send_tokens(tegula_comm *comm) {
   tell(comm, &comm->token, sizeof comm->token, 1, TEGULA__TAG_TOKEN);
 }
 
-/* Receives a message that was probed; false when it does not come at once. */
-static bool take(tegula_comm *comm, void *data, int64_t bytes, int32_t rank, int32_t tag) {
+bool tegula__comm_take(tegula_comm *comm, void *data, int64_t bytes, int32_t rank, int32_t tag) {
   tegula_plugin_request request;
   bool done = false;
   if (comm->plugin->receive(comm->group, data, (int32_t)bytes, rank, tag, &request, NULL) != TEGULA_OK) return false;
@@ -84,7 +83,7 @@ static bool has_come(tegula_comm *comm, int32_t rank) {
   bool there = false;
   while (comm->plugin->probe(comm->group, rank, TEGULA__TAG_TOKEN, &there, NULL) == TEGULA_OK && there) {
     int64_t step = -1;
-    if (!take(comm, &step, sizeof step, rank, TEGULA__TAG_TOKEN)) return false;
+    if (!tegula__comm_take(comm, &step, sizeof step, rank, TEGULA__TAG_TOKEN)) return false;
     if (step >= comm->step) return true;
   }
   return false;
@@ -144,7 +143,7 @@ static bool hear(tegula_comm *comm) {
     for (int32_t i = 0; i < 2; i++) {
       bool there = false;
       if (i == comm->rank || comm->plugin->probe(comm->group, i, TEGULA__TAG_REPORT, &there, NULL) != TEGULA_OK || !there) continue;
-      if (take(comm, &comm->error, sizeof comm->error, i, TEGULA__TAG_REPORT)) return true;
+      if (tegula__comm_take(comm, &comm->error, sizeof comm->error, i, TEGULA__TAG_REPORT)) return true;
     }
   return false;
 }
@@ -177,6 +176,7 @@ tegula_status tegula__comm_wait(tegula_comm *comm, tegula_status started, tegula
   for (pause_state pause = {0}; true; pause_a_moment(&pause)) {
     if (comm->plugin->test(comm->group, request, &done, &local) != TEGULA_OK) return breaks(comm, &local, err);
     if (done) return TEGULA_OK;
+    if (comm->news != NULL && pause.nanoseconds > 0) tegula__news_wait(comm);
     if (comm->deadline <= 0 || pause.nanoseconds == 0) continue;
     double now = tegula__now();
     if (now >= comm->deadline) return give_up(comm, err);

@@ -36,6 +36,18 @@ def test_loads_in_the_background(some_mpi, shards, tmp_path):
         assert (job.array(NUMBERS.shape, answers) == NUMBERS).all() and answers.one("hash").startswith("tegula1:")
 
 
+def test_progress_is_that_of_all_ranks(some_mpi, tmp_path):
+    """Rank 0 is told sums, also while it waits for a slower one; the others what they have done themselves."""
+    array = numpy.arange(8 << 20, dtype="<f4").reshape(-1, 1024)  # 32 MB
+    numpy.save(tmp_path / "x.npy", array)
+    answers = Ranks(some_mpi, 2, tmp_path / "out", tmp_path / "x.npy", "progress=1", "threads=1").answers()
+    assert answers.one("status") == "ok"
+    told, own = answers[0]["told"], array.nbytes // 2
+    assert told == sorted(told) and told[-1] == answers[0]["told_total"] == array.nbytes
+    assert any(own < done < array.nbytes for done in told), told
+    assert answers[1]["told"][-1] == answers[1]["told_total"] == own
+
+
 def test_a_failure_of_one_rank_is_that_of_all(some_mpi, shards, tmp_path):
     """Rank 1's reads fail, in a piece and in a load; ranks that wait for different things are told so."""
     jobs = [Ranks(some_mpi, 3, tmp_path / str(i), shards, *words, faults=(1, "read:1:EIO"))

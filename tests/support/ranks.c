@@ -12,7 +12,7 @@
  *   copy=PATH: copies the dataset instead of saving the array, with memory=BYTES, readback=1
  *   saves=FILE: instead of save, a save for each line of the file, whose words count before all others (grid, axis and tiles too)
  *   load=0: loads nothing; verify=LEVEL (0 sizes, 1 checksums, 2 decode); compare=PATH, other=NAME: with that dataset; values=1
- *   batches=A,B: in pieces of that shape, which are written down as tiles; async=1: loads in the background, 2: and waits by a fence */
+ *   batches=A,B: in pieces of that shape, which are written down as tiles; async=1: loads in the background, 2: and waits by a fence; progress=1: notes what a load tells */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -46,6 +46,8 @@ typedef struct ranks {
   size_t noted;
   char *problems, *tiles;
   int pieces;
+  int64_t told[1000], told_total;
+  int told_count;
 } ranks;
 
 /* The value of a key on this rank, or NULL; the last one counts. */
@@ -129,12 +131,23 @@ static tegula_status make_array(ranks *r) {
   return tegula_array_create(r->context, r->info.dtype, r->tiling, &options, &r->array, &r->error);
 }
 
+/* Notes what it is told; another rank than 0 takes its time. */
+static int note_progress(void *state, int64_t done, int64_t total) {
+  ranks *r = state;
+  if (r->told_count < (int)(sizeof r->told / sizeof r->told[0])) r->told[r->told_count++] = done;
+  r->told_total = total;
+  if (tegula_comm_rank(r->comm) > 0) usleep(300000);
+  return 0;
+}
+
 static tegula_status load(ranks *r) {
   int64_t numbers[2 * TEGULA_MAX_DIMS];
   tegula_load_options options;
   tegula_load_options_init(&options);
   options.statistics = &r->statistics;
   options.missing = (uint32_t)number_of(r, "missing", 0);
+  options.progress = number_of(r, "progress", 0) ? note_progress : NULL;
+  options.progress_state = r;
   if (read_numbers(value_of(r, "box"), numbers) == 2 * r->info.ndim && value_of(r, "box") != NULL) {
     options.origin = numbers;
     options.origin_ndim = r->info.ndim;
@@ -433,6 +446,9 @@ static void write_down(const ranks *r, int rank, tegula_status status) {
   fprintf(out, "\"verified\": {\"files\": %" PRId64 ", \"chunks\": %" PRId64 ", \"bytes\": %" PRId64 ", \"problems\": %" PRId64 "}, \"problems\": [%s], ",
           r->verified.files, r->verified.chunks, r->verified.bytes, r->verified.problems, r->problems != NULL ? r->problems : "");
   print_text(out, "difference", r->difference.reason);
+  fprintf(out, "\"told_total\": %" PRId64 ", \"told\": [", r->told_total);
+  for (int i = 0; i < r->told_count; i++) fprintf(out, "%s%" PRId64, i > 0 ? ", " : "", r->told[i]);
+  fprintf(out, "], ");
   fprintf(out, "\"equal\": %d, ", (int)r->difference.equal);
   print_tiles(r, rank, out);
   if (fclose(out) == 0) rename(path, final); /* whole or not at all: a launcher may end this process now */
