@@ -58,6 +58,11 @@ void save_run(tegula_context *context, const char *path, const save_kind *kind, 
 /* 100 arrays of 64 KiB into one HDF5 file in `folder`. */
 void group_run(tegula_context *context, const char *folder);
 
+/* ---- ranks.c ---- */
+
+/* Loads on the ranks that a launcher has started against loads of one process. Prints one JSON object. */
+void ranks_pairs(const char *path, const tegula_context_options *options, int pairs);
+
 /* ---- limit.c ---- */
 
 typedef struct limit_file {

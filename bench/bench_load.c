@@ -16,6 +16,9 @@
  *   tegula_bench group FOLDER
  *     see save.c. Without --layout npy is saved.
  *
+ *   mpirun -n N tegula_bench ranks PATH [--pairs N]
+ *     see ranks.c. TEGULA_MPI_LIBRARY names the library of the launcher.
+ *
  * fresh: mmap and MADV_HUGEPAGE inside both clocks; touched: both sides read into the same block, written beforehand; cold:
  * fresh, and the files dropped from the page cache before each run. Giving memory back and closing files is outside the clocks
  * of `pairs`. */
@@ -264,10 +267,14 @@ int main(int argc, char **argv) {
   tegula_context_options_init(&options);
   options.hdf5_library = getenv("TEGULA_HDF5_LIBRARY");
   tegula_statistics_init(&bench.statistics);
-  if (argc < 3 || argc % 2 == 0) die("usage: tegula_bench pairs|once|limit|batches|fence|save|group PATH [--option value]...");
+  if (argc < 3 || argc % 2 == 0) die("usage: tegula_bench pairs|once|limit|batches|fence|save|group|ranks PATH [--option value]...");
   bench.path = argv[2];
   for (int i = 3; i < argc; i += 2) parse_option(&bench, &options, argv[i], argv[i + 1]);
   bench.save.folder = bench.at;
+  if (strcmp(argv[1], "ranks") == 0) {
+    ranks_pairs(bench.path, &options, bench.pairs);
+    return 0;
+  }
   must(tegula_context_create(&options, NULL, &bench.context, &error), &error);
   if (strcmp(argv[1], "pairs") == 0) run_pairs(&bench);
   else if (strcmp(argv[1], "once") == 0) run_once(&bench);

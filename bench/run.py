@@ -14,6 +14,7 @@ import os
 import pathlib
 import platform
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -485,6 +486,84 @@ def legate_process(bench):
     return repeated(lambda: interleave(wall("import sys, tegula; tegula.load(sys.argv[1])"), wall(peer))), []
 
 
+# ---- ranks: started by MPICH of the Python package of that name, each bound to a processor ----
+
+def mpi(bench, *packages):
+    """A Python with mpi4py and those packages, the launcher beside it, and its library."""
+    python = bench.peer(*packages, "mpi4py==4.1.2", "mpich==5.0.2")
+    folder = pathlib.Path(python).parent.parent
+    return python, [str(folder / "bin/mpiexec"), "-n"], folder / "lib/libmpi_abi.so.1"
+
+
+def processor_notes(found):
+    return [f"processor time of a run: {found['processor'][0]:.4f} s against {found['processor'][1]:.4f} s"]
+
+
+def ranks_threads(data):
+    """Two ranks of one thread against one of two threads, both in one job."""
+    def row(bench):
+        path = hdf5_file(bench, data) if data.startswith("hdf5") else bench.data(data)
+        _, launcher, library = mpi(bench, "h5py==3.15.1")
+        last = {}
+
+        def measure():
+            last.update(json.loads(bench.output("env", f"TEGULA_MPI_LIBRARY={library}", *launcher, "2", bench.program, "ranks", path)))
+            return last
+        return repeated(measure), processor_notes(last)
+    return row
+
+
+def ranks_pairs(bench, data, subject, peer, *more):
+    need_package(bench)
+    path = hdf5_file(bench, data) if data.startswith("hdf5") else bench.data(data)
+    python, launcher, _ = mpi(bench, *(("heat==1.8.0", "h5py==3.15.1") if "heat" in peer else ("h5py==3.15.1",)))
+    around = {"PYTHONPATH": str(bench.build / "python"), "OMP_NUM_THREADS": "1"}
+    return json.loads(bench.output("env", *(f"{name}={value}" for name, value in around.items()), *launcher, "2", python,
+                                   str(HERE / "ranks_pairs.py"), subject, peer, path, *more).splitlines()[-1])
+
+
+def ranks_peer(data, subject, peer):
+    def row(bench):
+        last = {}
+
+        def measure():
+            last.update(ranks_pairs(bench, data, subject, peer))
+            return last
+        return repeated(measure), processor_notes(last)
+    return row
+
+
+def ranks_memory(data, subject, peer):
+    """Peaks of all ranks together. Half is wanted, which the array alone is where Heat holds it twice."""
+    def row(bench):
+        found = ranks_pairs(bench, data, subject, peer, "2")
+        mine, theirs = found["peak"]
+        return [{"ratio": mine / theirs, "counts": found}], [f"{mine / 2**20:.0f} MiB against {theirs / 2**20:.0f} MiB"]
+    return row
+
+
+def ranks_start(kind):
+    """Whole jobs of 8 ranks on however few processors: a load of a small dataset, and one that only starts MPI, meets at a barrier and ends it."""
+    def row(bench):
+        folder = bench.data("small")
+        if kind == "mpich":
+            _, launcher, library = mpi(bench, "h5py==3.15.1")
+        else:
+            launcher, library = ["mpirun.openmpi", "--oversubscribe", "--bind-to", "none", "-n"], "libmpi.so.40"
+            if shutil.which(launcher[0]) is None:
+                raise Unavailable("there is no mpirun.openmpi (openmpi-bin)")
+        around = ("env", f"TEGULA_MPI_LIBRARY={library}", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
+
+        def job(*words):
+            def run():
+                start = time.perf_counter()
+                bench.output(*around, *launcher, "8", *words)
+                return time.perf_counter() - start
+            return run
+        return repeated(lambda: interleave(job(bench.tegula, "load", folder, "--json"), job(bench.program + "_mpi", str(library)))), []
+    return row
+
+
 # name -> (what it says, wanted at most, row)
 ROWS = {
     "uneven_fresh": ("32 uneven shards, 512 MiB, fresh memory / limit", 1.10, against_limit("uneven")),
@@ -556,6 +635,16 @@ ROWS = {
     "legate_contiguous": ("Legate: HDF5 contiguous / legate.io.hdf5", 1.10, legate_row("hdf5_contiguous", "from_file", "theirs")),
     "legate_to_file": ("Legate: to_file, shared memory / legate.io.hdf5", 0.80, legate_row("uneven", "to_file", "theirs_to_file", True)),
     "legate_process": ("small load, process / the same with Legate", 0.15, legate_process),
+    "ranks_threads": ("2 ranks x 1 thread, 32 shards / 1 rank x 2 threads", 1.15, ranks_threads("uneven")),
+    "ranks_threads_gzip": ("2 ranks x 1 thread, gzip / 1 rank x 2 threads", 1.15, ranks_threads("hdf5_gzip")),
+    "ranks_h5py": ("2 ranks, HDF5 contiguous / mpi4py + h5py", 0.90, ranks_peer("hdf5_contiguous", "tegula", "h5py")),
+    "ranks_h5py_gzip": ("2 ranks, HDF5 shuffle + gzip 4 / mpi4py + h5py", 0.50, ranks_peer("hdf5_gzip", "tegula", "h5py")),
+    "ranks_heat_npy": ("2 ranks, 32 shards / Heat's load_npy_from_path", 0.40, ranks_peer("uneven", "tegula_heat", "heat_npy")),
+    "ranks_heat_hdf5": ("2 ranks, HDF5 contiguous / Heat's load_hdf5", 0.40, ranks_peer("hdf5_contiguous", "tegula_heat", "heat_hdf5")),
+    "ranks_heat_npy_peak": ("peak memory / Heat's load_npy_from_path", 0.51, ranks_memory("uneven", "tegula_heat", "heat_npy")),
+    "ranks_heat_hdf5_peak": ("peak memory / Heat's load_hdf5", 0.51, ranks_memory("hdf5_contiguous", "tegula_heat", "heat_hdf5")),
+    "ranks_start_mpich": ("small load, job of 8 ranks / MPI alone, MPICH", 1.15, ranks_start("mpich")),
+    "ranks_start_openmpi": ("small load, job of 8 ranks / MPI alone, Open MPI", 1.15, ranks_start("openmpi")),
     "info": ("tegula info process / python -c 'import numpy'", 0.20, info_process),
 }
 

@@ -2,8 +2,9 @@
 
 SPDX-License-Identifier: Apache-2.0
 
-A folder is locked as long as this process or one that it has started is there: they have inherited the descriptor. A process of its own waits for that
-lock (flock, of util-linux) and removes the folder, also after a SIGKILL. If that one was killed too, the next benchmark removes what nobody locks.
+A folder is locked as long as this process or one that it has started is there: they have inherited the descriptor. A process of its
+own waits for that lock (flock, of util-linux) and removes the folder, also after a SIGKILL. If that one was killed too, the next
+benchmark removes what nobody locks.
 """
 import fcntl
 import os
