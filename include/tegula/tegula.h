@@ -619,7 +619,8 @@ TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_save_group(const tegula_save_m
 typedef struct tegula_saving tegula_saving;
 
 /* A save whose tiles come later, one by one: for arrays that are never in memory as a whole, and for runtimes whose tasks write. Makes the
- * files under temporary names; the tiling says what the tile files of a virtual dataset hold. Borrows nothing. It must be ended by commit or
+ * files under temporary names; the tiling says what the tile files of a virtual dataset hold. Borrows nothing; a relative path stays that of the
+ * folder in which the process is now. It must be ended by commit or
  * abandon; other operations on the same path are ordered against begin and commit, not against what is between. On several ranks all begin and
  * all end it, and each writes the pieces that it has; chunks are UNSUPPORTED there. [C] */
 TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_save_begin(tegula_context *context, tegula_dtype dtype, const tegula_tiling *tiling,
@@ -705,7 +706,7 @@ typedef struct tegula_op tegula_op;
 
 /* Like tegula_load and tegula_save, but the call returns when the operation is queued. Not OK: nothing was queued. The operation keeps
  * dataset and array alive; the memory of the array belongs to it until it has ended. `options` is copied with all that it points to; its statistics
- * and what the progress function uses must live until the end. `out` may be NULL: the operation then reports to tegula_fence only.
+ * and what the progress function uses must live until the end. A relative path is that of the folder in which the process is now. `out` may be NULL: the operation then reports to tegula_fence only.
  *
  * Order: operations on the same array, or on the same file or folder (also one inside the other, and whatever name leads there), run in
  * the order in which they were queued; two that only read it may overlap. Calls that are not in the background, opening included, take

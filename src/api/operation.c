@@ -192,7 +192,7 @@ tegula_status tegula_save_async(const tegula_array *array, const char *path, con
   CHECK_ARGUMENT(local.chunk == NULL || (local.chunk_ndim >= 0 && local.chunk_ndim <= TEGULA_MAX_DIMS), "chunk_ndim must be 0 to 64");
   operation *o = new_operation(run_save, array);
   if (o == NULL) return tegula__out_of_memory(err, sizeof *o);
-  o->path = strdup(path);
+  o->path = tegula__io_rooted(path); /* the program may go into another folder before it is saved */
   o->save = local;
   tegula__queue_watch(&o->op, &o->save.progress, &o->save.progress_state);
   o->op.touch.places = &o->places;

@@ -49,7 +49,9 @@ static tegula_status begin_for_all(tegula_saving *s, const char *path, const teg
                       "save the whole array at once, or take the layout contiguous or virtual");
 }
 
-static tegula_status begin_on_ranks(tegula_saving *s, const char *path, const tegula__wanted *wanted, tegula_status status, tegula_error *err) {
+/* `rooted`: the path as it is here. */
+static tegula_status begin_on_ranks(tegula_saving *s, const char *path, const char *rooted, const tegula__wanted *wanted, tegula_status status,
+                                    tegula_error *err) {
   tegula_comm *comm = s->context->comm;
   tegula__call call;
   tegula__call_init(&call, "tegula_save_begin");
@@ -60,7 +62,7 @@ static tegula_status begin_on_ranks(tegula_saving *s, const char *path, const te
     tegula__call_save(&call, path, &s->options, wanted->dtype);
   }
   FORWARD(tegula__comm_agree_call(comm, &call, status, err));
-  status = tegula__rank_save_share(&s->ranks, comm->rank == 0 ? begin_for_all(s, path, wanted, err) : TEGULA_OK, err);
+  status = tegula__rank_save_share(&s->ranks, comm->rank == 0 ? begin_for_all(s, rooted, wanted, err) : TEGULA_OK, err);
   return status == TEGULA_OK ? TEGULA_OK : tegula__rank_save_end(&s->ranks, status, err);
 }
 
@@ -81,15 +83,21 @@ tegula_status tegula_save_begin(tegula_context *context, tegula_dtype dtype, con
   tegula_error unwanted;
   if (err == NULL) err = &unwanted;
   tegula_saving *s = calloc(1, sizeof *s);
-  if (s == NULL) return tegula__comm_agree(context->comm, tegula__out_of_memory(err, sizeof *s), err);
+  char *rooted = tegula__io_rooted(path); /* the program may go into another folder before it is ended */
+  if (s == NULL || rooted == NULL) {
+    free(s);
+    free(rooted);
+    return tegula__comm_agree(context->comm, tegula__out_of_memory(err, sizeof *s), err);
+  }
   s->context = tegula__context_retain(context);
   tegula_save_options_init(&s->options);
   tegula_status status = check_begin(s, dtype, tiling, path, options, err);
   tegula__wanted wanted = {.dtype = tegula_dtype_native(dtype), .tiling = tiling, .options = &s->options};
   if (on_ranks(s))
-    status = begin_on_ranks(s, path, &wanted, status, err);
+    status = begin_on_ranks(s, path, rooted, &wanted, status, err);
   else if (status == TEGULA_OK)
-    status = begin_alone(s, path, &wanted, err);
+    status = begin_alone(s, rooted, &wanted, err);
+  free(rooted);
   if (status == TEGULA_OK)
     *out = s;
   else

@@ -49,6 +49,7 @@ struct tegula__file_set {
   tegula__file *files;
   int64_t count;
   bool writing;
+  char *folder; /* where relative names are seen from; NULL: there are none */
   handle *items;
 };
 
@@ -106,6 +107,12 @@ static void list_remove(tegula__handles *handles, handle *item) {
   item->newer = item->older = NULL;
 }
 
+static bool has_relative(const tegula__file *files, int64_t count) {
+  for (int64_t i = 0; i < count; i++)
+    if (files[i].path == NULL || files[i].path[0] != '/') return true; /* NULL: the name comes later */
+  return false;
+}
+
 tegula_status tegula__file_set_create(tegula__handles *handles, tegula__file *files, int64_t count, bool writing, tegula__file_set **out,
                                       tegula_error *err) {
   tegula__file_set *set = calloc(1, sizeof *set);
@@ -117,8 +124,19 @@ tegula_status tegula__file_set_create(tegula__handles *handles, tegula__file *fi
   }
   for (int64_t i = 0; i < count; i++) items[i] = (handle){.fd = CLOSED, .stamped = false};
   *set = (tegula__file_set){.handles = handles, .files = files, .count = count, .writing = writing, .items = items};
+  if (has_relative(files, count) && (set->folder = tegula__io_rooted("")) == NULL) {
+    tegula__file_set_destroy(set);
+    return tegula__out_of_memory(err, 1);
+  }
   *out = set;
   return TEGULA_OK;
+}
+
+/* The name to open file `index` by; `room` is to be freed. The plain name where memory is short: its stamp is compared in any case. */
+static const char *name_of(const tegula__file_set *set, int64_t index, char **room) {
+  const char *path = set->files[index].path;
+  *room = set->folder != NULL && path[0] != '/' ? tegula__strprintf("%s%s", set->folder, path) : NULL;
+  return *room != NULL ? *room : path;
 }
 
 void tegula__file_set_move(tegula__file_set *set, tegula__file *files) { set->files = files; }
@@ -139,6 +157,7 @@ void tegula__file_set_destroy(tegula__file_set *set) {
   }
   if (handles->starving > 0) pthread_cond_broadcast(&handles->changed);
   pthread_mutex_unlock(&handles->lock);
+  free(set->folder);
   free(set->items);
   free(set);
 }
@@ -146,13 +165,13 @@ void tegula__file_set_destroy(tegula__file_set *set) {
 static int64_t nanoseconds(struct timespec time) { return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec; }
 
 /* `fd`: CLOSED for what the name leads to. */
-static tegula_status read_stamp(int fd, const char *path, tegula__io_counts *counts, tegula__stamp *out, tegula_error *err) {
+static tegula_status read_stamp_of(int fd, const char *path, const char *said, tegula__io_counts *counts, tegula__stamp *out, tegula_error *err) {
   struct stat info;
   atomic_fetch_add_explicit(&counts->stats, 1, memory_order_relaxed);
   if ((fd == CLOSED ? stat(path, &info) : fstat(fd, &info)) != 0)
-    return tegula__fail_errno(err, errno, path, -1, "could not examine \"%s\"", path);
+    return tegula__fail_errno(err, errno, said, -1, "could not examine \"%s\"", said);
   if (!S_ISREG(info.st_mode))
-    return tegula__hint(err, tegula__fail(err, TEGULA_UNSUPPORTED, path, -1, "\"%s\" is not a regular file", path),
+    return tegula__hint(err, tegula__fail(err, TEGULA_UNSUPPORTED, said, -1, "\"%s\" is not a regular file", said),
                         "a list holds files; a folder or a quoted pattern is given alone");
   *out = (tegula__stamp){.size = info.st_size,
                          .mtime_ns = nanoseconds(info.st_mtim),
@@ -160,6 +179,10 @@ static tegula_status read_stamp(int fd, const char *path, tegula__io_counts *cou
                          .inode = info.st_ino,
                          .device = info.st_dev};
   return TEGULA_OK;
+}
+
+static tegula_status read_stamp(int fd, const char *path, tegula__io_counts *counts, tegula__stamp *out, tegula_error *err) {
+  return read_stamp_of(fd, path, path, counts, out, err);
 }
 
 static tegula_status compare_stamps(const char *path, const tegula__stamp *was, const tegula__stamp *is, tegula_error *err) {
@@ -294,8 +317,10 @@ static tegula_status open_failed(const tegula__file *file, int os_errno, tegula_
 static tegula_status open_and_check(const tegula__file_set *set, int64_t index, tegula__io_counts *counts, int *out, tegula_error *err) {
   tegula__file *file = &set->files[index];
   bool stamped = set->items[index].stamped;
-  int fd = open_with_room(set, file->path, counts);
-  if (fd < 0) return open_failed(file, errno, err);
+  char *room;
+  int fd = open_with_room(set, name_of(set, index, &room), counts), failed = errno;
+  free(room);
+  if (fd < 0) return open_failed(file, failed, err);
   if (set->writing) {
     *out = fd;
     return TEGULA_OK;
@@ -314,7 +339,11 @@ static tegula_status open_and_check(const tegula__file_set *set, int64_t index, 
 }
 
 tegula_status tegula__file_set_stat(tegula__file_set *set, int64_t index, tegula__io_counts *counts, tegula_error *err) {
-  FORWARD(read_stamp(CLOSED, set->files[index].path, counts, &set->files[index].stamp, err));
+  char *room;
+  const char *name = name_of(set, index, &room);
+  tegula_status status = read_stamp_of(CLOSED, name, set->files[index].path, counts, &set->files[index].stamp, err);
+  free(room);
+  RETURN_IF(status != TEGULA_OK, status);
   set->items[index].stamped = true;
   return TEGULA_OK;
 }

@@ -115,6 +115,9 @@ tegula_status tegula__io_check(const char *path, const tegula__stamp *stamp, teg
 
 /* ---- handle cache ---- */
 
+/* The path as seen from the root, whatever folder the process goes into later; NULL on lack of memory. To be freed. */
+char *tegula__io_rooted(const char *path);
+
 typedef struct tegula__handles tegula__handles;
 /* capacity 0: min(1024, RLIMIT_NOFILE / 2 - open ones), at least 4. */
 tegula_status tegula__handles_create(int32_t capacity, tegula__handles **out, tegula_error *err);
@@ -124,7 +127,8 @@ void tegula__handles_wait_for_others(tegula__handles *handles, double seconds);
 void tegula__handles_destroy(tegula__handles *handles);
 
 typedef struct tegula__file_set tegula__file_set;
-/* `files` is borrowed. For reading: their stamps are noted at the first open. For writing: the files exist already. */
+/* `files` is borrowed. For reading: their stamps are noted at the first open. For writing: the files exist already. Relative names stay those of
+ * the folder in which the process is now. */
 tegula_status tegula__file_set_create(tegula__handles *handles, tegula__file *files, int64_t count, bool writing, tegula__file_set **out,
                                       tegula_error *err);
 /* Nothing may be pinned. */

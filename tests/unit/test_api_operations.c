@@ -512,6 +512,67 @@ static void batches_tell_a_failure_and_may_be_closed_at_any_time(void **state) {
   tegula_context_destroy(context);
 }
 
+/* ---- a program that goes into another folder ---- */
+
+static void relative_paths_stay_where_they_were(void **state) {
+  (void)state;
+  tegula_error error;
+  tegula_context *context = context_make(2);
+  gate g = {.value = 13};
+  tegula_dataset *dataset = gate_dataset(context, &g);
+  tegula_array *array = array_of_4(context);
+  tegula_saving *saving;
+  tegula_view view;
+  assert_int_equal(mkdir(name_in(&where, "elsewhere").text, 0700), 0);
+  assert_int_equal(chdir(where.path), 0);
+  assert_ok(tegula_load_async(dataset, array, NULL, NULL, &error));
+  assert_ok(tegula_save_async(array, "new/x.npy", NULL, NULL, &error));
+  tegula_tiling *tiling;
+  assert_ok(tegula_tiling_even((int64_t[]){4}, 1, 0, 1, 1, &tiling, &error));
+  assert_ok(tegula_save_begin(context, dtype_of("<i4"), tiling, "pieces.npy", NULL, &saving, &error));
+  assert_int_equal(chdir("elsewhere"), 0);
+  g.open = true;
+  assert_ok(tegula_fence(context, &error));
+  assert_ok(tegula_array_view(array, 0, &view, &error));
+  assert_ok(tegula_save_tile(saving, &view, &error));
+  assert_ok(tegula_save_commit(saving, &error));
+  assert_int_equal(chdir("/"), 0);
+  assert_int_equal(saved_value(context, name_in(&where, "new/x.npy").text), 13);
+  assert_int_equal(saved_value(context, name_in(&where, "pieces.npy").text), 13);
+  assert_int_equal(rmdir(name_in(&where, "elsewhere").text), 0); /* nothing came there */
+  tegula_tiling_destroy(tiling);
+  tegula_array_destroy(array);
+  tegula_dataset_close(dataset);
+  tegula_context_destroy(context);
+}
+
+/* Of the three shards only one can be open: the others are opened again, and where the program is now there are others of their names. */
+static void files_are_opened_again_where_they_were(void **state) {
+  (void)state;
+  tegula_error error;
+  tegula_context_options options;
+  tegula_context *context;
+  tegula_context_options_init(&options);
+  options.max_open_files = 1;
+  assert_ok(tegula_context_create(&options, NULL, &context, &error));
+  folder other = folder_make();
+  for (int i = 0; i < SHARDS; i++) npy_write(name_in(&other, "shard_%04d.npy", i).text, i + 1, SHARD_COLUMNS, 1000);
+  assert_int_equal(chdir(where.path), 0);
+  tegula_dataset *dataset = dataset_open(context, "./");
+  assert_int_equal(chdir(other.path), 0);
+  tegula_array *array = array_make(context, SHARD_ROWS, SHARD_COLUMNS, 3);
+  assert_ok(tegula_load(dataset, array, NULL, &error));
+  expect_counting(array);
+  assert_ok(tegula_load_async(dataset, array, NULL, NULL, &error));
+  assert_ok(tegula_fence(context, &error));
+  expect_counting(array);
+  assert_int_equal(chdir("/"), 0);
+  tegula_array_destroy(array);
+  tegula_dataset_close(dataset);
+  tegula_context_destroy(context);
+  folder_remove(&other);
+}
+
 #define WITH_SHARDS(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 /* However the pattern spells the folder. */
@@ -590,6 +651,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       WITH_SHARDS(closing_batches_stops_what_is_read_ahead),
       WITH_SHARDS(opening_a_pattern_waits_for_a_save_into_its_folder),
+      WITH_SHARDS(relative_paths_stay_where_they_were),
+      WITH_SHARDS(files_are_opened_again_where_they_were),
       WITH_SHARDS(a_load_in_the_background_ends_with_the_data),
       WITH_SHARDS(what_runs_in_the_background_gives_way),
       WITH_SHARDS(a_save_waits_for_the_load_into_its_array_and_an_open_for_the_save),
