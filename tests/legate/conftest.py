@@ -7,6 +7,7 @@
 import json
 import os
 import pathlib
+import re
 import subprocess
 import time
 
@@ -77,7 +78,7 @@ def checked(run_legate, legate_files):
 
     def look(module, name, config):
         if (module, config) not in known:
-            done = run_legate(HERE / "harness.py", HERE / module, legate_files, config=config)
+            done = run_legate("-X", "dev", HERE / "harness.py", HERE / module, legate_files, config=config)
             said = [json.loads(line[len("@@"):]) for line in done.stdout.splitlines() if line.startswith("@@")]
             known[module, config] = {entry["check"]: entry for entry in said}, done
         said, done = known[module, config]
@@ -88,6 +89,7 @@ def checked(run_legate, legate_files):
         assert entry["failure"] is None, entry["failure"]
         if list(said)[-1] == name:
             assert done.returncode == 0, f"it ended with {done.returncode}\n{done.stderr[-4000:]}"
+            assert not re.findall(r"^.*/tegula/.*Warning.*$", done.stderr, re.MULTILINE)
 
     return look
 

@@ -233,6 +233,23 @@ def test_hdf5_functions(tmp_path):
     walk.close()
 
 
+def test_failures_of_what_is_read_ahead_come_in_their_turn(tmp_path):
+    path, array = tmp_path / "x.h5", numpy.random.default_rng(1).random((200, 7))
+    with h5py.File(path, "w") as file:
+        chunk = file.create_dataset("x", data=array, chunks=(20, 7), compression="gzip").id.get_chunk_info(6)
+    with open(path, "r+b") as raw:
+        raw.seek(chunk.byte_offset)
+        raw.write(b"\xff" * 64)
+    walk = tegula.io.hdf5.from_file_batched(path, "x", (60, 7))
+    for at in (0, 60):
+        piece, _ = next(walk)
+        time.sleep(0.1)  # the next one is read meanwhile
+        numpy.testing.assert_array_equal(piece, array[at : at + 60])
+    with pytest.raises(tegula.CorruptError, match=r"\(120, 0\)"):
+        next(walk)
+    assert next(walk, None) is None
+
+
 # ---- in the background ----
 
 
