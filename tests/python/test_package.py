@@ -154,6 +154,15 @@ def test_the_shell_command(tmp_path):
     assert '"hdf5"' in run("info", str(tmp_path / "x.h5"), "--json").stdout
 
 
+def test_a_wheel_is_built_of_all_that_goes_into_it():
+    """`pip install .` builds the targets that pyproject.toml names, and no others."""
+    import tomllib
+
+    built = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["scikit-build"]["build"]["targets"]
+    installed = re.findall(r"install\(TARGETS ([^)]*?) (?:LIBRARY|RUNTIME|ARCHIVE)", (ROOT / "python/CMakeLists.txt").read_text())
+    assert sorted(" ".join(installed).split()) == sorted(built) and len(built) > 3
+
+
 def test_installed(tmp_path, run_python):
     """What `cmake --install` puts into a wheel works from any folder."""
     build = PACKAGE.parent
