@@ -3,10 +3,10 @@
 #
 # SPDX-License-Identifier: Apache-2.0
 #
-# usage: hdf5_mutations.py [--seconds N] [--seed N] [--workers N] [--keep FOLDER] [--replay FILE...]
+# usage: hdf5_mutations.py [--seconds N] [--seed N] [--workers N] [--only SEED] [--keep FOLDER] [--replay FILE...]
 #
-# Files are those of tests/support/hdf5_cases.py, damaged at random; in half of them the checksums of the metadata are made right again, or
-# libhdf5 would refuse nearly all at once. What is found lies in FOLDER, as NUMBER-KIND.h5 with the dataset's name in NUMBER-KIND.txt. libhdf5
+# Files are those of tests/support/hdf5_cases.py and virtual datasets over whole files beside them, damaged at random; in half of them the
+# checksums of the metadata are made right again, or libhdf5 would refuse nearly all at once. What is found lies in FOLDER, as NUMBER-KIND.h5 with the dataset's name in NUMBER-KIND.txt. libhdf5
 # itself is not built with a sanitizer and may well crash: such a crash counts as its own when its frames come first, is reported, and is
 # no failure. Ends with status 1 when something of ours was found.
 import argparse
@@ -71,6 +71,21 @@ class Seed:
                 if signature in SIGNATURES:
                     self.find_end(at)
                 at = data.find(signature, at + 1)
+        for at in self.places:
+            if data[at : at + 4] == b"GCOL":
+                self.find_lists(at + 16)
+
+    def find_lists(self, at):
+        """Objects of a global heap that end with a checksum: lists of mappings."""
+        while at + 16 < len(self.data):
+            index, size = struct.unpack_from("<H", self.data, at)[0], struct.unpack_from("<Q", self.data, at + 8)[0]
+            at += 16
+            if index == 0 or size > len(self.data) - at:
+                return
+            if size > 8 and LOOKUP3(self.data[at : at + size - 4]) == struct.unpack_from("<I", self.data, at + size - 4)[0]:
+                self.blocks.append((at, size - 4))
+                self.places.append(at)
+            at += (size + 7) // 8 * 8
 
     def find_end(self, at):
         for size in range(8, min(4200, len(self.data) - at - 3)):
@@ -95,7 +110,77 @@ def make_seeds(folder):
             data = path.read_bytes()
             if len(data) < 1 << 20:
                 seeds.append(Seed("%s-%s" % (name, version), data, list(datasets)))
-    return seeds
+    some = list(make_virtual(folder))
+    return seeds + some[:1] * (len(seeds) // 8) + some[1:]
+
+
+SOURCE, SOURCES = (6, 5), 260  # more than are opened at once
+
+
+def make_sources(folder):
+    """What virtual datasets are over: s0.h5, s1.h5, ..., all the same file, and a.bin."""
+    data = numpy.arange(30, dtype="<i4").reshape(SOURCE)
+    with h5py.File(folder / "s0.h5", "w") as file:
+        file.create_dataset("d", data=data, chunks=(4, 3), maxshape=(None, 5), compression="gzip")
+        file["plain"] = data
+        file["narrow"] = data.astype(">i2")
+        for k in range(3):
+            file["n%d" % k] = data + k
+    for k in range(1, SOURCES):
+        os.link(folder / "s0.h5", folder / ("s%d.h5" % k))
+    data.astype("<i2").tofile(folder / "a.bin")
+
+
+def virtual(file, name, shape, dtype, mappings, maxshape=None):
+    """mappings: (selection, file, dataset, selection in the source); selections are start, count, stride, block, or None for all."""
+    plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    plist.set_fill_value(numpy.array(7, dtype))
+    for to, source, dataset, at in mappings:
+        spaces = h5py.h5s.create_simple(shape, maxshape or shape), h5py.h5s.create_simple(SOURCE, (h5py.h5s.UNLIMITED, 5))
+        for space, selection in zip(spaces, (to, at)):
+            if selection:
+                space.select_hyperslab(*selection)
+        plist.set_virtual(spaces[0], source.encode(), dataset.encode(), spaces[1])
+    space = h5py.h5s.create_simple(shape, maxshape or shape)
+    h5py.h5d.create(file.id, name.encode(), h5py.h5t.py_create(numpy.dtype(dtype)), space, plist)
+
+
+def rows(k, count=6):
+    return (k * count, 0), (1, 1), (1, 1), (count, 5)
+
+
+def write_virtual(file):
+    endless = h5py.h5s.UNLIMITED
+    virtual(file, "fixed", (18, 5), "<i4", [(rows(k), "s%d.h5" % k, "d", None) for k in range(3)])
+    odd = [("s0.h5", "plain"), (".", "inner"), ("s2.h5", "narrow")]
+    virtual(file, "strides", (12, 5), "<f8", [(((k, 1), (4, 2), (3, 2), (1, 1)), *odd[k], ((0, 0), (4, 2), (1, 2), (1, 1))) for k in range(3)])
+    virtual(file, "endless", (6, 5), "<i4", [(((0, 0), (endless, 1), (1, 5), (1, 5)), "s1.h5", "d", ((0, 0), (endless, 1), (1, 5), (1, 5)))], (endless, 5))
+    virtual(file, "numbered", (6, 5), "<i4", [(((0, 0), (endless, 1), (6, 5), (6, 5)), "s%b.h5", "d", rows(0))], (endless, 5))
+    virtual(file, "numbered datasets", (6, 5), "<i2", [(((0, 0), (endless, 1), (6, 5), (6, 5)), "s3.h5", "n%b", rows(0))], (endless, 5))
+    virtual(file, "nested", (18, 5), "<f4", [(rows(0, 18), ".", "fixed", rows(0, 18))])
+    file.create_dataset("inner", data=numpy.arange(30, dtype="<i8").reshape(SOURCE), chunks=(2, 5))
+    plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    plist.set_external(b"a.bin", 0, 22)
+    plist.set_external(b"a.bin", 22, endless)
+    h5py.h5d.create(file.id, b"external", h5py.h5t.STD_I16LE, h5py.h5s.create_simple(SOURCE), plist)
+    virtual(file, "over external", SOURCE, "<f8", [(None, ".", "external", None)])
+    return ["fixed", "strides", "endless", "numbered", "numbered datasets", "nested", "external", "over external"]
+
+
+def write_late(file):
+    virtual(file, "late", (SOURCES * 6, 5), "<i4", [(rows(k), "s%d.h5" % k, "d", None) for k in range(SOURCES)])
+    virtual(file, "late nested", (60, 5), "<i4", [(rows(0, 60), ".", "late", rows(2, 60))])
+    return ["late", "late nested"]
+
+
+def make_virtual(folder):
+    """Whoever has a folder full of sources beside it."""
+    make_sources(folder)
+    for name, make in ("virtual", write_virtual), ("late", write_late):
+        path = folder / "seed.h5"
+        with h5py.File(path, "w", libver="v110") as file:
+            datasets = make(file)
+        yield Seed(name, path.read_bytes(), datasets)
 
 
 VALUES = [0, 1, 2, 3, 7, 8, 0x10, 0x7F, 0x80, 0xFF, 0x100, 0x7FFF, 0x8000, 0xFFFF, 1 << 20, (1 << 31) - 1, 1 << 31, (1 << 32) - 1, 1 << 32,
@@ -240,7 +325,7 @@ class Runner:
         limits = "allocator_may_return_null=1:max_allocation_size_mb=%d:hard_rss_limit_mb=1500:exitcode=99:detect_leaks=0" % MEMORY_MB
         self.environment = {**os.environ, "ASAN_OPTIONS": limits, "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1:exitcode=99"}
         self.probe = Asked([os.environ["TEGULA_PROBE"]], self.environment)
-        self.judge = Asked([sys.executable, __file__, "--judge"], dict(os.environ))
+        self.judge = Asked([sys.executable, __file__, "--judge"], {**os.environ, "HDF5_EXTFILE_PREFIX": "${ORIGIN}"})
 
     def stop(self):
         self.probe.stop()
@@ -347,6 +432,7 @@ def keep(found, folder):
 
 def replay(arguments, folder):
     bad = 0
+    make_sources(folder)
     runner = Runner(folder)
     for name in arguments.replay:
         source = pathlib.Path(name)
@@ -365,6 +451,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--workers", type=int, default=os.cpu_count())
+    parser.add_argument("--only", help="the seeds whose names begin so")
     parser.add_argument("--keep", type=pathlib.Path, default=pathlib.Path("build/fuzz/found/hdf5"))
     parser.add_argument("--replay", nargs="*")
     parser.add_argument("--judge", action="store_true")
@@ -377,7 +464,7 @@ def main():
             return replay(arguments, folder) > 0
         if arguments.seed is None:
             arguments.seed = int(time.time())
-        seeds, found = make_seeds(folder), []
+        seeds, found = [seed for seed in make_seeds(folder) if seed.name.startswith(arguments.only or "")], []
         until = time.monotonic() + arguments.seconds
         with concurrent.futures.ThreadPoolExecutor(arguments.workers) as pool:
             jobs = [pool.submit(worker, arguments, k, folder, seeds, until, found) for k in range(arguments.workers)]
