@@ -139,6 +139,10 @@ typedef struct tegula_plugin_host {
   /* The chunks of that grid are slices of contiguous bytes, so that what several parts want of them is read once: nobody is told of them as
    * chunks. */
   tegula_status (*mark_slices)(tegula_plugin_builder *builder, int64_t grid, tegula_error *err);
+
+  /* As new_late: of that part the file with this number in the table speaks, which must not change. */
+  tegula_status (*new_late_of)(tegula_plugin_builder *builder, int64_t file, const tegula_plugin_late *late, int64_t *number,
+                               tegula_error *err);
 } tegula_plugin_host;
 
 /* ---- what a communicator plugin gives ---- */

@@ -272,6 +272,8 @@ typedef struct hdf5_dataset {
   int64_t mapping_count;
   bool measured;             /* virtual: sources were looked at, because mappings or the shape depend on them */
   struct hdf5_pieces *parts; /* virtual: all of them, from the first time that some are wanted */
+  struct hdf5_sorted *sorted; /* the same by source */
+  struct hdf5_kept *kept;     /* virtual: has mappings, parts and sorted for late parts, too; NULL: there are none */
   hdf5_conversion conversion;    /* of a reader, and of external bytes where they are not as the array's */
   bool unwritten;                /* reader: nothing was ever written */
   struct hdf5_gaps *gaps;        /* reader: NULL: all of its chunks are stored */

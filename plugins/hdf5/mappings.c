@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "virtual.h"
 
@@ -98,13 +99,16 @@ static void free_mapping(hdf5_mapping *mapping) {
 }
 
 void hdf5_virtual_close(hdf5_dataset *dataset) {
+  if (dataset->kept) hdf5_late_forget(dataset);
   for (int64_t k = 0; k < dataset->mapping_count; k++) free_mapping(&dataset->mappings[k]);
   free(dataset->mappings);
   dataset->mappings = NULL;
   dataset->mapping_count = 0;
   if (dataset->parts) free(dataset->parts->data);
   free(dataset->parts);
+  free(dataset->sorted);
   dataset->parts = NULL;
+  dataset->sorted = NULL;
 }
 
 /* ---- selections without end ---- */
@@ -140,38 +144,85 @@ static tegula_status close_mapping(hdf5_dataset *dataset, int64_t index, hdf5_ma
   return close_axis(dataset, index, &mapping->from, count, err);
 }
 
-/* One block of the virtual dataset for each source that is there, counted from 0 to the first that is not. */
-static tegula_status expand_mapping(hdf5_dataset *dataset, int64_t index, const hdf5_mapping *pattern, tegula_error *err) {
-  int axis = pattern->to.unlimited;
-  for (int64_t number = 0;; number++) {
-    if (dataset->mapping_count == MOST_MAPPINGS)
-      return hdf5_fail_mapping(dataset, TEGULA_LIMIT_EXCEEDED, index, "has more than 2^20 sources", err);
-    hdf5_mapping one = {
-        .file = expand(pattern->file, number), .dataset = expand(pattern->dataset, number), .to = pattern->to, .from = pattern->from};
-    hdf5_mapping *grown = realloc(dataset->mappings, (size_t)(dataset->mapping_count + 1) * sizeof *grown);
-    if (grown) dataset->mappings = grown;
-    hdf5_source s = {.found = {.id = -1}};
-    tegula_error unread;
-    tegula_status status =
-        grown && one.file && one.dataset ? hdf5_source_find(dataset, &one, &s, err ? err : &unread) : TEGULA_OUT_OF_MEMORY;
-    hdf5_source_close(dataset->call, &s);
-    hdf5_slab *slab = &one.to.axes[axis];
-    bool fits = !__builtin_mul_overflow(number, slab->stride, &slab->start) &&
-                !__builtin_add_overflow(slab->start, pattern->to.axes[axis].start, &slab->start);
-    slab->total = slab->block;
-    if (status != TEGULA_OK || !fits) {
-      free(one.file);
-      free(one.dataset);
-      if (status == TEGULA_NOT_FOUND) {
-        if (err) *err = (tegula_error){.rank = -1, .offset = -1};
-        return TEGULA_OK;
-      }
-      return status != TEGULA_OK ? status : hdf5_fail_mapping(dataset, TEGULA_CORRUPT, index, "reaches beyond 2^63 elements", err);
-    }
-    one.to.unlimited = -1;
-    if (one.from.whole) take_whole(&one);
-    dataset->mappings[dataset->mapping_count++] = one;
+/* Mapping `number` of a pattern: its block of the virtual dataset. Free it on failure, too. */
+static tegula_status expand_one(const hdf5_dataset *dataset, int64_t index, const hdf5_mapping *pattern, int64_t number, hdf5_mapping *out,
+                                tegula_error *err) {
+  *out = (hdf5_mapping){
+      .file = expand(pattern->file, number), .dataset = expand(pattern->dataset, number), .to = pattern->to, .from = pattern->from};
+  RETURN_IF(!out->file || !out->dataset, hdf5_out_of_memory(dataset->call->library, err));
+  hdf5_slab *slab = &out->to.axes[pattern->to.unlimited];
+  bool fits = !__builtin_mul_overflow(number, slab->stride, &slab->start) &&
+              !__builtin_add_overflow(slab->start, pattern->to.axes[pattern->to.unlimited].start, &slab->start);
+  slab->total = slab->block;
+  out->to.unlimited = -1;
+  if (out->from.whole) take_whole(out);
+  return fits ? TEGULA_OK : hdf5_fail_mapping(dataset, TEGULA_CORRUPT, index, "reaches beyond 2^63 elements", err);
+}
+
+static tegula_status append(hdf5_dataset *dataset, int64_t index, const hdf5_mapping *mapping, tegula_error *err) {
+  if (dataset->mapping_count == MOST_MAPPINGS)
+    return hdf5_fail_mapping(dataset, TEGULA_LIMIT_EXCEEDED, index, "has more than 2^20 sources", err);
+  hdf5_mapping *grown = realloc(dataset->mappings, (size_t)(dataset->mapping_count + 1) * sizeof *grown);
+  RETURN_IF(!grown, hdf5_out_of_memory(dataset->call->library, err));
+  dataset->mappings = grown;
+  dataset->mappings[dataset->mapping_count++] = *mapping;
+  return TEGULA_OK;
+}
+
+static tegula_status is_there(hdf5_dataset *dataset, const hdf5_mapping *mapping, hdf5_source *last, bool *there, tegula_error *err) {
+  tegula_error failure = {.rank = -1, .offset = -1};
+  hdf5_source s;
+  tegula_status status = hdf5_source_find(dataset, mapping, &s, &failure);
+  hdf5_source_close(dataset->call, last); /* not before: mostly it is of the same file */
+  *last = s;
+  *there = status == TEGULA_OK;
+  if (status == TEGULA_OK || status == TEGULA_NOT_FOUND) return TEGULA_OK;
+  if (err) *err = failure;
+  return status;
+}
+
+static tegula_status has_file(const hdf5_dataset *dataset, const hdf5_mapping *mapping, bool *there, tegula_error *err) {
+  char *path = hdf5_resolve(dataset->file, mapping->file);
+  RETURN_IF(!path, hdf5_out_of_memory(dataset->call->library, err));
+  *there = access(path, F_OK) == 0;
+  free(path);
+  return TEGULA_OK;
+}
+
+/* Appends the sources from 0 to the first that is not there: by their files alone, or by all that they need. */
+static tegula_status expand_all(hdf5_dataset *dataset, int64_t index, const hdf5_mapping *pattern, bool by_file, tegula_error *err) {
+  hdf5_source last = {.found = {.id = -1}};
+  tegula_status status = TEGULA_OK;
+  bool there = true;
+  for (int64_t number = 0; status == TEGULA_OK && there; number++) {
+    hdf5_mapping one;
+    status = expand_one(dataset, index, pattern, number, &one, err);
+    if (status == TEGULA_OK) status = by_file ? has_file(dataset, &one, &there, err) : is_there(dataset, &one, &last, &there, err);
+    if (status == TEGULA_OK && there) status = append(dataset, index, &one, err);
+    if (status == TEGULA_OK && there) continue;
+    free(one.file);
+    free(one.dataset);
   }
+  hdf5_source_close(dataset->call, &last);
+  return status;
+}
+
+/* One block of the virtual dataset for each source that is there, counted from 0 to the first that is not. Of very many files only the first
+ * and the last are opened: a file in between without the dataset is a source that is lost. */
+static tegula_status expand_mapping(hdf5_dataset *dataset, int64_t index, const hdf5_mapping *pattern, tegula_error *err) {
+  int64_t first = dataset->mapping_count;
+  if (!has_number(pattern->file)) return expand_all(dataset, index, pattern, false, err);
+  FORWARD(expand_all(dataset, index, pattern, true, err));
+  bool there = dataset->mapping_count - first > HDF5_AT_ONCE;
+  for (int end = 0; there && end < 2; end++) {
+    hdf5_source s = {.found = {.id = -1}};
+    tegula_status status = is_there(dataset, &dataset->mappings[end ? dataset->mapping_count - 1 : first], &s, &there, err);
+    hdf5_source_close(dataset->call, &s);
+    FORWARD(status);
+  }
+  RETURN_IF(there, TEGULA_OK);
+  while (dataset->mapping_count > first) free_mapping(&dataset->mappings[--dataset->mapping_count]);
+  return expand_all(dataset, index, pattern, false, err);
 }
 
 /* Takes `mapping` in among the dataset's, with its ends closed and its names written out. */
@@ -199,6 +250,7 @@ static tegula_status take_mapping(hdf5_dataset *dataset, int64_t index, hdf5_map
   mapping->file = file;
   mapping->dataset = name;
   if (open) FORWARD(close_mapping(dataset, index, mapping, err));
+  dataset->measured = dataset->measured || open;
   if (mapping->from.whole && mapping->to.boxes) /* which element is which would depend on the shape of the hdf5_source */
     return hdf5_fail_mapping(dataset, TEGULA_UNSUPPORTED, index, "takes all of its source to a selection that is not regular", err);
   if (mapping->from.whole) take_whole(mapping);
@@ -240,6 +292,5 @@ tegula_status hdf5_virtual_open(hdf5_dataset *dataset, tegula_error *err) {
     any = any || open[k];
     if (open[k]) grow_shape(dataset, k);
   }
-  dataset->measured = any;
   return any ? hdf5_set_strides(dataset, err) : TEGULA_OK;
 }

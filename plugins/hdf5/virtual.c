@@ -85,6 +85,7 @@ typedef struct group {
   const hdf5_pieces *pieces;
   const int64_t *order;
   int64_t count;
+  hdf5_file **held; /* stays open for the next group */
 } group;
 
 static const hdf5_mapping *group_mapping(const group *g) {
@@ -175,6 +176,9 @@ static tegula_status emit_group(const group *g, tegula_error *err) {
     if (err) *err = failure;
     return status;
   }
+  hdf5_file_release(g->dataset->call, *g->held);
+  *g->held = s.file;
+  s.file->references++;
   status = hdf5_source_read(g->dataset, &s, err);
   if (status == TEGULA_OK) status = emit_pieces(g, &s, err);
   hdf5_source_close(g->dataset->call, &s);
@@ -207,17 +211,27 @@ static int by_source(const void *a, const void *b) {
   return sources ? sources : (x->piece > y->piece) - (x->piece < y->piece);
 }
 
+static bool same_file(const hdf5_sorted *a, const hdf5_sorted *b) {
+  return a->mapping && b->mapping && strcmp(a->mapping->file, b->mapping->file) == 0;
+}
+
 tegula_status hdf5_emit_sources(hdf5_dataset *dataset, const hdf5_pieces *pieces, const hdf5_place *outer, const hdf5_sorted *sorted,
                                 int64_t count, tegula_error *err) {
   int64_t *order = malloc((size_t)(count ? count : 1) * sizeof *order);
   tegula_status status = order ? TEGULA_OK : hdf5_out_of_memory(dataset->call->library, err);
+  hdf5_file *held = NULL; /* the file of the last group, if the next one is of the same */
   for (int64_t from = 0, to; status == TEGULA_OK && from < count; from = to) {
     for (to = from; to < count && compare_sources(sorted[from].mapping, sorted[to].mapping) == 0; to++) order[to - from] = sorted[to].piece;
-    group g = {.dataset = dataset, .outer = outer, .pieces = pieces, .order = order, .count = to - from};
+    group g = {.dataset = dataset, .outer = outer, .pieces = pieces, .order = order, .count = to - from, .held = &held};
+    if (from > 0 && !same_file(&sorted[from - 1], &sorted[from])) {
+      hdf5_file_release(dataset->call, held);
+      held = NULL;
+    }
     if (sorted[from].mapping) status = emit_group(&g, err);
     for (int64_t k = 0; !sorted[from].mapping && status == TEGULA_OK && k < g.count; k++)
       status = emit_gap(dataset, pieces, order[k], outer, err);
   }
+  hdf5_file_release(dataset->call, held);
   free(order);
   return status;
 }
@@ -233,24 +247,22 @@ static tegula_status emit_late(hdf5_dataset *dataset, const hdf5_pieces *pieces,
   return hdf5_late_emit(dataset, outer, sorted, count, err);
 }
 
-static tegula_status emit_sorted(hdf5_dataset *dataset, const hdf5_pieces *pieces, const hdf5_place *outer, tegula_error *err) {
+static bool sort_parts(hdf5_dataset *dataset) {
+  const hdf5_pieces *pieces = dataset->parts;
   hdf5_sorted *sorted = malloc((size_t)(pieces->count ? pieces->count : 1) * sizeof *sorted);
-  RETURN_IF(!sorted, hdf5_out_of_memory(dataset->call->library, err));
+  if (!sorted) return false;
   for (int64_t k = 0; k < pieces->count; k++) {
     int64_t mapping = *hdf5_piece_mapping(pieces, hdf5_piece(pieces, k));
     sorted[k] = (hdf5_sorted){mapping < 0 ? NULL : &dataset->mappings[mapping], k};
   }
   qsort(sorted, (size_t)pieces->count, sizeof *sorted, by_source);
-  tegula_status status = hdf5_late_wanted(dataset, sorted, pieces->count)
-                             ? emit_late(dataset, pieces, outer, sorted, pieces->count, err)
-                             : hdf5_emit_sources(dataset, pieces, outer, sorted, pieces->count, err);
-  free(sorted);
-  return status;
+  dataset->sorted = sorted;
+  return true;
 }
 
 /* Mappings to pieces that do not overlap; once, because each piece of a dataset over this one asks for them. */
 static tegula_status make_parts(hdf5_dataset *dataset, tegula_error *err) {
-  RETURN_IF(dataset->parts, TEGULA_OK);
+  RETURN_IF(dataset->sorted, TEGULA_OK);
   hdf5_pieces pieces = {0}, parts = {0};
   tegula_status status = make_pieces(dataset, &pieces, err);
   parts.to = pieces.to;
@@ -265,12 +277,15 @@ static tegula_status make_parts(hdf5_dataset *dataset, tegula_error *err) {
   else
     free(parts.data);
   free(pieces.data);
-  return status;
+  return status != TEGULA_OK || sort_parts(dataset) ? status : hdf5_out_of_memory(dataset->call->library, err);
 }
 
 tegula_status hdf5_emit_virtual(hdf5_dataset *dataset, const hdf5_place *outer, tegula_error *err) {
   int64_t number;
   FORWARD(hdf5_file_number(dataset->call, dataset->file, &number, err)); /* a file that is read, like any other */
   FORWARD(make_parts(dataset, err));
-  return emit_sorted(dataset, dataset->parts, outer, err);
+  const hdf5_pieces *pieces = dataset->parts;
+  const hdf5_sorted *sorted = dataset->sorted;
+  if (hdf5_late_wanted(dataset, sorted, pieces->count)) return emit_late(dataset, pieces, outer, sorted, pieces->count, err);
+  return hdf5_emit_sources(dataset, pieces, outer, sorted, pieces->count, err);
 }

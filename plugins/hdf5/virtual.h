@@ -101,10 +101,14 @@ typedef struct hdf5_sorted {
   int64_t piece;
 } hdf5_sorted;
 
+enum { HDF5_AT_ONCE = 256 }; /* files that are opened when the dataset is described */
+
 /* Has it so many sources that they are only looked at when they are wanted? */
 bool hdf5_late_wanted(const hdf5_dataset *dataset, const hdf5_sorted *sorted, int64_t count);
-/* Tells the host of the pieces that are in other files as late parts, one for each file. Takes the mappings and pieces of the dataset. */
+/* Tells the host of the pieces that are in other files as late parts, one for each file. Mappings and pieces then belong to dataset->kept. */
 tegula_status hdf5_late_emit(hdf5_dataset *dataset, const hdf5_place *outer, const hdf5_sorted *sorted, int64_t count, tegula_error *err);
+/* The dataset lets go of dataset->kept. */
+void hdf5_late_forget(hdf5_dataset *dataset);
 /* Is it in the file of the dataset itself, or a gap? */
 bool hdf5_sorted_here(const hdf5_sorted *sorted);
 /* Tells the host of pieces, sorted by source. */

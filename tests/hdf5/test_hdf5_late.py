@@ -164,17 +164,126 @@ def test_up_to_256_files_are_opened_at_once(probe, tmp_path, made):
         assert probe.call("hash", of="dataset")["hash"] == content_hash(h5.read(tmp_path / "v.h5", f"v{count}"))
 
 
-def test_numbered_and_endless_sources_are_opened_at_once(probe, tmp_path, made):
-    """How long the dataset is depends on them."""
-    plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-    source, target = h5py.h5s.create_simple((ROWS, COLUMNS)), h5py.h5s.create_simple((0, ROWS, COLUMNS), (h5py.h5s.UNLIMITED, ROWS, COLUMNS))
-    target.select_hyperslab((0, 0, 0), (h5py.h5s.UNLIMITED, 1, 1), (1, 1, 1), (1, ROWS, COLUMNS))
-    plist.set_virtual(target, str(made / "s%b.h5").encode(), b"d", source)
-    with h5py.File(tmp_path / "v.h5", "w", libver="latest") as file:
-        h5py.h5d.create(file.id, b"v", h5py.h5t.NATIVE_INT32, target, plist)
+# ---- numbered and endless sources ----
+
+
+def endless(path, file, name=b"d"):
+    """One mapping without an end: a row of the first axis for each number."""
+    plist, unlimited = h5py.h5p.create(h5py.h5p.DATASET_CREATE), h5py.h5s.UNLIMITED
+    source, target = h5py.h5s.create_simple((ROWS, COLUMNS)), h5py.h5s.create_simple((0, ROWS, COLUMNS), (unlimited, ROWS, COLUMNS))
+    target.select_hyperslab((0, 0, 0), (unlimited, 1, 1), (1, 1, 1), (1, ROWS, COLUMNS))
+    plist.set_virtual(target, str(file).encode(), name, source)
+    with h5py.File(path, "w", libver="v110") as out:
+        h5py.h5d.create(out.id, b"v", h5py.h5t.NATIVE_INT32, target, plist)
+
+
+def test_numbered_files_are_counted_by_their_names(probe, tmp_path, made):
+    """How long the dataset is depends on which are there."""
+    endless(tmp_path / "v.h5", made / "s%b.h5")
     info = probe.call("open", path=str(tmp_path / "v.h5"), dataset="v")
-    assert info["shape"] == [COUNT, ROWS, COLUMNS] and info["sources"] == 0
+    assert info["shape"] == [COUNT, ROWS, COLUMNS] and (info["files"], info["sources"]) == (1, COUNT) and info["statistics"]["opens"] <= 5
+    got, statistics = read(probe, tmp_path, info, [7, 1, 2], [9, 3, 12])
+    assert numpy.array_equal(got, h5.read(tmp_path / "v.h5", "v")[7:9, 1:3, 2:12]) and statistics["opens"] <= 4
     h5.check_load(probe, tmp_path, tmp_path / "v.h5", "v")
+
+
+@pytest.mark.parametrize("left", [0, 256, 257])
+def test_numbers_end_where_a_file_is_not_there(probe, tmp_path, own, left):
+    endless(own / "n.h5", "s%b.h5")
+    (own / f"s{left}.h5").unlink()
+    info = probe.call("open", path=str(own / "n.h5"), dataset="v")
+    assert info["shape"] == [left, ROWS, COLUMNS] and info["sources"] == (left if left > 256 else 0)
+    h5.check_load(probe, tmp_path, own / "n.h5", "v")
+
+
+@pytest.mark.parametrize("lacks", [0, 100, COUNT - 1])
+def test_a_numbered_file_without_the_dataset(probe, tmp_path, own, lacks):
+    """Where it is the first or the last it ends the row, as in libhdf5; else it is lost: nothing gets shorter without a word."""
+    endless(own / "n.h5", "s%b.h5")
+    without(own / f"s{lacks}.h5")
+    info = probe.call("open", path=str(own / "n.h5"), dataset="v")
+    if lacks != 100:
+        assert info["shape"][0] == lacks
+        h5.check_load(probe, tmp_path, own / "n.h5", "v")
+        return
+    assert info["shape"][0] == COUNT
+    h5.load_refused(probe, own / "n.h5", "v", "not_found", ["s100.h5"])
+    got, statistics = read(probe, tmp_path, info, [99, 0, 0], [102, ROWS, COLUMNS], missing="fill")
+    assert statistics["missing"] == 1 and not got[1].any() and got[0].any() and got[2].any()
+
+
+def test_numbered_datasets_are_looked_at(probe, tmp_path, made):
+    with h5py.File(tmp_path / "s.h5", "w") as file:
+        for k in range(300):
+            file[f"d{k}"] = numpy.full((ROWS, COLUMNS), k, "<i4")
+    endless(tmp_path / "v.h5", "s.h5", b"d%b")
+    info = probe.call("open", path=str(tmp_path / "v.h5"), dataset="v")
+    assert info["shape"][0] == 300 and info["sources"] == 0 and info["statistics"]["opens"] <= 4
+    h5.check_load(probe, tmp_path, tmp_path / "v.h5", "v")
+
+
+# ---- a source that is itself virtual, over very many ----
+
+
+def over(path, inner, name, shape, dtype="<i4", fill=2):
+    """Two pieces of the dataset `name`, and a gap: "o"."""
+    half = shape[0] // 2
+    pieces = [(numpy.s_[:half, 1:], inner, name, shape, numpy.s_[:half]), (numpy.s_[half + 3 :, :-1], inner, name, shape, numpy.s_[half:])]
+    h5.virtual(path, "o", (shape[0] + 3, shape[1] + 1), dtype, pieces, fill=fill, libver="v110")
+
+
+@pytest.mark.parametrize("name", ["stack", "mixed", "gaps"])
+def test_below_another_one(probe, tmp_path, made, name):
+    shape = h5.read(made / "v.h5", name).shape
+    over(tmp_path / "o.h5", made / "v.h5", name, shape)
+    over(tmp_path / "p.h5", "o.h5", "o", (shape[0] + 3, shape[1] + 1), fill=4)
+    for path in (tmp_path / "o.h5", tmp_path / "p.h5"):
+        info, want = probe.call("open", path=str(path), dataset="o"), h5.read(path, "o")
+        assert info["sources"] >= COUNT and info["statistics"]["opens"] <= 4, info
+        got, statistics = read(probe, tmp_path, info, [13, 0], [17, 9])
+        assert numpy.array_equal(got, want[13:17, :9]) and statistics["opens"] <= 10
+        h5.check_load(probe, tmp_path, path, "o", want, tiles=3)
+
+
+def test_below_another_one_what_is_between_may_not_change(probe, tmp_path, own):
+    over(own / "o.h5", "v.h5", "stack", (COUNT * ROWS, COLUMNS))
+    info = probe.call("open", path=str(own / "o.h5"), dataset="o")
+    read(probe, tmp_path, info, [0, 0], [4, COLUMNS])
+    rewrite(own / "v.h5", appended)
+    check_error(probe.refused("read", dtype=info["dtype"], box=[[8, 9], [0, 5]], path=str(tmp_path / "box")), "changed", ["v.h5"])
+
+
+def test_below_another_one_in_a_circle(probe, tmp_path, own):
+    """Found out by whoever meets it."""
+    over(own / "o.h5", "v.h5", "stack", (COUNT * ROWS, COLUMNS))
+    (own / "s20.h5").unlink()
+    h5.virtual(own / "s20.h5", "d", (ROWS, COLUMNS), "<i4", [(numpy.s_[:], "o.h5", "o", (COUNT * ROWS + 3, COLUMNS + 1), numpy.s_[:ROWS, 1:])])
+    info = probe.call("open", path=str(own / "o.h5"), dataset="o")
+    read(probe, tmp_path, info, [0, 0], [80, COLUMNS])
+    error = probe.refused("read", dtype=info["dtype"], box=[[80, 81], [1, 3]], path=str(tmp_path / "box"))
+    check_error(error, "corrupt", ["is a source of itself"])
+
+
+def test_below_another_one_lost_sources(probe, tmp_path, own):
+    """Its own fill value, in the type of the outermost."""
+    h5.virtual(own / "g.h5", "g", (COUNT, ROWS, COLUMNS), "<i4", [(k, f"s{k}.h5", "e", (ROWS, COLUMNS), None) for k in range(COUNT)], fill=-9)
+    h5.virtual(own / "g.h5", "o", (COUNT, ROWS, COLUMNS), ">f8", [(numpy.s_[:], ".", "g", (COUNT, ROWS, COLUMNS), None)], fill=5)
+    (own / "s20.h5").unlink()
+    want = h5.read(own / "g.h5", "o")
+    assert (want[20] == -9).all()
+    h5.load_refused(probe, own / "g.h5", "o", "not_found", ["s20.h5"])
+    assert h5.check_load(probe, tmp_path, own / "g.h5", "o", want, missing="fill")["missing"] == 1
+
+
+def test_a_folder_of_such(probe, tmp_path, made):
+    (tmp_path / "shards").mkdir()
+    for k in range(2):
+        over(tmp_path / "shards" / f"o_{k}.h5", made / "v.h5", "stack", (COUNT * ROWS, COLUMNS), fill=k)
+    want = numpy.concatenate([h5.read(tmp_path / "shards" / f"o_{k}.h5", "o") for k in range(2)])
+    info = probe.call("open", path=str(tmp_path / "shards"), dataset="o")
+    got, _ = read(probe, tmp_path, info, [COUNT * ROWS, 0], [COUNT * ROWS + 9, 7])
+    assert numpy.array_equal(got, want[COUNT * ROWS : COUNT * ROWS + 9, :7])
+    h5.check_load(probe, tmp_path, tmp_path / "shards", "o", want)
 
 
 # ---- what is wrong with a source is said by the load that meets it ----

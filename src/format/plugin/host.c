@@ -372,7 +372,8 @@ const tegula_plugin_host tegula__plugin_host = {.struct_size = sizeof(tegula_plu
                                                 .sink_resize = tegula__plugin_sink_resize,
                                                 .new_late = tegula__plugin_new_late,
                                                 .add_late = tegula__plugin_add_late,
-                                                .mark_slices = mark_slices};
+                                                .mark_slices = mark_slices,
+                                                .new_late_of = tegula__plugin_new_late_of};
 
 /* ---- calling a plugin ---- */
 

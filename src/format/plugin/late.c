@@ -28,10 +28,11 @@ static tegula_status resolve(const tegula__late *late, const tegula__store *stor
 }
 
 /* Takes the state on success. */
-static tegula_status take(tegula_plugin_builder *builder, late_state *state, const char *path, tegula_error *err) {
+static tegula_status take(tegula_plugin_builder *builder, int64_t file, late_state *state, const char *path, tegula_error *err) {
   tegula__late *late = calloc(1, sizeof *late);
   if (late == NULL) return tegula__out_of_memory(err, sizeof *late);
   late->resolve = resolve;
+  late->file = file;
   late->path = strdup(path);
   tegula_status status =
       late->path != NULL ? tegula__manifest_add_late(builder->out, late, err) : tegula__out_of_memory(err, (int64_t)strlen(path));
@@ -46,13 +47,16 @@ static tegula_status take(tegula_plugin_builder *builder, late_state *state, con
   return TEGULA_OK;
 }
 
-tegula_status tegula__plugin_new_late(tegula_plugin_builder *builder, const tegula_plugin_late *late, int64_t *number, tegula_error *err) {
+tegula_status tegula__plugin_new_late_of(tegula_plugin_builder *builder, int64_t file, const tegula_plugin_late *late, int64_t *number,
+                                         tegula_error *err) {
   late_state *state = malloc(sizeof *state);
   tegula_status status = state != NULL ? TEGULA_OK : tegula__out_of_memory(err, sizeof *state);
   if (status == TEGULA_OK && builder->late) status = tegula__plugin_wrong(builder, "a late part within another", err);
+  if (status == TEGULA_OK && (file < 0 || file >= builder->out->file_count))
+    status = tegula__plugin_wrong(builder, "the number of a file that is not there", err);
   if (status == TEGULA_OK) {
     *state = (late_state){*late, builder->locked};
-    status = take(builder, state, late->path, err);
+    status = take(builder, file, state, late->path, err);
   }
   if (status != TEGULA_OK) {
     if (late->release != NULL) late->release(late->state);
@@ -61,6 +65,10 @@ tegula_status tegula__plugin_new_late(tegula_plugin_builder *builder, const tegu
   }
   *number = builder->out->late_count - 1;
   return TEGULA_OK;
+}
+
+tegula_status tegula__plugin_new_late(tegula_plugin_builder *builder, const tegula_plugin_late *late, int64_t *number, tegula_error *err) {
+  return tegula__plugin_new_late_of(builder, 0, late, number, err);
 }
 
 tegula_status tegula__plugin_add_late(tegula_plugin_builder *builder, int64_t number, const int64_t *lo, const int64_t *hi,

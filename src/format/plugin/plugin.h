@@ -50,6 +50,8 @@ tegula_status tegula__plugin_sink_resize(tegula_plugin_sink *sink, int64_t size,
 void tegula__plugin_detach(tegula_plugin_builder *builder);
 /* late.c: those of the host table. */
 tegula_status tegula__plugin_new_late(tegula_plugin_builder *builder, const tegula_plugin_late *late, int64_t *number, tegula_error *err);
+tegula_status tegula__plugin_new_late_of(tegula_plugin_builder *builder, int64_t file, const tegula_plugin_late *late, int64_t *number,
+                                         tegula_error *err);
 tegula_status tegula__plugin_add_late(tegula_plugin_builder *builder, int64_t number, const int64_t *lo, const int64_t *hi,
                                       tegula_error *err);
 
