@@ -17,30 +17,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hdf5_priv.h"
+#include "chunks.h"
 
 enum { INDEX_BTREE_1 = 0, INDEX_FIXED = 3, INDEX_EXTENSIBLE = 4, SAMPLES = 16 };
-#define MOST_ARRAY_SLOTS (INT64_C(1) << 27) /* libhdf5 visits all slots of such an index: about 50 ns each */
-/* The same for what an extensible array claims in its header; what libhdf5 writes at most. */
-#define MOST_WALKED ((uint64_t)1 << 28)
-#define MOST_WRITTEN ((uint64_t)1 << 32)
-
-typedef struct stored {
-  uint64_t slot;
-  uint64_t offset, length;
-  uint32_t mask;
-} stored;
-
-typedef struct listing {
-  hdf5_dataset *dataset;
-  int64_t counts[HDF5_MAX_RANK], slot_strides[HDF5_MAX_RANK]; /* chunks along each axis */
-  int64_t slots;
-  int64_t chunk_bytes;
-  stored *items;
-  int64_t count, capacity;
-  bool no_memory, odd; /* odd: an answer that cannot be */
-  bool turned;         /* an index whose places libhdf5 names wrongly */
-} listing;
 
 static char probe_target[16]; /* only its address counts */
 
@@ -65,7 +44,7 @@ static tegula_status measure(hdf5_dataset *dataset, listing *list, tegula_error 
   return TEGULA_OK;
 }
 
-static bool add(listing *list, stored item) {
+bool hdf5_listing_add(listing *list, stored item) {
   if (list->count == list->capacity) {
     int64_t capacity = list->capacity ? 2 * list->capacity : 1024;
     stored *items = realloc(list->items, (size_t)capacity * sizeof *items);
@@ -112,7 +91,7 @@ static void offset_of(const listing *list, uint64_t slot, hsize_t *offset) {
 /* ---- the way that works everywhere ---- */
 
 /* 1: stored, 0: not, -1: libhdf5 did what it should not. A damaged index gives chunks of no bytes, which are never asked for: length 0. */
-static int probe_chunk(const listing *list, const hsize_t *offset, stored *out) {
+int hdf5_listing_probe(const listing *list, const hsize_t *offset, stored *out) {
   hdf5_library *library = list->dataset->call->library;
   library->probe = (hdf5_probe){.buffer = probe_target};
   library->quiet = true; /* a chunk that is not stored is a failure to libhdf5 */
@@ -136,7 +115,7 @@ static tegula_status internal(const listing *list, tegula_error *err) {
                                             dataset->name, dataset->file->path);
 }
 
-static tegula_status outside(const listing *list, tegula_error *err) {
+tegula_status hdf5_listing_outside(const listing *list, tegula_error *err) {
   const hdf5_dataset *dataset = list->dataset;
   return dataset->call->library->host->fail(err, TEGULA_CORRUPT, dataset->file->path, -1,
                                             "\"%s\" of \"%s\" has a damaged chunk index: it holds a chunk outside of the array",
@@ -147,17 +126,17 @@ static tegula_status probe_one(listing *list, uint64_t slot, tegula_error *err) 
   hsize_t offset[HDF5_MAX_RANK + 1] = {0};
   stored item = {.slot = slot};
   offset_of(list, slot, offset);
-  int found = probe_chunk(list, offset, &item);
+  int found = hdf5_listing_probe(list, offset, &item);
   RETURN_IF(found < 0, internal(list, err));
   hdf5_library *library = list->dataset->call->library;
   if (library->failure.status != TEGULA_OK)
     return hdf5_failed(library, err, TEGULA_IO, list->dataset->file->path, "list the chunks of \"%s\"", list->dataset->name);
-  RETURN_IF(found && !add(list, item), hdf5_out_of_memory(library, err));
+  RETURN_IF(found && !hdf5_listing_add(list, item), hdf5_out_of_memory(library, err));
   return TEGULA_OK;
 }
 
 /* How many chunks are stored, by libhdf5's own count. */
-static tegula_status count_stored(const listing *list, int64_t *count, tegula_error *err) {
+tegula_status hdf5_listing_count(const listing *list, int64_t *count, tegula_error *err) {
   const hdf5_dataset *dataset = list->dataset;
   const hdf5_functions *call = &dataset->call->library->call;
   hsize_t number = 0;
@@ -186,7 +165,7 @@ static tegula_status list_by_number(listing *list, int64_t count, tegula_error *
       status = hdf5_failed(library, err, TEGULA_CORRUPT, dataset->file->path, "list the chunks of \"%s\" in \"%s\"", dataset->name,
                            dataset->file->path);
     else
-      status = slot_of(list, offset, &slot) ? probe_one(list, slot, err) : outside(list, err);
+      status = slot_of(list, offset, &slot) ? probe_one(list, slot, err) : hdf5_listing_outside(list, err);
   }
   if (space >= 0) library->call.H5Sclose(space);
   return status;
@@ -226,7 +205,7 @@ static int take_chunk(const hsize_t *offset, unsigned mask, haddr_t address, hsi
   list->odd = list->odd || !slot_of(list, offset, &item.slot);
   if (list->odd) return -1;
   if (address == HDF5_UNDEFINED) return 0;
-  return add(list, item) ? 0 : -1;
+  return hdf5_listing_add(list, item) ? 0 : -1;
 }
 
 /* Are the answers those of the other way? Old releases leave the user block out: then it is added to all. */
@@ -234,13 +213,13 @@ static bool confirmed(listing *list, int64_t index, int64_t *shift) {
   hsize_t offset[HDF5_MAX_RANK + 1] = {0};
   stored *item = &list->items[index], other = {0};
   offset_of(list, item->slot, offset);
-  if (probe_chunk(list, offset, &other) != 1) return false;
+  if (hdf5_listing_probe(list, offset, &other) != 1) return false;
   *shift = (int64_t)(other.offset - item->offset);
   return item->length == other.length && item->mask == other.mask && (*shift == 0 || *shift == list->dataset->file->base);
 }
 
 /* Are some of the answers right, and so all? */
-static bool trusted(listing *list) {
+bool hdf5_listing_trusted(listing *list) {
   int64_t shift = 0, first_shift = 0;
   for (int64_t k = 0; k < SAMPLES && list->count > 0; k++) {
     int64_t index = k * (list->count - 1) / (SAMPLES - 1); /* the first and the last among them */
@@ -255,19 +234,19 @@ static bool trusted(listing *list) {
 static bool list_by_iteration(listing *list) {
   hdf5_dataset *dataset = list->dataset;
   bool good = dataset->call->library->call.chunk_iter(dataset->id, HDF5_DEFAULT, take_chunk, list) >= 0;
-  return good && !list->odd && !list->no_memory && trusted(list);
+  return good && !list->odd && !list->no_memory && hdf5_listing_trusted(list);
 }
 
 /* Counts the chunks; true when the list is also complete and to be trusted. */
 static tegula_status list_by_leaves(listing *list, int64_t *count, bool *complete, tegula_error *err) {
   hdf5_library *library = list->dataset->call->library;
   library->leaves = (hdf5_leaves){take_chunk, list, list->dataset->ndim, list->dataset->file->address_width};
-  tegula_status status = count_stored(list, count, err);
+  tegula_status status = hdf5_listing_count(list, count, err);
   library->leaves.each = NULL;
   if (status != TEGULA_OK) return status;
   *complete = !list->odd && !list->no_memory && list->count == *count;
   for (int64_t k = 1; k < list->count && *complete; k++) *complete = list->items[k - 1].slot < list->items[k].slot;
-  *complete = *complete && trusted(list);
+  *complete = *complete && hdf5_listing_trusted(list);
   return TEGULA_OK;
 }
 
@@ -386,44 +365,17 @@ static tegula_status add_table(listing *list, const hdf5_chain *chain, tegula_er
   return status;
 }
 
-/* Every way of listing makes libhdf5 walk over all slots that an extensible array claims; a damaged header would keep it busy for ever. */
-static tegula_status check_claimed(listing *list, tegula_error *err) {
-  hdf5_dataset *dataset = list->dataset;
-  hdf5_library *library = dataset->call->library;
-  hsize_t offset[HDF5_MAX_RANK + 1] = {0};
-  stored item;
-  library->claimed = 0;
-  probe_chunk(list, offset, &item); /* reads the header */
-  library->failure.status = TEGULA_OK; /* and if it could not: the listing says so */
-  RETURN_IF(library->claimed <= MOST_WALKED, TEGULA_OK);
-  bool damaged = library->claimed > MOST_WRITTEN;
-  return library->host->hint(
-      err,
-      library->host->fail(err, damaged ? TEGULA_CORRUPT : TEGULA_UNSUPPORTED, dataset->file->path, -1,
-                          "cannot list the chunks of \"%s\" in \"%s\": its index (an extensible array) claims %llu slots, and %s walks "
-                          "over all",
-                          dataset->name, dataset->file->path, (unsigned long long)library->claimed, library->text),
-      "%s",
-      damaged ? "HDF5 writes 2^32 at most: the file is damaged"
-              : "store the dataset with larger chunks, or with a B-tree (libver earliest)");
-}
-
 static tegula_status list_chunks(listing *list, tegula_error *err) {
-  const hdf5_dataset *dataset = list->dataset;
-  hdf5_library *library = dataset->call->library;
+  hdf5_library *library = list->dataset->call->library;
   int index;
-  list->turned = is_turned(dataset, &index);
-  if ((index == INDEX_FIXED || index == INDEX_EXTENSIBLE) && list->slots > MOST_ARRAY_SLOTS)
-    return library->host->hint(err,
-                               library->host->fail(err, TEGULA_UNSUPPORTED, dataset->file->path, -1,
-                                                   "cannot list the chunks of \"%s\" in \"%s\": its index is an array of %lld slots, the limit is %lld",
-                                                   dataset->name, dataset->file->path, (long long)list->slots, (long long)MOST_ARRAY_SLOTS),
-                               "larger chunks, or an index that is a B-tree (libver earliest), can be listed");
-  if (index == INDEX_EXTENSIBLE) FORWARD(check_claimed(list, err));
+  bool done = false;
+  list->turned = is_turned(list->dataset, &index);
+  if (index == INDEX_FIXED || index == INDEX_EXTENSIBLE) FORWARD(hdf5_listing_array(list, &done, err));
+  RETURN_IF(done, TEGULA_OK);
   bool iterate = library->call.chunk_iter && !list->turned, complete = iterate && list_by_iteration(list);
   int64_t count = 0;
   if (!iterate && index == INDEX_BTREE_1) FORWARD(list_by_leaves(list, &count, &complete, err));
-  else if (!complete) FORWARD(count_stored(list, &count, err));
+  else if (!complete) FORWARD(hdf5_listing_count(list, &count, err));
   if (list->no_memory) return hdf5_out_of_memory(library, err);
   if (complete) return TEGULA_OK;
   list->count = 0;
@@ -437,7 +389,7 @@ bool hdf5_chunks_countable(const hdf5_dataset *dataset) {
   for (int k = 0; k < dataset->ndim; k++)
     if (__builtin_mul_overflow(slots, ceil_div(dataset->shape[k], dataset->chunk[k]), &slots)) return false;
   is_turned(dataset, &index);
-  return (index != INDEX_FIXED && index != INDEX_EXTENSIBLE) || slots <= MOST_ARRAY_SLOTS;
+  return (index != INDEX_FIXED && index != INDEX_EXTENSIBLE) || slots <= HDF5_MOST_SLOTS;
 }
 
 static tegula_status keep_gaps(listing *list, tegula_error *err) {

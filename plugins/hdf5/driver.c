@@ -195,15 +195,6 @@ static const block *get_block(driver_file *file, int64_t index) {
   return file->last = oldest;
 }
 
-/* The header of an extensible array: libhdf5 walks over all slots that it claims, stored or not (chunks.c). */
-static void note_array(hdf5_library *library, const unsigned char *bytes, size_t size) {
-  enum { FIXED = 12, AT = 4 /* lengths before it */ };
-  size_t width = size > 16 ? (size - 16) / 7 : 0; /* six lengths and an address, of the same width in all but made-up files */
-  if (width < 2 || width > 8 || size != 16 + 7 * width || memcmp(bytes, "EAHD", 4) != 0) return;
-  library->claimed = 0;
-  for (size_t k = width; k-- > 0;) library->claimed = library->claimed << 8 | bytes[FIXED + AT * width + k];
-}
-
 static herr_t read_blocks(driver_file *file, haddr_t address, size_t size, void *out) {
   for (char *to = out; size > 0;) {
     const block *from = get_block(file, (int64_t)(address / BLOCK));
@@ -271,7 +262,7 @@ static herr_t driver_read(driver_file *file, int type, hid_t transfer, haddr_t a
   bool direct = data || file->changing || size >= BLOCK;
   if ((direct ? host_read(file, (int64_t)address, out, size) : read_blocks(file, address, size, out)) < 0) return -1;
   if (raw) return data ? 0 : check_heap(file, address, size, out);
-  note_array(file->library, out, size);
+  hdf5_array_note(&file->library->array, out, size);
   if (file->library->leaves.each) hdf5_leaves_note(&file->library->leaves, out, size);
   return 0;
 }

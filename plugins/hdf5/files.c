@@ -98,6 +98,7 @@ static tegula_status open_id(hdf5_call *call, tegula_plugin_file *host_file, hdf
   }
   file->base = super.base;
   file->address_width = super.address_width;
+  file->length_width = super.width;
   file->id = hdf5_driver_open(library, host_file, first, &super, swmr); /* takes both */
   return file->id >= 0 ? TEGULA_OK : hdf5_failed(library, err, TEGULA_CORRUPT, file->path, "open \"%s\"", file->path);
 }

@@ -119,6 +119,7 @@ typedef int (*hdf5_chunk_fn)(const hsize_t *offset, unsigned mask, haddr_t addre
   X(hid_t, H5Dget_create_plist, (hid_t))                                                                                                   \
   X(haddr_t, H5Dget_offset, (hid_t))                                                                                                       \
   X(hsize_t, H5Dget_storage_size, (hid_t))                                                                                                 \
+  X(herr_t, H5Drefresh, (hid_t))                                                                                                           \
   X(herr_t, H5Dget_chunk_index_type, (hid_t, int *))                                                                                       \
   X(herr_t, H5Dget_num_chunks, (hid_t, hid_t, hsize_t *))                                                                                  \
   X(herr_t, H5Dget_chunk_info, (hid_t, hid_t, hsize_t, hsize_t *, unsigned *, haddr_t *, hsize_t *))                                       \

@@ -47,6 +47,12 @@ typedef struct hdf5_leaves {
   size_t width; /* of addresses in the file */
 } hdf5_leaves;
 
+/* The header of a chunk index that is an array, as it was read; size 0: none was. */
+typedef struct hdf5_array_head {
+  unsigned char bytes[96];
+  size_t size;
+} hdf5_array_head;
+
 typedef struct hdf5_library {
   struct hdf5_library *next;
   const tegula_plugin_host *host;
@@ -70,7 +76,7 @@ typedef struct hdf5_library {
   uint64_t stubs;              /* filters that are only registered so that datasets can be made with them: a bit for each in save_filters.c */
   hdf5_probe probe;
   hdf5_leaves leaves;
-  uint64_t claimed; /* slots that the header of the extensible array that was read last says to have */
+  hdf5_array_head array; /* of the fixed or extensible array that was read last */
   tegula_error failure; /* what the host said when a read of the driver failed; status OK: none did */
   char damage[256];     /* why the driver did not give libhdf5 what it read; "": it did */
   int64_t damage_at;
@@ -122,6 +128,10 @@ const char *hdf5_heap_check(hdf5_heap_read get, void *state, int64_t address, in
 const char *hdf5_mapped_check(hdf5_heap_read get, void *state, int64_t offset, size_t size, size_t width);
 /* Calls `leaves->each` for the chunks of a leaf, until it returns other than 0. Metadata that is none is passed over. */
 void hdf5_leaves_note(const hdf5_leaves *leaves, const unsigned char *bytes, size_t size);
+/* The checksum of HDF5's metadata. */
+uint32_t hdf5_checksum(const unsigned char *bytes, size_t size);
+/* Keeps the header of an array, if these bytes are one. */
+void hdf5_array_note(hdf5_array_head *head, const unsigned char *bytes, size_t size);
 /* Opens a file to write to it; one without bytes is made. The sink is borrowed until the id is closed. */
 hid_t hdf5_driver_save(hdf5_library *library, tegula_plugin_sink *sink);
 
@@ -136,7 +146,7 @@ typedef struct hdf5_file {
   tegula_plugin_file *host;
   int64_t size;
   int64_t base; /* where its superblock is */
-  size_t address_width;
+  size_t address_width, length_width;
   hid_t id;
   int64_t number; /* in the host's table; -1: not yet there */
   struct hdf5_file *next;
@@ -157,6 +167,18 @@ bool hdf5_is_superblock(const unsigned char *bytes);
 unsigned hdf5_superblock_flags(const unsigned char *bytes);
 tegula_status hdf5_file_open(hdf5_call *call, const char *path, hdf5_file **out, tegula_error *err);
 void hdf5_file_release(hdf5_call *call, hdf5_file *file);
+/* Slots that the header of an extensible array says to have; 0: it is none. */
+uint64_t hdf5_array_claimed(const hdf5_array_head *head, const hdf5_file *file);
+/* A chunk that an array says is stored. */
+typedef struct hdf5_array_entry {
+  uint64_t number, address, length; /* length 0: there are no filters, the array does not tell */
+  uint32_t mask;
+} hdf5_array_entry;
+typedef bool (*hdf5_array_fn)(void *state, const hdf5_array_entry *entry); /* false: enough */
+typedef enum hdf5_array_result { HDF5_ARRAY_OK, HDF5_ARRAY_UNUSUAL, HDF5_ARRAY_STOPPED, HDF5_ARRAY_DAMAGED } hdf5_array_result;
+/* Visits what is stored, in as many steps. `slots`: of a fixed array. DAMAGED: `wrong` says what of the block at `at`. */
+hdf5_array_result hdf5_array_walk(const hdf5_array_head *head, const hdf5_file *file, uint64_t slots, hdf5_array_fn each, void *state,
+                                  const char **wrong, int64_t *at);
 /* The number of the file in the host's table. */
 tegula_status hdf5_file_number(hdf5_call *call, hdf5_file *file, int64_t *number, tegula_error *err);
 /* A name that a file gives, from the folder of that file; new memory. */

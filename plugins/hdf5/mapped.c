@@ -22,7 +22,7 @@ static uint32_t word(const unsigned char *bytes, size_t count) {
 static uint32_t rotate(uint32_t x, int by) { return x << by | x >> (32 - by); }
 
 /* The checksum of HDF5's metadata: lookup3 of Bob Jenkins. */
-static uint32_t checksum(const unsigned char *bytes, size_t size) {
+uint32_t hdf5_checksum(const unsigned char *bytes, size_t size) {
   uint32_t a = 0xdeadbeefu + (uint32_t)size, b = a, c = a;
   for (; size > 12; bytes += 12, size -= 12) {
     a += word(bytes, 4), b += word(bytes + 4, 4), c += word(bytes + 8, 4);
@@ -73,7 +73,7 @@ const char *hdf5_mapped_check(hdf5_heap_read get, void *state, int64_t offset, s
   unsigned char *all = malloc(size);
   if (!all) return "there is not enough memory to look at it";
   const char *wrong = get(state, offset, all, size) ? NULL : "one of its objects cannot be read";
-  if (!wrong && checksum(all, size - SUM) != word(all + size - SUM, SUM)) wrong = "the checksum of a list of mappings is wrong";
+  if (!wrong && hdf5_checksum(all, size - SUM) != word(all + size - SUM, SUM)) wrong = "the checksum of a list of mappings is wrong";
   free(all);
   return wrong;
 }

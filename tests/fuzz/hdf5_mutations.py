@@ -173,10 +173,19 @@ def write_late(file):
     return ["late", "late nested"]
 
 
+def write_arrays(file):
+    """Indexes with so many slots that they are read without libhdf5."""
+    for name, rows, options in ("endless", (1 << 26) + 1000, {}), ("filtered", 1 << 27, {"compression": "gzip"}):
+        dataset = file.create_dataset(name, (rows,), "u1", chunks=(64,), maxshape=(None,), **options)
+        for at in (0, 3, 30, 1023, 5000, rows // 64 - 1):
+            dataset[at * 64 + 5] = 7
+    return ["endless", "filtered"]
+
+
 def make_virtual(folder):
     """Whoever has a folder full of sources beside it."""
     make_sources(folder)
-    for name, make in ("virtual", write_virtual), ("late", write_late):
+    for name, make in ("virtual", write_virtual), ("late", write_late), ("arrays", write_arrays):
         path = folder / "seed.h5"
         with h5py.File(path, "w", libver="v110") as file:
             datasets = make(file)
