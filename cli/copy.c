@@ -223,8 +223,10 @@ static tegula_status copy_steps(cli_job *job, copy_work *work) {
   }
   double moved = job_now();
   work->seconds = (load_seconds){.total = moved - began, .describe = described - began, .move = moved - described};
-  job->check_failed = status == TEGULA_MISMATCH && (job->settings.strict || job->settings.verify);
-  return job->check_failed ? fail_check(job, work) : status;
+  /* not files that do not fit together, which may also show only when they are read */
+  int check_failed = status == TEGULA_MISMATCH && ((job->settings.strict && work->report.dropped != 0) || work->report.hash[0] != '\0');
+  job->check_failed = job->check_failed || check_failed;
+  return check_failed ? fail_check(job, work) : status;
 }
 
 static tegula_status run_copy(cli_job *job) {

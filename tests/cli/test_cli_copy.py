@@ -453,6 +453,17 @@ ssize_t pwrite64(int fd, const void *data, size_t size, off_t offset) { return p
 """
 
 
+@pytest.mark.parametrize("wrong", ["<f4", "<i8"], ids=["seen in the header only", "seen in the size"])
+@pytest.mark.parametrize("option", [(), ("--verify",), ("--strict",), ("--verify", "--strict")], ids=" ".join)
+def test_shards_that_do_not_fit_are_no_failed_check(tmp_path, option, wrong):
+    """Status 1, as for a load; 3 is for a copy that is not what was read, or something that the target cannot hold."""
+    (tmp_path / "s").mkdir()
+    for number in range(20):
+        numpy.save(tmp_path / "s" / f"{number:02}.npy", data.astype(wrong if number == 13 else data.dtype))
+    no_copy(tmp_path / "s", tmp_path / "b.npy", *option, status="mismatch", exit_status=1, says=["13.npy", wrong[1:]])
+    assert [path.name for path in tmp_path.iterdir()] == ["s"]
+
+
 @pytest.mark.skipif(bool(os.environ.get("TEGULA_SANITIZER")), reason="the sanitizer's runtime stands in front of the C library")
 @pytest.mark.parametrize("target", ["npy", "hdf5_contiguous"])
 def test_what_was_written_wrongly_gets_no_name(tmp_path, target):
