@@ -43,6 +43,7 @@ enum {
   HDF5_ARRAY,
   HDF5_COMPLEX
 };
+enum { HDF5_ORDER_TRACKED = 1 /* H5P_CRT_ORDER_TRACKED */ };
 enum { HDF5_LITTLE = 0, HDF5_BIG = 1 };
 #define HDF5_CHUNK_PARTIAL_UNFILTERED 0x2u
 
@@ -100,6 +101,7 @@ typedef int (*hdf5_chunk_fn)(const hsize_t *offset, unsigned mask, haddr_t addre
   X(hid_t, H5Aget_type, (hid_t))                                                                                                           \
   X(herr_t, H5Aread, (hid_t, hid_t, void *))                                                                                               \
   X(int, H5Aexists, (hid_t, const char *))                                                                                                 \
+  X(herr_t, H5Arename, (hid_t, const char *, const char *))                                                                                \
   X(herr_t, H5Adelete, (hid_t, const char *))                                                                                              \
   X(hid_t, H5Aget_create_plist, (hid_t))                                                                                                   \
   X(ptrdiff_t, H5Iget_name, (hid_t, char *, size_t))                                                                                       \

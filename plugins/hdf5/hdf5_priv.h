@@ -407,6 +407,7 @@ bool hdf5_make_groups(hdf5_library *library, hid_t file, const char *name);
 /* scale_lists.c: what other datasets have to do with one that is replaced. `note` before its name is taken away: its scales have it no longer
  * (false: one of them, or what it says itself, cannot be read or written; its users are to be freed in any case);
  * `mend` when the new one has its attributes: if that is a scale too it takes the old one's place, else axes have no scale there. */
+enum { HDF5_MOST_USERS = 3900 }; /* that fit in any header of an object */
 typedef struct hdf5_replaced {
   uint64_t reference;
   struct hdf5_user *users; /* datasets whose scale it was; free them */

@@ -153,8 +153,8 @@ static bool is_plain(const tegula_plugin_layout *layout) {
 }
 
 /* The list of a dataset: to be closed but for the one of all plain datasets. Making one costs as much as making a dataset. */
-static hid_t creation_list(saving *s, const tegula_plugin_layout *layout, hid_t type) {
-  if (!is_plain(layout)) return make_list(s, layout, type);
+static hid_t creation_list(saving *s, const tegula_plugin_layout *layout, hid_t type, bool roomy) {
+  if (!is_plain(layout) || roomy) return make_list(s, layout, type);
   if (s->plain < 0) s->plain = make_list(s, layout, type);
   return s->plain;
 }
@@ -213,10 +213,13 @@ static tegula_status create(saving *s, const tegula_plugin_layout *layout, hid_t
   return status;
 }
 
-static tegula_status create_typed(saving *s, const tegula_plugin_layout *layout, hid_t type, hid_t *id, tegula_error *err) {
-  hid_t list = creation_list(s, layout, type);
+/* roomy: an attribute may become longer than the 64 KiB that the oldest form of headers allows. libhdf5 takes a newer one where it keeps the
+ * order of attributes. */
+static tegula_status create_typed(saving *s, const tegula_plugin_layout *layout, hid_t type, bool roomy, hid_t *id, tegula_error *err) {
+  hid_t list = creation_list(s, layout, type, roomy);
   RETURN_IF(list < 0, could_not_make(s, layout, err));
-  tegula_status status = hdf5_save_filters(s->library, layout, list, s->path, err);
+  bool good = !roomy || s->library->call.H5Pset_attr_creation_order(list, HDF5_ORDER_TRACKED) >= 0;
+  tegula_status status = good ? hdf5_save_filters(s->library, layout, list, s->path, err) : could_not_make(s, layout, err);
   if (status == TEGULA_OK) status = create(s, layout, type, list, id, err);
   if (list != s->plain) s->library->call.H5Pclose(list);
   return status;
@@ -306,7 +309,7 @@ static tegula_status make(saving *s, const tegula_plugin_layout *layout, hid_t *
   RETURN_IF(type < 0, could_not_make(s, layout, err));
   hdf5_replaced replaced = {0};
   tegula_status status = make_way(s, layout, &replaced, err);
-  if (status == TEGULA_OK) status = create_typed(s, layout, type, id, err);
+  if (status == TEGULA_OK) status = create_typed(s, layout, type, replaced.count > HDF5_MOST_USERS, id, err);
   if (status == TEGULA_OK) status = hdf5_save_attributes(s->library, *id, layout, s->path, err);
   if (status == TEGULA_OK && layout->origin && !layout->origin->bare) status = hdf5_save_along(s->library, s->file, *id, layout, &replaced, s->path, err);
   if (status == TEGULA_OK && !hdf5_replaced_mend(s->library, *id, &replaced)) status = could_not_make(s, layout, err);

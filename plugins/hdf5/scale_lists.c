@@ -10,7 +10,8 @@
 
 #include "along.h"
 
-enum { MOST_USERS = 3900 /* entries of REFERENCE_LIST that fit in the header of an object */, MOST_READ = 1 << 20 };
+#define NEW_LIST "REFERENCE_LIST of tegula" /* until it takes the place of the old one */
+enum { MOST_READ = 1 << 20 };
 
 /* ---- REFERENCE_LIST ---- */
 
@@ -43,17 +44,25 @@ static hdf5_user *read_users(hdf5_library *library, hid_t id, hid_t type, size_t
   return out;
 }
 
-static bool write_users(hdf5_library *library, hid_t id, hid_t type, const hdf5_user *users, size_t count) {
+static bool make_list(hdf5_library *library, hid_t id, const char *name, hid_t type, const hdf5_user *users, size_t count) {
   const hdf5_functions *call = &library->call;
   hsize_t length = count;
-  if (call->H5Aexists(id, REFERENCE_LIST) > 0 && call->H5Adelete(id, REFERENCE_LIST) < 0) return false;
-  if (count == 0) return true;
   hid_t space = call->H5Screate_simple(1, &length, NULL), attribute = -1;
-  if (space >= 0) attribute = call->H5Acreate2(id, REFERENCE_LIST, type, space, HDF5_DEFAULT, HDF5_DEFAULT);
+  if (space >= 0) attribute = call->H5Acreate2(id, name, type, space, HDF5_DEFAULT, HDF5_DEFAULT);
   bool good = attribute >= 0 && call->H5Awrite(attribute, type, users) >= 0;
   if (attribute >= 0) call->H5Aclose(attribute);
   if (space >= 0) call->H5Sclose(space);
   return good;
+}
+
+/* Where the header of the object has no room for so many, the old list stays. */
+static bool write_users(hdf5_library *library, hid_t id, hid_t type, const hdf5_user *users, size_t count) {
+  const hdf5_functions *call = &library->call;
+  bool has = call->H5Aexists(id, REFERENCE_LIST) > 0, beside = has && count > HDF5_MOST_USERS;
+  if (beside && !make_list(library, id, NEW_LIST, type, users, count)) return false;
+  if (has && call->H5Adelete(id, REFERENCE_LIST) < 0) return false;
+  if (beside) return call->H5Arename(id, NEW_LIST, REFERENCE_LIST) >= 0;
+  return count == 0 || make_list(library, id, REFERENCE_LIST, type, users, count);
 }
 
 /* Adds that axis of the dataset; -1: takes all of the dataset away. */
@@ -63,10 +72,22 @@ bool hdf5_users_set(hdf5_library *library, hid_t id, hdf5_reference dataset, int
   hdf5_user *users = type >= 0 ? read_users(library, id, type, &count) : NULL;
   for (size_t k = 0; k < count; k++)
     if (axis >= 0 || users[k].dataset != dataset) users[kept++] = users[k];
-  bool good = users && (axis < 0 || kept < MOST_USERS);
+  bool good = users && (axis < 0 || kept < MOST_READ);
   if (good && axis >= 0) users[kept++] = (hdf5_user){.dataset = dataset, .axis = axis};
   if (good && (axis >= 0 || kept < count)) good = write_users(library, id, type, users, kept);
   free(users);
+  if (type >= 0) library->call.H5Tclose(type);
+  return good;
+}
+
+/* To a scale that has just been made. */
+static bool add_users(hdf5_library *library, hid_t id, const hdf5_user *users, size_t count) {
+  hid_t type = user_type(library);
+  size_t there = 0;
+  hdf5_user *old = type >= 0 ? read_users(library, id, type, &there) : NULL, *all = old ? realloc(old, (there + count + 1) * sizeof *all) : NULL;
+  if (all) memcpy(all + there, users, count * sizeof *users);
+  bool good = all && write_users(library, id, type, all, there + count);
+  free(all ? all : old);
   if (type >= 0) library->call.H5Tclose(type);
   return good;
 }
@@ -197,14 +218,15 @@ bool hdf5_replaced_mend(hdf5_library *library, hid_t new, hdf5_replaced *replace
   hdf5_reference self = 0;
   bool scale = replaced->count > 0 && is_scale(library, new), good = true;
   if (scale && call->H5Rcreate(&self, new, ".", HDF5_OBJECT, -1) < 0) return false;
+  size_t kept = 0; /* moved to the front */
   for (size_t k = 0; k < replaced->count && good; k++) {
-    const hdf5_user *user = &replaced->users[k];
-    hid_t dataset = call->H5Rdereference2(new, HDF5_DEFAULT, HDF5_OBJECT, &user->dataset);
+    hdf5_user user = replaced->users[k];
+    hid_t dataset = call->H5Rdereference2(new, HDF5_DEFAULT, HDF5_OBJECT, &user.dataset);
     bool found = false;
     if (dataset >= 0 && call->H5Iget_type(dataset) == HDF5_ID_DATASET)
-      good = change_axis(library, dataset, user->axis, replaced->reference, self, &found);
-    if (found && good && scale) good = hdf5_users_set(library, new, user->dataset, user->axis);
+      good = change_axis(library, dataset, user.axis, replaced->reference, self, &found);
+    if (found && scale) replaced->users[kept++] = user;
     if (dataset >= 0) call->H5Oclose(dataset);
   }
-  return good;
+  return good && (kept == 0 || add_users(library, new, replaced->users, kept));
 }

@@ -477,12 +477,11 @@ def test_a_scale_that_cannot_forget_what_is_replaced_refuses_it(tmp_path):
         kind = numpy.dtype([("dataset", h5py.ref_dtype), ("dimension", "u4")])
         file["rows"].attrs.create("REFERENCE_LIST", numpy.array(users, kind))
     save = ["a.h5", "a.h5", "--dataset", "x", "--overwrite", "--layout", "contiguous"]
-    copy(*save, cwd=tmp_path)  # it forgets, and is no scale of one more: it has too many
+    copy(*save, cwd=tmp_path)  # it forgets the old one, and is a scale of the new one
     with h5py.File(tmp_path / "a.h5") as file:
-        assert {file[reference].name for reference, _ in file["rows"].attrs["REFERENCE_LIST"]} == {"/fine"} and len(file["x"].dims[0]) == 0
+        found = [file[reference].name for reference, _ in file["rows"].attrs["REFERENCE_LIST"]]
+        assert found == ["/fine"] * 3950 + ["/x"] and len(file["x"].dims[0]) == 1
     with h5py.File(tmp_path / "a.h5", "r+") as file:
-        del file["rows"].attrs["REFERENCE_LIST"]
-        file["x"].dims[0].attach_scale(file["rows"])
         del file["rows"].attrs["REFERENCE_LIST"]
         file["rows"].attrs["REFERENCE_LIST"] = "no list"
     before = (tmp_path / "a.h5").read_bytes()
@@ -514,3 +513,70 @@ def test_a_chunked_copy_may_grow_as_the_original(tmp_path, library):
         file["x"][6:] = 7
         assert (file["x"][:6] == data).all() and (file["x"][6:] == 7).all()
     assert report("load", "same.h5", "--dataset", "x", env=ENV, cwd=tmp_path)["shape"] == [9, 10]
+
+
+# ---- scales with very many users ----
+
+AXES = 30
+
+
+def write_users(path, count, libver):
+    """/s is the scale of all axes of /d0, /d1, ...: what libhdf5_hl would write one by one."""
+    entry = numpy.dtype([("dataset", h5py.ref_dtype), ("dimension", "<u4")], align=True)
+    with h5py.File(path, "w", libver=libver) as file:
+        file["s"] = numpy.array([1.0])
+        file["s"].make_scale("s")
+        users = numpy.zeros((count, AXES), entry)
+        for k in range(count):
+            found = file.create_dataset(f"d{k}", data=numpy.full((1,) * AXES, k))
+            axes = numpy.empty(AXES, object)
+            axes[:] = [numpy.array([file["s"].ref], h5py.ref_dtype)] * AXES
+            found.attrs.create("DIMENSION_LIST", axes, dtype=h5py.vlen_dtype(h5py.ref_dtype))
+            users[k] = [(found.ref, axis) for axis in range(AXES)]
+        file["s"].attrs.create("REFERENCE_LIST", users.ravel(), dtype=entry)
+
+
+def used_by(path, name="s"):
+    """The datasets and axes that the scale says, each of which has it."""
+    with h5py.File(path) as file:
+        names = {h5py.h5o.get_info(file[one].id).addr: "/" + one for one in file}
+        users = [(h5py.h5r.dereference(dataset, file.id), axis) for dataset, axis in file[name].attrs["REFERENCE_LIST"]]
+        found = [(names[h5py.h5o.get_info(dataset).addr], axis) for dataset, axis in users]
+        for dataset, axis in found[::97]:
+            assert [one.name for one in file[dataset].dims[axis].values()] == ["/" + name]
+        assert len(set(found)) == len(found)
+        return found
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_scale_of_more_axes_than_a_header_of_64_kib_can_tell(tmp_path, library):
+    """Its users are replaced, it gets more, and it is replaced itself."""
+    write_users(tmp_path / "a.h5", 150, ("v108", "v108"))
+    library = LIBRARIES[library]
+    every = {(f"/d{k}", axis) for k in range(150) for axis in range(AXES)}
+    assert set(used_by(tmp_path / "a.h5")) == every and len(every) == 4500
+    assert copy(tmp_path / "a.h5", tmp_path / "a.h5", "--dataset", "d7", "--to-dataset", "d9", "--overwrite", library=library) == []
+    assert copy(tmp_path / "a.h5", tmp_path / "a.h5", "--dataset", "d7", "--to-dataset", "new", library=library) == []
+    every |= {("/new", axis) for axis in range(AXES)}
+    assert set(used_by(tmp_path / "a.h5")) == every
+    with h5py.File(tmp_path / "other.h5", "w") as file:
+        file["t"] = numpy.array([5.0])
+        file["t"].make_scale("t")
+    assert copy(tmp_path / "other.h5", tmp_path / "a.h5", "--to-dataset", "s", "--overwrite", library=library) == []
+    assert set(used_by(tmp_path / "a.h5")) == every
+    with h5py.File(tmp_path / "a.h5") as file:
+        assert file["s"][()] == 5 and file["s"].attrs["NAME"] == b"t" and set(file["s"].attrs) == {"CLASS", "NAME", "REFERENCE_LIST"}
+        assert (file["d9"][()] == 7).all() and (file["new"][()] == 7).all() and (file["d149"][()] == 149).all()
+
+
+def test_where_the_header_has_no_room_a_scale_gets_no_more_users(tmp_path):
+    """In files of the earliest form 4,095: the list of those that it has stays."""
+    write_users(tmp_path / "a.h5", 136, None)
+    before = used_by(tmp_path / "a.h5")
+    assert len(before) == 4080
+    dropped = copy(tmp_path / "a.h5", tmp_path / "a.h5", "--dataset", "d7", "--to-dataset", "new")
+    assert set(dropped) == {("dimension scale", "/s")}
+    after = used_by(tmp_path / "a.h5")
+    assert after[:4080] == before and len(after) == 4080 + AXES - len(dropped) <= 4095
+    with h5py.File(tmp_path / "a.h5") as file:
+        assert sum(len(axis) for axis in file["new"].dims) == len(after) - 4080
