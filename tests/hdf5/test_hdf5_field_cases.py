@@ -109,6 +109,8 @@ def test_case_40_fewer_rows_than_tiles_are_saved(new_probe, tmp_path, rows):
 
 
 @pytest.mark.parametrize("length, codec, status, says", [(3 << 30, "blosc", "invalid_argument", "2147483631"),
+                                                         ((1 << 31) - 1, "shuffle,blosc", "invalid_argument", "2147483631"),
+                                                         (1 << 32, "deflate", "limit_exceeded", "4294967295"),
                                                          ((1 << 32) + 1, "none", "limit_exceeded", "4294967295")])
 def test_case_43_a_chunk_beyond_the_limit(tmp_path, length, codec, status, says):
     """Refused before anything is made: gigabytes of which nothing is stored are never in memory."""

@@ -186,6 +186,25 @@ NAMES = ["x", "/a/b/c", "a/b/d", "name with blanks", "%b", "%%", "100%d", "é/ü
          "long" * 200]
 
 
+@pytest.mark.parametrize("existing", [False, True], ids=["new", "added"])
+@pytest.mark.parametrize("how", [{"layout": "contiguous"}, {"layout": "chunked", "chunk": [4]}, {"chunk": [4], "codec": "deflate"}, {"layout": "virtual"},
+                                 {"shards": 2, "format": "hdf5"}], ids=lambda how: "_".join(map(str, how)) + how.get("layout", ""))
+def test_records_are_refused_in_every_layout(probe, tmp_path, how, existing):
+    """With their fields, before anything is made: they would be compounds, which are not read."""
+    if existing and how.get("layout") == "virtual" or how.get("shards") and existing:
+        pytest.skip("these replace what is there as a whole")
+    records = numpy.arange(9, dtype="<i8").view([("a", "<f4"), ("b", "<i4")])
+    path = tmp_path / "x.h5"
+    if existing:
+        with h5py.File(path, "w") as file:
+            file["old"] = 1
+    before = path.read_bytes() if existing else None
+    put(probe, tmp_path, records.view("V8"))
+    error = probe.refused("save", path=str(path), dataset="new", descr="[('a', '<f4'), ('b', '<i4')]", **how)
+    check_error(error, "unsupported", ["'a'", "compound"], path)
+    assert left(tmp_path) == (["x.h5"] if existing else []) and (not existing or path.read_bytes() == before)
+
+
 @pytest.mark.parametrize("chunked", [False, True])
 def test_names_of_datasets(probe, tmp_path, chunked):
     put(probe, tmp_path, walk((5, 4)))

@@ -213,6 +213,11 @@ static void sizes_that_cannot_be_are_refused(void **state) {
     assert_int_equal(tegula__encode_check(filters, count, INT32_MAX - 15, &err), TEGULA_INVALID_ARGUMENT);
     assert_non_null(strstr(err.message, "blosc: up to 2147483632 bytes of a chunk, expected at most 2147483631"));
   }
+  if (chain("blosc2", 4)) {
+    assert_int_equal(tegula__encode_check(filters, count, 2147483615, &err), TEGULA_OK);
+    assert_int_equal(tegula__encode_check(filters, count, 2147483616, &err), TEGULA_INVALID_ARGUMENT);
+    assert_non_null(strstr(err.message, "blosc2: up to 2147483616 bytes of a chunk, expected at most 2147483615"));
+  }
   if (chain("lz4:1,lz4:1", 4)) assert_int_equal(tegula__encode_bound(filters, count, INT64_MAX / 4), INT64_MAX);
   filters[0] = (tegula__filter){.codec = TEGULA__CODEC_SHUFFLE, .param_count = 1, .params = {4}};
   filters[1] = (tegula__filter){.codec = TEGULA__CODEC_SHUFFLE, .param_count = 1, .params = {0}}; /* also of the second of a kind */
