@@ -90,6 +90,7 @@ static void add_launcher(const cli_settings *values, const char *launcher, word_
     if (per_node > 0) {
       add_number(list, "--ntasks-per-node", per_node);
     }
+    default_to("SLURM_KILL_BAD_EXIT", "1"); /* else srun waits for a rank that stands still after the others have ended with an error */
     return;
   }
   relax_open_mpi();
@@ -177,7 +178,8 @@ const cli_command run_command_row = {
                  "machine's processors shared among its ranks. The report comes once, with sums over all ranks. copy,\n"
                  "compare and verify share the work, too; of all other commands rank 0 does it.\n\n"
                  "More ranks than processors are allowed, and ranks are not bound to one processor each, unless the environment\n"
-                 "says something else (OMPI_MCA_*, PRTE_MCA_*). The exit status is the launcher's.\n\n"
+                 "says something else (OMPI_MCA_*, PRTE_MCA_*). srun ends the others when one rank fails (SLURM_KILL_BAD_EXIT). The exit\n"
+                 "status is the launcher's.\n\n"
                  "The MPI is that of the launcher where it can be found; TEGULA_MPI_LIBRARY names another.\n",
   .examples = "  tegula run --ranks 4 -- load shards --hash     four ranks on this machine\n"
               "  tegula run --nodes 8 --ranks-per-node 2 -- load shards\n"

@@ -134,6 +134,15 @@ def test_run_says_what_the_launcher_wants(words, env, expected, tmp_path):
     assert run.stdout.splitlines() == [*expected, str(BIN), "load", "a b", "--json"], run.stderr
 
 
+def test_srun_ends_the_others_when_one_fails(tmp_path):
+    (tmp_path / "srun").write_text('#!/bin/sh\necho "kill $SLURM_KILL_BAD_EXIT"\n')
+    (tmp_path / "srun").chmod(0o755)
+    for env, expected in (({}, "kill 1"), ({"SLURM_KILL_BAD_EXIT": "0"}, "kill 0")):
+        run = subprocess.run([BIN, "run", "--launcher", "srun", "--ranks", "2", "--", "load", "x"], capture_output=True, text=True, timeout=60,
+                             env=dict(os.environ, PATH=f"{tmp_path}:/bin:/usr/bin", **env))
+        assert run.stdout.strip() == expected, run.stderr
+
+
 def test_run_starts_ranks(some_mpi, shards, tmp_path):
     (tmp_path / "mpirun").write_text(f'#!/bin/sh\nexec {some_mpi.launcher} "$@"\n')
     (tmp_path / "mpirun").chmod(0o755)
