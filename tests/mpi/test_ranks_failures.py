@@ -108,8 +108,9 @@ def test_a_rank_that_stands_still_is_named(mpi, shards, tmp_path):
     """SIGSTOP, in several phases: all others end with its number within the deadline, and the job with them."""
     for job, rank in [stopped(mpi, shards, tmp_path / f"{rank}{step}", rank, step) for rank, step in ((0, "load"), (1, "open"), (2, "hash"))]:
         answers = job.answers()
-        assert answers[rank] is None and [answers[other] is not None for other in range(3)].count(True) == 2, job.err
-        assert answers.one("status") == "timeout" and answers.one("failed") == rank
+        late = answers.pop(rank)  # Open MPI lets it go on for a moment before it ends it
+        assert late is None or late["status"] == "timeout"
+        assert None not in answers and answers.one("status") == "timeout" and answers.one("failed") == rank, job.err
         assert answers.one("message") == f"rank {rank} did not come to an agreement of 3 ranks within the deadline"
 
 

@@ -3,10 +3,12 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * TEGULA_FAULT=FAMILY:N:KIND strikes at call N (from 1), FAMILY:N+:KIND at it and all later ones. KIND is an errno's name, `short`
- * (half of the bytes are transferred), `keep` (close and free do nothing: proves that leaks are seen) or `KILL` (the process is killed
- * before the call), `STOP` (it is stopped there). TEGULA_FAULT_ONLY=program: only allocations and mappings made by the program itself fail, not those of libraries. TEGULA_FAULT_LOG=PATH: a line for each write, sync and rename, in their order. TEGULA_FAULT_REPORT=PATH:
- * at exit one JSON object with the calls of each family, the number of strikes, live allocations and open descriptors.
- * TEGULA_FAULT_WINDOW=1: only calls between tegula_faults_window(1) and (0) count. TEGULA_FAULT_SPARE=libjansson,libc (or one of them): their
+ * (half of the bytes are transferred), `keep` (close and free do nothing: proves that leaks are seen), `KILL` (the process is killed
+ * before the call) or `STOP` (it stands still before the call, until it is sent SIGCONT). TEGULA_FAULT_ONLY=program: only calls made by
+ * the program itself count and fail, not those of libraries. TEGULA_FAULT_LOG=PATH: a line for each write, sync and rename, in their order.
+ * TEGULA_FAULT_REPORT=PATH: at exit one JSON object with the calls of each family, the number of strikes, live allocations and open descriptors.
+ * TEGULA_FAULT_WINDOW=1: only calls between tegula_faults_window(1) and (0) count; tegula_faults_plan gives another plan. TEGULA_FAULT_SPARE=
+ * libjansson,libc (or one of them): their
  * allocations never fail.
  * Linux with glibc on 64-bit machines; the loader's own allocations are left alone. */
 #include <dirent.h>
@@ -38,6 +40,8 @@ void *__libc_realloc(void *block, size_t size);
 void *__libc_memalign(size_t alignment, size_t size);
 void __libc_free(void *block);
 void tegula_faults_window(int open);
+void tegula_faults_plan(const char *plan);
+void tegula_faults_counts(char *out, size_t room);
 
 typedef enum family {
   OPEN, READ, WRITE, STAT, SIZE, SYNC, RENAME, MKDIR, LIST, REMOVE, CLOSE, MAP, THREAD, MEMORY, RELEASE, LOCK, RIGHTS, FAMILIES
@@ -75,9 +79,9 @@ static struct {
 
 static bool in_program(const void *caller) { return (uintptr_t)caller >= faults.base && (uintptr_t)caller < faults.end; }
 
-/* The fault of this call: an errno, SHORT, KEEP or NO_FAULT. */
-static int strike(family of) {
-  if (!atomic_load(&faults.counting)) return NO_FAULT;
+/* The fault of this call: an errno, SHORT, KEEP or NO_FAULT. A library's does not count where only the program's shall fail. */
+static int strike_from(family of, const void *caller) {
+  if (!atomic_load(&faults.counting) || (faults.only_program && !in_program(caller))) return NO_FAULT;
   long n = atomic_fetch_add(&faults.calls[of], 1) + 1;
   if ((int)of != faults.family || n < faults.nth || (n > faults.nth && !faults.onwards)) return NO_FAULT;
   atomic_fetch_add(&faults.strikes, 1);
@@ -116,11 +120,16 @@ static void log_rename(int from_folder, const char *from, const char *to) {
 }
 
 /* For calls that have no short form. */
-static bool fails(family of) {
-  int fault = strike(of);
+static bool fails_from(family of, const void *caller) {
+  int fault = strike_from(of, caller);
   if (fault > 0) errno = fault;
   return fault > 0;
 }
+
+/* In the functions that stand in front of others: */
+#define strike(of) strike_from(of, __builtin_return_address(0))
+#define fails(of) fails_from(of, __builtin_return_address(0))
+#define allow(of, size) allow_from(of, size, __builtin_return_address(0))
 
 static void refuse_plan(const char *plan) {
   dprintf(2, "faults: cannot understand TEGULA_FAULT=%s\n", plan);
@@ -185,6 +194,20 @@ __attribute__((constructor)) static void begin(void) {
 
 void tegula_faults_window(int open) { atomic_store(&faults.counting, open != 0); }
 
+/* Another plan (NULL: none), and counting begins anew. */
+void tegula_faults_plan(const char *plan) {
+  for (int i = 0; i < FAMILIES; i++) atomic_store(&faults.calls[i], 0);
+  read_plan(plan);
+}
+
+/* The calls so far, as a JSON object. */
+void tegula_faults_counts(char *out, size_t room) {
+  size_t used = 0;
+  for (int i = 0; i < FAMILIES && used < room; i++)
+    used += (size_t)snprintf(out + used, room - used, "%s\"%s\": %ld", i > 0 ? ", " : "{", family_names[i], atomic_load(&faults.calls[i]));
+  if (used < room) snprintf(out + used, room - used, "}");
+}
+
 /* ---- live allocations: a table of addresses, so that blocks keep their alignment and may come from anywhere --------------- */
 
 #ifdef TEGULA_FAULTS_WITHOUT_MEMORY
@@ -242,9 +265,8 @@ static origin origin_of(const void *caller) {
 /* Must this allocation fail? */
 static bool starved(const void *caller) {
   origin of = origin_of(caller);
-  if (faults.only_program && !in_program(caller)) return false;
   if (of == LOADER || of == CXX || (of == JANSSON && faults.spare_jansson) || (of == LIBC && faults.spare_libc)) return false;
-  return fails(MEMORY);
+  return fails_from(MEMORY, caller);
 }
 
 /* The C library keeps buffers of its own until the end: those are not the program's leaks. */
@@ -350,8 +372,8 @@ int openat(int folder, const char *path, int flags, ...) {
 }
 
 /* One transfer of `size` bytes: false when it fails, else the bytes that it may have. */
-static bool allow(family of, size_t *size) {
-  int fault = strike(of);
+static bool allow_from(family of, size_t *size, const void *caller) {
+  int fault = strike_from(of, caller);
   if (fault == SHORT && *size > 1) *size /= 2;
   if (fault > 0) errno = fault;
   return fault <= 0;
@@ -467,8 +489,7 @@ int statvfs(const char *restrict path, struct statvfs *restrict out) {
 /* ---- the rest ------------------------------------------------------------------------------------------------------------ */
 
 void *mmap(void *address, size_t size, int protection, int flags, int fd, off_t offset) {
-  bool of_library = faults.only_program && !in_program(__builtin_return_address(0));
-  return !of_library && fails(MAP) ? MAP_FAILED : NEXT(mmap)(address, size, protection, flags, fd, offset);
+  return fails(MAP) ? MAP_FAILED : NEXT(mmap)(address, size, protection, flags, fd, offset);
 }
 
 int pthread_create(pthread_t *restrict out, const pthread_attr_t *restrict attributes, void *(*run)(void *), void *restrict state) {

@@ -6,6 +6,8 @@
  * what else is known, and OUT/RANK.TILE.bin: the bytes of each of its tiles. Steps are comm, open, tiling, array, load, hash, dataset_hash, save, verify, compare, batches.
  *   dataset=NAME, axis=A, tiles=N, grid=A,B, box=LO,LO,LENGTH,LENGTH (of two axes), separate=1, missing=N, deadline=SECONDS, threads=N
  *   stop=STEP, kill=STEP, sleep=STEP, pause=STEP: SIGSTOP, SIGKILL, ten minutes or one second in front of a step; fail=STEP: an error of the program's own there
+ *   injections=FILE: all of it again for each line of the file, RANK PLAN [KEY=VALUE...], with that fault on that rank (-1: on none); each rank
+ *   writes OUT/RANK.lines, one JSON object for each; counts is what was called until the end of each step
  *   self=1: the rank makes a context without the communicator; skip=STEP: leaves a step out; save=PATH: saves; format=F, layout=L, chunk=N or A,B,
  *   codec=CHAIN, shards=N, durable=1, overwrite=1, group=N: N datasets in one save, in turn contiguous, in plain chunks and with the codec; staging=BYTES
  *   pieces=1: piece by piece, with token=1 by the text of the save; abandon=1: given up instead of committed
@@ -24,6 +26,8 @@
 #include <tegula/tegula_mpi.h>
 
 extern void tegula_faults_window(int open) __attribute__((weak));
+extern void tegula_faults_plan(const char *plan) __attribute__((weak));
+extern void tegula_faults_counts(char *out, size_t room) __attribute__((weak));
 
 typedef struct ranks {
   int argc;
@@ -48,6 +52,8 @@ typedef struct ranks {
   int pieces;
   int64_t told[1000], told_total;
   int told_count;
+  char host[256];
+  FILE *counts;
 } ranks;
 
 /* The value of a key on this rank, or NULL; the last one counts. */
@@ -79,8 +85,19 @@ static int is_step(const ranks *r, const char *key) {
   return text != NULL && strcmp(text, r->step) == 0;
 }
 
+/* What was called until now, as the end of a step. */
+static void write_counts(const ranks *r) {
+  char text[1024];
+  if (r->counts == NULL || r->step == NULL) return;
+  tegula_faults_window(0);
+  tegula_faults_counts(text, sizeof text);
+  fprintf(r->counts, "\"%s\": %s, ", r->step, text);
+  tegula_faults_window(1);
+}
+
 /* What is to happen in front of a step. */
 static tegula_status enter(ranks *r, const char *step) {
+  write_counts(r);
   r->step = step;
   if (is_step(r, "stop")) raise(SIGSTOP);
   if (is_step(r, "kill")) raise(SIGKILL);
@@ -380,6 +397,7 @@ static tegula_status work(ranks *r) {
   options.plugin_path = getenv("TEGULA_PLUGIN_PATH");
   STEP("context", tegula_context_create(&options, r->comm, &r->context, &r->error));
   if (tegula_faults_window != NULL) tegula_faults_window(1);
+  r->step = NULL;
   STEP("open", open_dataset(r));
   if (number_of(r, "load", 1)) {
     STEP("tiling", make_tiling(r));
@@ -437,6 +455,7 @@ static void write_down(const ranks *r, int rank, tegula_status status) {
   print_text(out, "hash", r->hash);
   print_text(out, "dataset_hash", r->dataset_hash);
   print_text(out, "copied", r->copied);
+  print_text(out, "host", r->host);
   print_text(out, "library", r->comm != NULL ? tegula_comm_library(r->comm) : "");
   fprintf(out, "\"rank\": %d, \"failed\": %d, \"ranks\": %d, \"threads\": %d, \"opens\": %" PRId64 ", \"stats\": %" PRId64 ", \"reads\": %" PRId64
                ", \"bytes_read\": %" PRId64 ", ",
@@ -454,8 +473,63 @@ static void write_down(const ranks *r, int rank, tegula_status status) {
   if (fclose(out) == 0) rename(path, final); /* whole or not at all: a launcher may end this process now */
 }
 
+static void forget(ranks *r) {
+  tegula_array_destroy(r->array);
+  tegula_tiling_destroy(r->tiling);
+  tegula_dataset_close(r->dataset);
+  tegula_context_destroy(r->context);
+  r->array = NULL;
+  r->tiling = NULL;
+  r->dataset = NULL;
+  r->context = NULL;
+  memset(&r->error, 0, sizeof r->error);
+  r->hash[0] = r->dataset_hash[0] = '\0';
+}
+
+/* One line: the fault, on its rank, and words that this run has. */
+static tegula_status inject(ranks *r, char *line, FILE *out) {
+  char *rest = NULL;
+  char *rank = strtok_r(line, " \n", &rest), *plan = strtok_r(NULL, " \n", &rest);
+  if (rank == NULL || plan == NULL) return TEGULA_INVALID_ARGUMENT;
+  r->line = strtok_r(NULL, " \n", &rest);
+  while (strtok_r(NULL, " \n", &rest) != NULL) continue;
+  r->step = NULL;
+  fprintf(out, "{\"counts\": {");
+  tegula_faults_plan(atoi(rank) == tegula_comm_rank(r->comm) ? plan : NULL);
+  tegula_status status = work(r);
+  write_counts(r);
+  tegula_faults_window(0);
+  tegula_faults_plan(NULL);
+  r->line = NULL;
+  status = tegula_comm_end(r->comm, status, &r->error);
+  fprintf(out, "\"\": {}}, ");
+  print_text(out, "step", r->step != NULL ? r->step : "");
+  print_text(out, "hash", r->hash);
+  print_text(out, "message", status != TEGULA_OK ? r->error.message : "");
+  fprintf(out, "\"status\": \"%s\", \"failed\": %d}\n", tegula_status_name(status), status != TEGULA_OK ? (int)r->error.rank : -1);
+  return status;
+}
+
+static tegula_status inject_all(ranks *r, int rank, const char *path) {
+  char line[4096];
+  tegula_status status = TEGULA_OK;
+  snprintf(line, sizeof line, "%s/%d.lines", r->argv[1], rank);
+  FILE *in = fopen(path, "r"), *out = fopen(line, "w");
+  if (in == NULL || out == NULL || tegula_faults_plan == NULL) return TEGULA_IO;
+  r->counts = out;
+  while (status != TEGULA_TIMEOUT && status != TEGULA_COMM && fgets(line, sizeof line, in) != NULL) {
+    status = inject(r, line, out);
+    fflush(out);
+    forget(r);
+  }
+  fclose(in);
+  fclose(out);
+  return status == TEGULA_TIMEOUT || status == TEGULA_COMM ? status : TEGULA_OK;
+}
+
 int main(int argc, char **argv) {
   ranks r = {.argc = argc, .argv = argv};
+  gethostname(r.host, sizeof r.host - 1);
   tegula_mpi_options options;
   if (argc < 3) return 2;
   tegula_statistics_init(&r.statistics);
@@ -471,7 +545,8 @@ int main(int argc, char **argv) {
   }
   int rank = tegula_comm_rank(r.comm);
   tegula_comm_deadline(r.comm, (double)number_of(&r, "deadline", 0));
-  status = work(&r);
+  const char *injections = value_of(&r, "injections");
+  status = injections != NULL ? inject_all(&r, rank, injections) : work(&r);
   if (tegula_faults_window != NULL) tegula_faults_window(0);
   status = tegula_comm_end(r.comm, status, &r.error);
   write_down(&r, rank, status);
@@ -479,10 +554,7 @@ int main(int argc, char **argv) {
     sleep(1);
     tegula_comm_abort(r.comm, 1);
   }
-  tegula_array_destroy(r.array);
-  tegula_tiling_destroy(r.tiling);
-  tegula_dataset_close(r.dataset);
-  tegula_context_destroy(r.context);
+  forget(&r);
   tegula_comm_destroy(r.comm);
   return status == TEGULA_OK ? 0 : 1;
 }
