@@ -1,0 +1,64 @@
+# Ranks on storage that is slow, gives short answers, fails, or does not answer: the same array, or the same error, within the deadline.
+#
+# SPDX-License-Identifier: Apache-2.0
+import numpy
+import pytest
+
+from launch import BIN, Job, Ranks
+from reference_hash import content_hash
+from slowfs import SlowFolder, Unavailable
+
+ARRAY = numpy.arange(6 * 1000 * 50, dtype="f4").reshape(-1, 50)
+MS = 1000  # microseconds
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("shards")
+    for i, part in enumerate(numpy.split(ARRAY, 6)):
+        numpy.save(folder / f"s{i}.npy", part)
+    return folder
+
+
+class Mounts(list):
+    def add(self, folder, **settings):
+        try:
+            self.append(SlowFolder(folder, direct_io=1, **settings))
+        except Unavailable as why:
+            pytest.skip(str(why))
+        return self[-1]
+
+
+@pytest.fixture
+def mounts():
+    mounts = Mounts()
+    yield mounts
+    for mount in mounts:
+        mount.close()
+
+
+def test_slow_storage_with_short_answers(some_mpi, mounts, shards, tmp_path):
+    slow = mounts.add(shards, delay=2 * MS, short_read=1000 * 13)
+    job = Ranks(some_mpi, 3, tmp_path, slow.path, "hash=1", "axis=1", "deadline=60")
+    answers = job.answers()
+    assert job.code == 0 and answers.one("hash") == content_hash(ARRAY), job.err
+    assert (job.array(ARRAY.shape, answers) == ARRAY).all()
+    assert slow.counts()["read"] > ARRAY.nbytes / 13000
+
+
+def test_a_request_that_fails_is_the_same_error_everywhere(some_mpi, mounts, shards, tmp_path):
+    """Of a file that rank 0 opens, of the header that it reads, of data that one of the ranks reads, and of a file that is opened for that."""
+    cases = [(dict(fail_open=2), "open"), (dict(fail_read=3), "open"), (dict(fail_read=9), "load"), (dict(fail_open=8), "load")]
+    jobs = [Ranks(some_mpi, 3, tmp_path / str(i), mounts.add(shards, **case).path, "threads=1", "deadline=60") for i, (case, _) in enumerate(cases)]
+    for (case, step), job in zip(cases, jobs):
+        answers = job.answers()
+        assert job.code != 0 and (answers.one("status"), answers.one("step")) == ("io", step), (case, answers, job.err)
+        assert answers.one("message") and answers.one("failed") in range(3) and answers.one("path").endswith(".npy")
+
+
+def test_reads_that_do_not_end(some_mpi, mounts, shards, tmp_path):
+    """Those of one rank: the others say so and end the job, whatever that rank waits for."""
+    slow = mounts.add(shards, delay_read=400 * MS, max_read=4096)
+    files = [*[shards / f"s{i}.npy" for i in range(5)], slow.path / "s5.npy"]
+    job = Job(some_mpi, 3, [BIN, "load", *files, "--timeout", "4"]).end()
+    assert job.code != 0 and "tegula: rank 2 did not come to an agreement of 3 ranks within the deadline" in job.err, job.err
