@@ -88,11 +88,11 @@ want_blosc2() {
 }
 
 # want_mpi: Debian's Open MPI and MPICH, which lie beside each other, and newer ones with mpi4py in environments of their own: for tests/mpi, which
-# take what there is
+# take what there is. Further names of tools/requirements-mpi-*: intel
 want_mpi() {
-  want command:mpirun.openmpi=openmpi-bin command:mpirun.mpich=mpich
+  want command:mpirun.openmpi=openmpi-bin command:mpirun.mpich=mpich command:ip=iproute2
   local name wanted folder
-  for name in openmpi mpich; do
+  for name in openmpi mpich "$@"; do
     wanted=tools/requirements-mpi-$name.txt folder=$root/build/mpi-$name
     cmp -s "$wanted" "$folder/.installed" && continue
     say "getting $name into build/mpi-$name"
