@@ -96,6 +96,7 @@ class Job:
             rank, plan = faults
             words = ["sh", "-c", f'if [ "{RANK}" = {rank} ]; then export LD_PRELOAD={FAULTS} TEGULA_FAULT={plan} TEGULA_FAULT_WINDOW=1 '
                      'TEGULA_FAULT_ONLY=program; fi; exec "$@"', "sh"] + words
+        self.code = None
         self.files = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # no pipes: what a launcher leaves behind would hold them open
         self.process = subprocess.Popen([*mpi.before, mpi.launcher, *mpi.words, "-n", str(ranks), *words], env=environment(mpi, **(env or {})),
                                         stdin=subprocess.DEVNULL, stdout=self.files[0], stderr=self.files[1], start_new_session=True)
@@ -116,6 +117,9 @@ class Job:
                 self.process.wait()
 
     def end(self, limit=TIME_LIMIT):
+        """Waits for the end; what was printed is read once."""
+        if self.code is not None:
+            return self
         try:
             self.process.wait(limit)
             late = False
