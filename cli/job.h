@@ -19,6 +19,7 @@ typedef struct cli_job {
   tegula_comm *comm;  /* NULL: this process alone */
   int32_t rank, ranks; /* 0 of 1 without a communicator */
   int silent;         /* another rank prints */
+  struct watch *watch; /* on several ranks with a deadline, while the command works */
   tegula_error error; /* of the step that failed */
   json_t *report;     /* with --json: what is printed at the end, by main */
   int check_failed;   /* the failure is that data differ: exit status 3 */

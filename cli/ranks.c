@@ -114,55 +114,91 @@ static tegula_status check_size(cli_job *job, const launched *told) {
 /* How long after the deadline of its own work a rank waits for others, which then come with the news that theirs was not done either. */
 #define GRACE 0.5
 
-/* MPI_Init waits for all ranks and takes no deadline: a thread that keeps it. */
+/* What takes no deadline: MPI_Init, which waits for all ranks; reads and writes that do not end, when all ranks are in one, so that none waits for the
+ * others and says who is missing. A thread that keeps it. */
+#define STUCK 8 /* seconds after the deadline: what ranks say that wait comes within less */
+
 typedef struct watch {
   pthread_t thread;
   pthread_mutex_t lock;
   pthread_cond_t changed;
-  int joined, json;
-  double until; /* on job_now's clock */
+  int done, json;
+  double until;        /* on job_now's clock */
+  const cli_job *job;  /* NULL: at the start of MPI */
   launched told;
 } watch;
 
-static void *watch_start(void *state) {
+static void end_late(const watch *w) {
+  tegula_error error;
+  if (w->job == NULL) {
+    report_fail(&error, TEGULA_TIMEOUT, "a rank that is gone or stopped; give --timeout (or TEGULA_TIMEOUT) more seconds where it is only slow",
+                "not all of %" PRId64 " ranks came to the start of MPI within the deadline", w->told.ranks);
+  } else {
+    report_fail(&error, TEGULA_TIMEOUT, "storage that does not answer; give --timeout (or TEGULA_TIMEOUT) more seconds where it is only slow",
+                "%s did not end within its deadline of %g s: all ranks wait for storage", w->job->command->name, w->job->settings.timeout);
+  }
+  report_error(&error, w->json, NULL);
+  fflush(stdout);
+  if (w->job != NULL) {
+    tegula_comm_abort(w->job->comm, 1);
+  }
+  _exit(1);
+}
+
+static void *watch_run(void *state) {
   watch *w = state;
   double late = w->until + (w->told.rank > 0 && w->told.rank < 30 ? (double)w->told.rank : 0) * 0.1; /* the first one says it */
   struct timespec until = {.tv_sec = (time_t)late, .tv_nsec = (long)((late - (double)(time_t)late) * 1e9)};
   pthread_mutex_lock(&w->lock);
-  while (!w->joined && job_now() < late) {
+  while (!w->done && job_now() < late) {
     pthread_cond_timedwait(&w->changed, &w->lock, &until);
   }
-  int joined = w->joined;
+  int done = w->done;
   pthread_mutex_unlock(&w->lock);
-  if (!joined) {
-    tegula_error error;
-    report_fail(&error, TEGULA_TIMEOUT, "a rank that is gone or stopped; give --timeout (or TEGULA_TIMEOUT) more seconds where it is only slow",
-                "not all of %" PRId64 " ranks came to the start of MPI within the deadline", w->told.ranks);
-    report_error(&error, w->json, NULL);
-    fflush(stdout);
-    _exit(1);
+  if (!done) {
+    end_late(w);
   }
   return NULL;
 }
 
 /* 0 where no thread could be made, or there is no deadline. */
-static int watch_begin(watch *w, const cli_job *job, const launched *told) {
+static int watch_begin(watch *w, const cli_job *job, const launched *told, int works) {
   pthread_condattr_t clock;
-  *w = (watch){.until = job->deadline + GRACE, .json = job->settings.json, .told = *told};
+  *w = (watch){.until = job->deadline + (works ? STUCK : GRACE),
+               .json = job->settings.json && !(works && job->silent),
+               .job = works ? job : NULL,
+               .told = *told};
   pthread_condattr_init(&clock);
   pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
   pthread_mutex_init(&w->lock, NULL);
   pthread_cond_init(&w->changed, &clock);
   pthread_condattr_destroy(&clock);
-  return job->deadline > 0 && pthread_create(&w->thread, NULL, watch_start, w) == 0;
+  return job->deadline > 0 && pthread_create(&w->thread, NULL, watch_run, w) == 0;
 }
 
 static void watch_end(watch *w) {
   pthread_mutex_lock(&w->lock);
-  w->joined = 1;
+  w->done = 1;
   pthread_cond_signal(&w->changed);
   pthread_mutex_unlock(&w->lock);
   pthread_join(w->thread, NULL);
+}
+
+/* From here to ranks_end. */
+static void watch_work(cli_job *job, const launched *told) {
+  job->watch = malloc(sizeof *job->watch);
+  if (job->watch != NULL && !watch_begin(job->watch, job, told, 1)) {
+    free(job->watch);
+    job->watch = NULL;
+  }
+}
+
+static void watch_work_end(cli_job *job) {
+  if (job->watch != NULL) {
+    watch_end(job->watch);
+    free(job->watch);
+    job->watch = NULL;
+  }
 }
 
 tegula_status ranks_join(cli_job *job) {
@@ -175,7 +211,7 @@ tegula_status ranks_join(cli_job *job) {
   options.plugin_path = getenv("TEGULA_PLUGIN_PATH");
   options.deadline = job->settings.timeout > 0 ? job->settings.timeout + GRACE : 0;
   watch keeper;
-  int watched = watch_begin(&keeper, job, &told);
+  int watched = watch_begin(&keeper, job, &told, 0);
   tegula_status status = tegula_mpi_comm_create(NULL, 0, &options, &job->comm, &job->error);
   if (watched) {
     watch_end(&keeper);
@@ -183,10 +219,17 @@ tegula_status ranks_join(cli_job *job) {
   if (status != TEGULA_OK && job->error.hint[0] == '\0') {
     snprintf(job->error.hint, sizeof job->error.hint, "%" PRId64 " ranks were started (%s), so this process may not do all the work", told.ranks, told.by);
   }
-  return status != TEGULA_OK ? status : check_size(job, &told);
+  if (status == TEGULA_OK) {
+    status = check_size(job, &told);
+  }
+  if (status == TEGULA_OK) {
+    watch_work(job, &told);
+  }
+  return status;
 }
 
 tegula_status ranks_end(cli_job *job, tegula_status status) {
+  watch_work_end(job);
   if (job->comm == NULL || job->ranks == 1) {
     return status;
   }

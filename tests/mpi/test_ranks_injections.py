@@ -48,7 +48,8 @@ def run(mpi, source, folder, injections):
     job = Ranks(mpi, RANKS, folder / "out", path, "hash=1", "threads=2", "deadline=100", *words, f"injections={folder / 'injections'}", faults="told")
     job.end(limit=110)
     answers = [[json.loads(line) for line in (folder / "out" / f"{rank}.lines").read_text().splitlines()] for rank in range(RANKS)]
-    assert job.code == 0 and [len(lines) for lines in answers] == [len(injections)] * RANKS, (job.err, [len(lines) for lines in answers], injections[len(answers[0]) - 1:][:2])
+    counts = [len(lines) for lines in answers]
+    assert job.code == 0 and counts == [len(injections)] * RANKS, (job.err, counts, injections[counts[0] - 1 :][:2])
     return [(list(of), sorted((folder / str(i)).rglob("*"))) for i, of in enumerate(zip(*answers))]
 
 

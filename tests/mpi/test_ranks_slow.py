@@ -4,7 +4,7 @@
 import numpy
 import pytest
 
-from launch import BIN, Job, Ranks
+from launch import BIN, ONCE, WHY, Job, Ranks
 from reference_hash import content_hash
 from slowfs import SlowFolder, Unavailable
 
@@ -62,3 +62,14 @@ def test_reads_that_do_not_end(some_mpi, mounts, shards, tmp_path):
     files = [*[shards / f"s{i}.npy" for i in range(5)], slow.path / "s5.npy"]
     job = Job(some_mpi, 3, [BIN, "load", *files, "--timeout", "4"]).end()
     assert job.code != 0 and "tegula: rank 2 did not come to an agreement of 3 ranks within the deadline" in job.err, job.err
+
+
+def test_reads_of_all_ranks_that_do_not_end(mounts, shards):
+    """Nobody waits for the others then: a thread of each rank says it. The reads themselves would take twice as long."""
+    if not ONCE:
+        pytest.skip(WHY)
+    slow = mounts.add(shards, delay_read=400 * MS, max_read=4096)
+    jobs = [Job(mpi, 3, [BIN, "load", slow.path, "--timeout", "4", "--threads", "1"]) for mpi in ONCE[:2]]
+    for job in jobs:
+        job.end()
+        assert job.code != 0 and "tegula: load did not end within its deadline of 4 s: all ranks wait for storage" in job.err, job.err

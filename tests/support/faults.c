@@ -7,9 +7,8 @@
  * before the call) or `STOP` (it stands still before the call, until it is sent SIGCONT). TEGULA_FAULT_ONLY=program: only calls made by
  * the program itself count and fail, not those of libraries. TEGULA_FAULT_LOG=PATH: a line for each write, sync and rename, in their order.
  * TEGULA_FAULT_REPORT=PATH: at exit one JSON object with the calls of each family, the number of strikes, live allocations and open descriptors.
- * TEGULA_FAULT_WINDOW=1: only calls between tegula_faults_window(1) and (0) count; tegula_faults_plan gives another plan. TEGULA_FAULT_SPARE=
- * libjansson,libc (or one of them): their
- * allocations never fail.
+ * TEGULA_FAULT_WINDOW=1: only calls between tegula_faults_window(1) and (0) count; tegula_faults_plan gives another plan.
+ * TEGULA_FAULT_SPARE=libjansson,libc (or one of them): their allocations never fail.
  * Linux with glibc on 64-bit machines; the loader's own allocations are left alone. */
 #include <dirent.h>
 #include <dlfcn.h>
