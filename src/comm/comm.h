@@ -47,6 +47,7 @@ typedef struct tegula__news {
   int64_t total; /* of all ranks */
   _Atomic int64_t done, sum; /* by this rank; by others, as far as rank 0 has heard */
   int64_t *others;
+  int64_t count; /* of messages that were sent; rank 0: heard */
   double next; /* when news are sent or looked for again */
 } tegula__news;
 
@@ -95,6 +96,8 @@ void tegula__news_end(tegula__news *news, tegula_status status);
 tegula_status tegula__comm_reduce(tegula_comm *comm, tegula_plugin_reduction reduction, int64_t *values, int32_t count, tegula_error *err);
 /* Any size, in pieces of at most 1 GiB. When it fails `data` may be written to later: it must not be freed while the group is broken. */
 tegula_status tegula__comm_broadcast(tegula_comm *comm, void *data, int64_t bytes, int32_t root, tegula_error *err);
+/* In place of this rank's items (from malloc) those of all, in the order of the ranks. */
+tegula_status tegula__comm_gather(tegula_comm *comm, void **items, int64_t *count, size_t item, tegula_error *err);
 /* Between two ranks, at most 1 GiB; both wait. When it fails: as broadcast. */
 tegula_status tegula__comm_send(tegula_comm *comm, const void *data, int64_t bytes, int32_t rank, tegula_error *err);
 tegula_status tegula__comm_receive(tegula_comm *comm, void *data, int64_t bytes, int32_t rank, tegula_error *err);

@@ -17,5 +17,7 @@ tegula_status tegula__comm_wait(tegula_comm *comm, tegula_status started, tegula
 bool tegula__comm_take(tegula_comm *comm, void *data, int64_t bytes, int32_t rank, int32_t tag);
 /* While a rank waits: rank 0 listens. */
 void tegula__news_wait(tegula_comm *comm);
+/* The end: rank 0 receives what is left of calls that failed. */
+void tegula__news_drop(tegula_comm *comm);
 
 #endif

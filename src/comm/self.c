@@ -26,6 +26,7 @@ tegula_status tegula__comm_create(const tegula_plugin_comm *plugin, void *group,
 void tegula__comm_destroy(tegula_comm *comm) {
   if (comm == NULL || comm->plugin == NULL) return;
   bool broken = comm->broken;
+  if (!broken) tegula__news_drop(comm);
   comm->plugin->leave(comm->group, broken);
   if (!broken) free(comm); /* else what never ended may still write to it */
 }
