@@ -57,8 +57,8 @@ launched ranks_launched(void) {
 }
 
 int ranks_way(const cli_job *job) {
-  int sums = job->command == &verify_command && (job->settings.write != NULL || job->settings.against != NULL);
-  return sums ? RANKS_FIRST : (int)job->command->on_ranks;
+  int checks_sums = job->command == &verify_command && job->settings.against != NULL;
+  return checks_sums ? RANKS_FIRST : (int)job->command->on_ranks;
 }
 
 /* ---- which MPI ---- */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "commands.h"
+#include "ranks.h"
 #include "report.h"
 
 typedef struct verify_work {
@@ -182,9 +183,12 @@ static tegula_status write_sums(verify_work *work, tegula_dataset *dataset) {
   }
   work->sum.bytes = statistics.bytes_read;
   if (status == TEGULA_OK) {
-    status = count_all(work, dataset);
+    status = ranks_total(job, &work->sum.bytes);
   }
   if (status == TEGULA_OK) {
+    status = count_all(work, dataset);
+  }
+  if (status == TEGULA_OK && !job->silent) {
     status = whole_write(job->settings.write, text, &job->error);
   }
   tegula_free(text);

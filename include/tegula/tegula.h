@@ -12,7 +12,7 @@
  * - Ownership in fixed words: "owns", "borrows until X", "copies".
  * - Thread rule of each function: A = any thread, any time; O = one thread at a time per object; C = collective, every rank of the
  *   context calls it in the same order and gets the same status (with one process: the same as A unless it says O). On several ranks
- *   (tegula_mpi.h, docs/ranks.md) these are UNSUPPORTED today: saves in pieces and in the background, copies, sums.
+ *   (tegula_mpi.h, docs/ranks.md) these are UNSUPPORTED today: saves in pieces and in the background, copies, checking sums.
  * - Sizes, offsets and strides are in bytes unless the name says otherwise; shapes and boxes count elements.
  * - No global state: the library never prints, exits, aborts, reads the environment, or changes locale, umask or signal handlers. */
 #ifndef TEGULA_TEGULA_H

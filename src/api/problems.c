@@ -4,7 +4,6 @@
 #include "api/problems.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 bool tegula__problems_add(tegula__problems *problems, const tegula__problem *problem) {
   if (!tegula__vector_reserve((void **)&problems->items, &problems->capacity, problems->count + 1, sizeof *problems->items)) return false;
@@ -13,28 +12,8 @@ bool tegula__problems_add(tegula__problems *problems, const tegula__problem *pro
 }
 
 tegula_status tegula__problems_share(tegula__problems *problems, tegula_comm *comm, tegula_error *err) {
-  int64_t all = problems->count, item = (int64_t)sizeof *problems->items;
-  RETURN_IF(comm->size == 1, TEGULA_OK);
-  FORWARD(tegula__comm_reduce(comm, TEGULA_PLUGIN_SUM, &all, 1, err));
-  RETURN_IF(all == 0, TEGULA_OK);
-  tegula__problem *items = tegula__realloc_array(NULL, all, sizeof *items);
-  tegula_status status = tegula__comm_agree(comm, items != NULL ? TEGULA_OK : tegula__out_of_memory(err, all * item), err);
-  int64_t at = 0;
-  for (int32_t rank = 0; rank < comm->size && status == TEGULA_OK; rank++) {
-    int64_t count = rank == comm->rank ? problems->count : 0;
-    status = tegula__comm_reduce(comm, TEGULA_PLUGIN_MAX, &count, 1, err);
-    if (status != TEGULA_OK || count == 0) continue;
-    if (rank == comm->rank) memcpy(items + at, problems->items, (size_t)(count * item));
-    status = tegula__comm_broadcast(comm, items + at, count * item, rank, err);
-    if (status != TEGULA_OK) items = NULL; /* kept: a transfer that is not done may write to it */
-    at += count;
-  }
-  if (status != TEGULA_OK) {
-    free(items);
-    return status;
-  }
-  free(problems->items);
-  *problems = (tegula__problems){.items = items, .count = all, .capacity = all};
+  FORWARD(tegula__comm_gather(comm, (void **)&problems->items, &problems->count, sizeof *problems->items, err));
+  problems->capacity = tegula__max(problems->capacity, problems->count);
   return TEGULA_OK;
 }
 

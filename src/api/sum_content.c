@@ -10,6 +10,7 @@ typedef struct rest {
   int64_t elements, block; /* of the array; of a block */
   tegula__block window;
   int64_t room, used; /* blocks */
+  int64_t seen, begin, end; /* of the blocks that are left: those that went by, and what this rank reads of them */
   tegula__sum_run *runs;
   int64_t run_count, run_capacity;
   tegula__tile *tiles;
@@ -67,6 +68,10 @@ static tegula_status flush(rest *r, tegula_error *err) {
 }
 
 static tegula_status add_blocks(rest *r, int64_t first, int64_t last, tegula_error *err) {
+  int64_t shift = first - r->seen; /* from places among those that are left to numbers of blocks */
+  r->seen += last - first;
+  first = tegula__max(first, r->begin + shift);
+  last = tegula__min(last, r->end + shift);
   while (first < last) {
     tegula__sum_run run = {.first = first, .last = tegula__min(last, first + (r->room - r->used))};
     if (!tegula__vector_reserve((void **)&r->runs, &r->run_capacity, r->run_count + 1, sizeof *r->runs) || !add_tiles(r, run))
@@ -101,7 +106,10 @@ static tegula_status make_window(rest *r, tegula_error *err) {
   const tegula__manifest *manifest = &r->s->dataset->manifest;
   int64_t done = 0, bytes = r->block * manifest->dtype.item_size, blocks = tegula__ceil_div(r->elements, r->block);
   for (int64_t i = 0; i < r->s->run_count; i++) done += r->s->runs[i].last - r->s->runs[i].first;
-  r->room = tegula__max(1, tegula__min(blocks - done, TEGULA__STREAM_BYTES / bytes));
+  int64_t rank = r->s->comm != NULL ? r->s->comm->rank : 0, ranks = r->s->comm != NULL ? r->s->comm->size : 1, left = blocks - done;
+  r->begin = left / ranks * rank + left % ranks * rank / ranks;
+  r->end = left / ranks * (rank + 1) + left % ranks * (rank + 1) / ranks;
+  r->room = tegula__max(1, tegula__min(r->end - r->begin, TEGULA__STREAM_BYTES / bytes));
   r->boxes = tegula__realloc_array(NULL, tegula__max(1, manifest->ndim), TEGULA__RANGE_BOXES * 2 * sizeof *r->boxes);
   if (r->boxes == NULL) return tegula__out_of_memory(err, TEGULA__RANGE_BOXES);
   return tegula__block_create(tegula__min(r->elements * manifest->dtype.item_size, r->room * bytes), &r->window, err);

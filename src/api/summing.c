@@ -333,6 +333,7 @@ static tegula__sum_file *file_of(const tegula__summing *s, int64_t item) {
 static void run_item(void *state, int32_t worker, int64_t item) {
   (void)worker;
   tegula__summing *s = state;
+  item += s->own_item;
   tegula__sum_file *file = file_of(s, item);
   tegula_error error;
   if (atomic_load(&s->stopped) || item > __atomic_load_n(&file->failed, __ATOMIC_RELAXED)) return;
@@ -364,6 +365,7 @@ static tegula_status read_chunk(tegula__summing *s, tegula__sum_file *file, int6
 static void run_chunk(void *state, int32_t worker, int64_t number) {
   (void)worker;
   tegula__summing *s = state;
+  number += s->own_chunk;
   tegula__sum_file *file = &s->files[s->chunks[number].file];
   tegula_error error;
   int fd;
@@ -402,20 +404,41 @@ static tegula_status lay_out(tegula__summing *s, tegula_error *err) {
   return good ? TEGULA_OK : tegula__out_of_memory(err, tegula__max(s->items, s->chunk_count) * (int64_t)sizeof *s->block_sums);
 }
 
-tegula_status tegula__summing_run(tegula__summing *s, tegula_error *err) {
+const tegula_error *tegula__summing_problem(const tegula__summing *s) {
+  for (int64_t i = 0; i < s->file_count; i++)
+    if (s->files[i].error != NULL) return s->files[i].error;
+  return s->content_error.status != TEGULA_OK ? &s->content_error : NULL;
+}
+
+/* This rank's blocks and chunks. */
+static tegula_status run_own(tegula__summing *s, tegula_error *err) {
   tegula__pool *pool = s->context->engine.pool;
-  if (s->level != TEGULA_VERIFY_DECODE) s->segment_count = 0;
-  order_segments(s);
-  FORWARD(lay_out(s, err));
   if (s->level == TEGULA_VERIFY_DECODE && s->dataset != NULL && s->chunk_vectors != NULL && s->chunk_count > 0)
     s->assembly = tegula__assembly_create(s);
-  if (s->items > 0) tegula__pool_run_waiting(pool, s->items, run_item, s);
-  if (s->chunk_count > 0 && s->level != TEGULA_VERIFY_SIZES) tegula__pool_run_waiting(pool, s->chunk_count, run_chunk, s);
+  if (s->own_items > 0) tegula__pool_run_waiting(pool, s->own_items, run_item, s);
+  if (s->own_chunks > 0 && s->level != TEGULA_VERIFY_SIZES) tegula__pool_run_waiting(pool, s->own_chunks, run_chunk, s);
   if (s->assembly != NULL && !tegula__assembly_end(s->assembly)) return tegula__out_of_memory(err, s->run_count * (int64_t)sizeof *s->runs);
   if (s->stop.status == TEGULA_OK && !atomic_load(&s->stopped)) (void)ask(s, 0, &s->stop);
-  if (s->stop.status != TEGULA_OK) {
-    if (err != NULL) *err = s->stop;
-    return s->stop.status;
+  const tegula_error *problem = s->stop.status != TEGULA_OK ? &s->stop : s->comm != NULL ? tegula__summing_problem(s) : NULL;
+  if (problem == NULL) return TEGULA_OK;
+  if (err != NULL) *err = *problem;
+  return problem->status;
+}
+
+tegula_status tegula__summing_run(tegula__summing *s, tegula_error *err) {
+  if (s->level != TEGULA_VERIFY_DECODE) s->segment_count = 0;
+  order_segments(s);
+  FORWARD(tegula__summing_agree(s, lay_out(s, err), err));
+  tegula__summing_divide(s);
+  if (s->news != NULL) s->news->total = s->call.total;
+  FORWARD(tegula__summing_agree(s, run_own(s, err), err));
+  FORWARD(tegula__summing_share(s, err));
+  if (s->level != TEGULA_VERIFY_DECODE || s->dataset == NULL) return TEGULA_OK;
+  tegula_status status = tegula__sum_content(s, err);
+  if (s->comm != NULL && status == TEGULA_OK && s->content_error.status != TEGULA_OK) {
+    *err = s->content_error;
+    status = err->status;
   }
-  return s->level == TEGULA_VERIFY_DECODE && s->dataset != NULL ? tegula__sum_content(s, err) : TEGULA_OK;
+  FORWARD(tegula__summing_agree(s, status, err));
+  return tegula__summing_join(s, err);
 }

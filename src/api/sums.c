@@ -84,8 +84,10 @@ static tegula_status describe(const tegula_dataset *dataset, tegula__sums *sums,
   return good ? list_chunks(manifest, sums, err) : tegula__out_of_memory(err, manifest->file_count * (int64_t)sizeof *sums->files);
 }
 
-static tegula_status go_through(tegula__summing *s, tegula_dataset *dataset, const tegula__sums *sums, tegula_error *err) {
+static tegula_status prepare(tegula__summing *s, tegula_dataset *dataset, tegula__sums *sums, tegula_error *err) {
   const tegula__manifest *manifest = &dataset->manifest;
+  FORWARD(describe(dataset, sums, err));
+  FORWARD(tegula__summing_create(s, sums->file_count, err));
   s->chunks = sums->chunks;
   s->chunk_vectors = sums->vectors;
   s->chunk_count = sums->chunk_count;
@@ -99,12 +101,14 @@ static tegula_status go_through(tegula__summing *s, tegula_dataset *dataset, con
     file->chunk_count = sums->files[i].chunk_count;
   }
   for (int64_t i = 0; i < manifest->part_count; i++) FORWARD(tegula__summing_part(s, &manifest->parts[i], manifest->parts[i].file, err));
+  return TEGULA_OK;
+}
+
+static tegula_status go_through(tegula__summing *s, tegula_error *err) {
   FORWARD(tegula__summing_run(s, err));
-  const tegula_error *problem = s->content_error.status != TEGULA_OK ? &s->content_error : NULL;
-  for (int64_t i = s->file_count - 1; i >= 0; i--)
-    if (s->files[i].error != NULL) problem = s->files[i].error;
+  const tegula_error *problem = tegula__summing_problem(s);
   if (problem == NULL) return TEGULA_OK;
-  if (err != NULL) *err = *problem;
+  *err = *problem;
   return problem->status;
 }
 
@@ -123,48 +127,68 @@ static tegula_status conclude(tegula__summing *s, tegula__sums *sums, tegula_err
   return TEGULA_OK;
 }
 
-static tegula_status sum_view(tegula_dataset *dataset, tegula__summing *s, const char *folder, char **out, tegula_error *err) {
+/* All that a rank does by itself first, and what it must be called with like the others. */
+static tegula_status agree_start(tegula_dataset *dataset, const tegula__summing *s, tegula_status mine, tegula_error *err) {
+  tegula__call call;
+  tegula__call_init(&call, "tegula_dataset_sums");
+  tegula__call_dataset(&call, dataset);
+  tegula__call_add(&call, "the level", "%d", (int)s->level);
+  return tegula__comm_agree_call(dataset->context->comm, &call, mine, err);
+}
+
+static tegula_status sum_view(tegula_dataset *dataset, tegula__summing *s, const char *folder, char **out, tegula_status status, tegula_error *err) {
   tegula__sums sums = {0};
-  tegula_status status = describe(dataset, &sums, err);
-  if (status == TEGULA_OK) {
-    status = tegula__summing_create(s, sums.file_count, err);
-    if (status == TEGULA_OK) status = go_through(s, dataset, &sums, err);
-    if (status == TEGULA_OK) status = conclude(s, &sums, err);
-    tegula__summing_free(s);
-  }
+  if (status == TEGULA_OK) status = prepare(s, dataset, &sums, err);
+  status = agree_start(dataset, s, status, err);
+  if (status == TEGULA_OK) status = go_through(s, err);
+  if (status == TEGULA_OK) status = conclude(s, &sums, err);
+  if (s->files != NULL) tegula__summing_free(s);
   if (status == TEGULA_OK) status = tegula__sums_write(&sums, folder, out, err);
   tegula__sums_free(&sums);
   return status;
 }
 
 static tegula_status sum_dataset(tegula_dataset *dataset, tegula__summing *s, const char *folder, char **out, tegula_error *err) {
-  FORWARD(tegula__dataset_confirm(dataset, &s->call.tally->counts, err));
-  tegula_dataset *view;
-  FORWARD(tegula__dataset_view_all(dataset, s->call.options, &s->call.tally->counts, &view, err));
-  s->dataset = view;
-  tegula_status status = sum_view(view, s, folder, out, err);
+  tegula_dataset *view = NULL;
+  tegula_status status = tegula__dataset_confirm(dataset, &s->call.tally->counts, err);
+  if (status == TEGULA_OK) status = tegula__dataset_view_all(dataset, s->call.options, &s->call.tally->counts, &view, err);
+  if (view != NULL) s->dataset = view;
+  status = sum_view(view != NULL ? view : dataset, s, folder, out, status, err);
   s->dataset = dataset;
   tegula_dataset_close(view);
   return status;
 }
 
+static tegula_status check_arguments(tegula_verify_level level, char **out, tegula_error *err) {
+  CHECK_ARGUMENT(out != NULL, "the dataset or the place for its sums is NULL");
+  CHECK_ARGUMENT(level == TEGULA_VERIFY_CHECKSUMS || level == TEGULA_VERIFY_DECODE, "sums are made at the levels checksums and decode");
+  return TEGULA_OK;
+}
+
 tegula_status tegula_dataset_sums(tegula_dataset *dataset, const char *folder, tegula_verify_level level,
                                   const tegula_load_options *options, char **out, tegula_error *err) {
-  CHECK_ARGUMENT(dataset != NULL && out != NULL, "the dataset or the place for its sums is NULL");
-  CHECK_ARGUMENT(level == TEGULA_VERIFY_CHECKSUMS || level == TEGULA_VERIFY_DECODE, "sums are made at the levels checksums and decode");
-  FORWARD(tegula__alone(dataset->context, "make sums", err));
+  CHECK_ARGUMENT(dataset != NULL, "the dataset or the place for its sums is NULL");
+  tegula_comm *comm = dataset->context->comm;
+  tegula_error unwanted;
+  tegula__news news;
+  if (err == NULL) err = &unwanted;
   tegula_load_options local;
   tegula__tally tally;
   tegula_op turn;
   char *text = NULL;
   tegula_load_options_init(&local);
-  FORWARD(tegula__load_options_copy(&local, options, err));
-  FORWARD(tegula__tally_start(&tally, local.statistics, err));
-  tegula__summing s = {.context = dataset->context, .dataset = dataset, .level = level, .call = {.options = &local, .tally = &tally}};
+  tegula_status status = check_arguments(level, out, err);
+  if (status == TEGULA_OK) status = tegula__load_options_copy(&local, options, err);
+  if (status == TEGULA_OK) status = tegula__tally_start(&tally, local.statistics, err);
+  if (status != TEGULA_OK) return tegula__comm_agree(comm, status, err);
+  tegula__news_begin(&news, comm, INT64_MAX, &local.progress, &local.progress_state);
+  tegula__summing s = {
+      .context = dataset->context, .dataset = dataset, .comm = comm->size > 1 ? comm : NULL, .news = &news, .level = level, .call = {.options = &local, .tally = &tally}};
   tegula__queue_enter(dataset->context->queue, &turn, &(tegula__touch){.places = &dataset->places});
-  tegula_status status = sum_dataset(dataset, &s, folder, &text, err);
+  status = sum_dataset(dataset, &s, folder, &text, err);
   tegula__queue_leave(&turn);
-  status = tegula__comm_agree(dataset->context->comm, status, err);
+  status = tegula__comm_agree(comm, status, err);
+  tegula__news_end(&news, status);
   tegula__tally_end(&tally, local.statistics, offsetof(tegula_statistics, seconds_move));
   if (status == TEGULA_OK)
     *out = text;

@@ -14,6 +14,12 @@ h5py = pytest.importorskip("h5py")
 NUMBERS = numpy.arange(900 * 400, dtype="<i4").reshape(900, 400)  # 1.44 MB
 
 
+def write_sums(path, out, *words):
+    code, report = alone("verify", path, "--write", out, *words)
+    assert code == 0
+    return report, out.read_text()
+
+
 @pytest.fixture(scope="module")
 def sources(tmp_path_factory):
     """Whole ones, and the same with damage: a short shard, one that is gone, two chunks that cannot be decoded, another number."""
@@ -31,6 +37,8 @@ def sources(tmp_path_factory):
         for place in places:
             file.seek(place)
             file.write(b"\xff" * 64)
+    write_sums(folder / "shards", folder / "shards.sums")
+    numpy.save(folder / "swapped.npy", NUMBERS.astype(">i4"))
     subprocess.run([BIN, "info", folder / "damaged", "--manifest", folder / "damaged.json", "--quiet"], check=True, timeout=60)
     os.truncate(folder / "damaged" / "part_1.npy", 1000)
     (folder / "damaged" / "part_5.npy").unlink()
@@ -116,12 +124,28 @@ def test_ranks_that_verify_differently(some_mpi, sources, tmp_path):
     assert "rank 0 is in tegula_dataset_verify, rank 2 in tegula_comm_end" in messages[2]
 
 
+def test_sums_are_those_of_one_process(some_mpi, sources, tmp_path):
+    """Blocks as they are hashed, chunks that are decoded in passing, and an order of bytes that is read again; what cannot be read is no sums."""
+    with h5py.File(sources / "large.h5", "w") as file:  # 36 MB: three blocks of sums, in which chunks begin that end in the next
+        noise = numpy.random.default_rng(3).integers(0, 1 << 30, (3000, 3000), dtype="i4")
+        file.create_dataset("x", data=noise, chunks=(170, 333), compression="lzf")
+    for name, ranks in (("shards", 3), ("chunks.h5", 2), ("swapped.npy", 7), ("large.h5", 3)):
+        expected, text = write_sums(sources / name, tmp_path / f"{name}.one")
+        job = Job(some_mpi, ranks, [BIN, "verify", sources / name, "--write", tmp_path / f"{name}.all", "--json"]).end()
+        assert job.code == 0, job.err
+        assert (tmp_path / f"{name}.all").read_text() == text
+        report = json.loads(job.out)
+        assert report["bytes"] < 2 * expected["bytes"]  # divided, not repeated; what lies at the borders of ranks is read again
+        assert {**report, "sums": "", "bytes": 0} == {**expected, "sums": "", "bytes": 0}
+    job = Job(some_mpi, 3, [BIN, "verify", sources / "damaged.json", "--write", tmp_path / "none", "--json"]).end()
+    assert job.code != 0 and len(json.loads(job.out)["problems"]) == 3 and not (tmp_path / "none").exists()
+
+
 def test_the_shell_command(some_mpi, sources, tmp_path):
     """One report, of all ranks, as of one process; the status of a failed check."""
     for words in (["verify", sources / "damaged.json"], ["verify", sources / "shards"], ["compare", sources / "whole.npy", sources / "early.npy"],
-                  ["verify", sources / "shards", "--write", tmp_path / "sums.json"]):
+                  ["verify", sources / "shards", "--against", sources / "shards.sums"]):
         code, report = alone(*words)
-        (tmp_path / "sums.json").unlink(missing_ok=True)
         job = Job(some_mpi, 3, [BIN, *words, "--json"]).end()
         of_ranks = json.loads(job.out)
         for one in (report, of_ranks):
