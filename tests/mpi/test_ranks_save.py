@@ -58,6 +58,7 @@ def test_what_is_there_stays_when_one_rank_fails(some_mpi, source, tmp_path):
         job = Ranks(some_mpi, 3, tmp_path / f"out{rank}", source, "threads=1", "overwrite=1", f"save={target}", faults=(rank, plan))
         answers = job.answers()
         assert job.code != 0 and answers.one("step") == "save" and answers.one("failed") == rank, (plan, answers)
+        assert ".tegula-" not in answers.one("message"), answers.one("message")
         assert numpy.load(target).tolist() == [0, 1, 2] and leftovers(tmp_path) == []
     job = Ranks(some_mpi, 3, tmp_path / "again", source, f"save={target}")
     assert job.answers().one("status") == "exists"
@@ -84,5 +85,5 @@ def test_names_that_are_not_seen_yet_are_waited_for(some_mpi, source, tmp_path):
     if never is None:
         return
     answers = never.answers()
-    assert answers.one("status") == "not_found" and answers.one("failed") == 1 and never.seconds > 4.9
+    assert answers.one("status") == "not_found" and answers.one("failed") == 1
     assert not (tmp_path / "never.npy").exists() and leftovers(tmp_path) == []
