@@ -171,6 +171,18 @@ class Ranks(Job):
         return out
 
 
+def injected(mpi, ranks, folder, path, lines, *words, limit=TIME_LIMIT):
+    """One job that does all of it again for each line, RANK PLAN [KEY=VALUE...]; gives the answers of all ranks for each."""
+    folder = pathlib.Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "injections").write_text("".join(line + "\n" for line in lines))
+    job = Ranks(mpi, ranks, folder / "out", path, *words, f"injections={folder / 'injections'}", faults="told").end(limit)
+    answers = [[json.loads(line) for line in (job.folder / f"{rank}.lines").read_text().splitlines()] for rank in range(ranks)]
+    counts = [len(done) for done in answers]
+    assert job.code == 0 and counts == [len(lines)] * ranks, (job.err, counts, lines[counts[0] - 1 :][:2])
+    return [Answers(of) for of in zip(*answers)]
+
+
 def some_at_once(start, most=4):
     """Jobs in their order; most of their time they wait for their launchers."""
     jobs = [make() for make in start[:most]]

@@ -4,7 +4,7 @@
 import numpy
 import pytest
 
-from launch import Ranks, some_at_once
+from launch import Ranks, injected, some_at_once
 
 h5py = pytest.importorskip("h5py")
 
@@ -53,22 +53,19 @@ FAULTS = [
 def test_a_rank_that_fails_tells_all(some_mpi, shards, tmp_path):
     """Without map where UCX takes mmap over, as in Debian's MPICH: no fault can be put in front of it."""
     cases = [case for case in FAULTS if case[1][:3] != "map" or "mpich" not in some_mpi.name]
-    start = [lambda i=i, case=case: Ranks(some_mpi, 3, tmp_path / str(i), shards, "threads=1", faults=case[:2]) for i, case in enumerate(cases)]
-    for case, job in zip(cases, some_at_once(start)):
-        answers = same_failure(job, failed=case[0], step=case[2])
-        assert answers.one("status") == case[3], case
+    outcomes = injected(some_mpi, 3, tmp_path, shards, [f"{rank} {plan}" for rank, plan, *_ in cases], "threads=1")
+    for (rank, plan, step, status), answers in zip(cases, outcomes):
+        assert (answers.one("failed"), answers.one("step"), answers.one("status")) == (rank, step, status), (plan, answers)
+        assert answers.one("message")
 
 
 def test_a_rank_without_memory_tells_all(some_mpi, chunks, tmp_path):
     """An allocation of rank 1 fails, and all later ones, at places all over the call."""
+    lines = [f"1 memory:{n}+:ENOMEM" for n in range(1, 62, 3)]
     steps = set()
-    start = [lambda n=n: Ranks(some_mpi, 3, tmp_path / str(n), chunks, "threads=1", "hash=1", "dataset=x", faults=(1, f"memory:{n}+:ENOMEM"))
-             for n in (1, 6, 25, 31, 40, 44, 48, 60)]
-    for job in some_at_once(start):
-        answers = job.answers()
-        assert None not in answers, job.err
+    for answers in injected(some_mpi, 3, tmp_path, chunks, lines, "threads=1", "hash=1", "dataset=x"):
         steps.add(answers.one("step") + " " + answers.one("status"))
-        assert job.code == 0 or answers.one("failed") == 1
+        assert answers.one("status") == "ok" or (answers.one("failed") == 1 and answers.one("message"))
     assert {"open out_of_memory", "load out_of_memory"} <= steps, steps
 
 

@@ -4,13 +4,12 @@
 #
 # One job makes them all, one after the other, so that what a failure leaves in the communicator would be seen, too. A run without a fault
 # counts the calls of each step first. TEGULA_MPI_ALL=1: many more of them, and with all MPIs.
-import json
 import os
 
 import numpy
 import pytest
 
-from launch import ONCE, WHY, Ranks
+from launch import ONCE, WHY, injected
 from reference_hash import content_hash
 
 h5py = pytest.importorskip("h5py")
@@ -43,14 +42,9 @@ def run(mpi, source, folder, injections):
     lines = []
     for i, (rank, plan) in enumerate(injections):
         (folder / str(i)).mkdir()
-        lines.append(f"{rank} {plan} save={folder / str(i) / name}\n")
-    (folder / "injections").write_text("".join(lines))
-    job = Ranks(mpi, RANKS, folder / "out", path, "hash=1", "threads=2", "deadline=100", *words, f"injections={folder / 'injections'}", faults="told")
-    job.end(limit=110)
-    answers = [[json.loads(line) for line in (folder / "out" / f"{rank}.lines").read_text().splitlines()] for rank in range(RANKS)]
-    counts = [len(lines) for lines in answers]
-    assert job.code == 0 and counts == [len(injections)] * RANKS, (job.err, counts, injections[counts[0] - 1 :][:2])
-    return [(list(of), sorted((folder / str(i)).rglob("*"))) for i, of in enumerate(zip(*answers))]
+        lines.append(f"{rank} {plan} save={folder / str(i) / name}")
+    answers = injected(mpi, RANKS, folder, path, lines, "hash=1", "threads=2", "deadline=100", *words, limit=110)
+    return [(list(of), sorted((folder / str(i)).rglob("*"))) for i, of in enumerate(answers)]
 
 
 def choose(clean, most):

@@ -56,20 +56,16 @@ def test_a_request_that_fails_is_the_same_error_everywhere(some_mpi, mounts, sha
         assert answers.one("message") and answers.one("failed") in range(3) and answers.one("path").endswith(".npy")
 
 
-def test_reads_that_do_not_end(some_mpi, mounts, shards, tmp_path):
-    """Those of one rank: the others say so and end the job, whatever that rank waits for."""
-    slow = mounts.add(shards, delay_read=400 * MS, max_read=4096)
-    files = [*[shards / f"s{i}.npy" for i in range(5)], slow.path / "s5.npy"]
-    job = Job(some_mpi, 3, [BIN, "load", *files, "--timeout", "4"]).end()
-    assert job.code != 0 and "tegula: rank 2 did not come to an agreement of 3 ranks within the deadline" in job.err, job.err
-
-
-def test_reads_of_all_ranks_that_do_not_end(mounts, shards):
-    """Nobody waits for the others then: a thread of each rank says it. The reads themselves would take twice as long."""
+def test_reads_that_do_not_end(mounts, shards):
+    """Those of one rank: the others say so and end the job, whatever that rank waits for. Those of all ranks, which take twice as long: nobody waits for
+    the others then, and a thread of each rank says it."""
     if not ONCE:
         pytest.skip(WHY)
     slow = mounts.add(shards, delay_read=400 * MS, max_read=4096)
-    jobs = [Job(mpi, 3, [BIN, "load", slow.path, "--timeout", "4", "--threads", "1"]) for mpi in ONCE[:2]]
-    for job in jobs:
+    last = [*[shards / f"s{i}.npy" for i in range(5)], slow.path / "s5.npy"]
+    cases = [([slow.path], "load did not end within its deadline of 4 s: all ranks wait for storage"),
+             (last, "rank 2 did not come to an agreement of 3 ranks within the deadline")]
+    jobs = [(Job(mpi, 3, [BIN, "load", *files, "--timeout", "4", "--threads", "1"]), message) for mpi in ONCE[:2] for files, message in cases]
+    for job, message in jobs:
         job.end()
-        assert job.code != 0 and "tegula: load did not end within its deadline of 4 s: all ranks wait for storage" in job.err, job.err
+        assert job.code != 0 and f"tegula: {message}" in job.err, job.err
