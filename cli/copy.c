@@ -205,10 +205,7 @@ static tegula_status conclude(cli_job *job, copy_work *work) {
 static tegula_status gather(cli_job *job, copy_work *work) {
   work->peak_memory = load_peak_memory();
   tegula_status status = ranks_longest(job, &work->seconds.total, sizeof work->seconds / sizeof work->seconds.total);
-  if (status == TEGULA_OK) {
-    status = ranks_sum(job, &work->run.statistics);
-  }
-  return status == TEGULA_OK ? ranks_total(job, &work->peak_memory) : status;
+  return status == TEGULA_OK ? ranks_sum(job, &work->run.statistics, &work->peak_memory) : status;
 }
 
 /* ---- the command ---- */

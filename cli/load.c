@@ -302,15 +302,12 @@ static tegula_status check_settings(cli_job *job) {
 }
 
 /* Hash, check and report of the last run. */
-static tegula_status conclude(cli_job *job, const load_run *run, const load_seconds *runs, int64_t count) {
+static tegula_status conclude(cli_job *job, const load_run *run, const load_seconds *runs, int64_t count, int64_t peak_memory) {
   char hash[TEGULA_HASH_TEXT];
   load_summary summary = {.run = run, .seconds = median_seconds(runs, count), .repeat = count};
   summary.runs = job->settings.repeat > 0 ? runs : NULL;
   summary.ranks = job->ranks;
-  summary.peak_memory = load_peak_memory();
-  if (ranks_total(job, &summary.peak_memory) != TEGULA_OK) {
-    return job->error.status;
-  }
+  summary.peak_memory = peak_memory;
   if (job->settings.hash) {
     tegula_status status = tegula_array_hash(run->array, hash, &job->error);
     if (status != TEGULA_OK) {
@@ -319,9 +316,9 @@ static tegula_status conclude(cli_job *job, const load_run *run, const load_seco
     summary.hash = hash;
   }
   tegula_status status = job->settings.check_seed >= 0 ? load_check(job, run) : TEGULA_OK;
-  if (job->ranks > 1) {
+  if (job->ranks > 1 && job->settings.check_seed >= 0) {
     status = tegula_comm_agree(job->comm, status, &job->error);
-    job->check_failed = job->settings.check_seed >= 0 && status == TEGULA_MISMATCH;
+    job->check_failed = status == TEGULA_MISMATCH;
   }
   return status != TEGULA_OK ? status : load_report(job, &summary);
 }
@@ -337,6 +334,7 @@ static tegula_status run_load(cli_job *job) {
     return report_fail(&job->error, TEGULA_OUT_OF_MEMORY, NULL, "could not keep the times of %" PRId64 " runs: no memory", count);
   }
   load_run run;
+  int64_t peak_memory = 0;
   memset(&run, 0, sizeof run);
   for (int64_t i = 0; i < count && status == TEGULA_OK; i++) {
     load_release(&run);
@@ -346,13 +344,14 @@ static tegula_status run_load(cli_job *job) {
     }
   }
   if (status == TEGULA_OK) {
-    status = ranks_sum(job, &run.statistics);
+    peak_memory = load_peak_memory();
+    status = ranks_sum(job, &run.statistics, &peak_memory);
   }
   if (status == TEGULA_OK) {
     status = tegula_dataset_info(run.dataset, &run.info, &job->error); /* of sources that the load met, too */
   }
   if (status == TEGULA_OK) {
-    status = conclude(job, &run, runs, count);
+    status = conclude(job, &run, runs, count, peak_memory);
   }
   load_release(&run);
   free(runs);

@@ -192,6 +192,6 @@ int main(int argc, char **argv) {
   int code = report_outcome(&job, status, wants_json(argc, argv));
   free(job.settings.paths);
   fflush(stdout); /* in front of the other ranks' end, which may end this one */
-  ranks_leave(&job);
+  ranks_leave(&job, status);
   return finish(code);
 }

@@ -259,11 +259,14 @@ int ranks_missing(cli_job *job, tegula_status status) {
   return 1;
 }
 
-void ranks_leave(cli_job *job) {
-  if (job->comm == NULL) {
+void ranks_leave(cli_job *job, tegula_status status) {
+  if (job->comm == NULL) { /* not joined yet: launchers end all when one has failed, so rank 0 gets time to say why */
+    if (status != TEGULA_OK && job->silent) {
+      nanosleep(&(struct timespec){.tv_nsec = 500000000L}, NULL);
+    }
     return;
   }
-  if (!all_there(job)) {
+  if (status != TEGULA_OK && !all_there(job)) {
     fflush(stdout);
     tegula_comm_abort(job->comm, 1);
   }
@@ -273,10 +276,10 @@ void ranks_leave(cli_job *job) {
 
 /* ---- numbers of all ranks ---- */
 
-tegula_status ranks_sum(cli_job *job, tegula_statistics *statistics) {
+tegula_status ranks_sum(cli_job *job, tegula_statistics *statistics, int64_t *more) {
   int64_t *const fields[] = {&statistics->opens,        &statistics->stats,        &statistics->reads,        &statistics->writes,
                              &statistics->bytes_read,   &statistics->bytes_written, &statistics->direct_bytes, &statistics->staged_bytes,
-                             &statistics->reader_bytes, &statistics->missing,      &statistics->steps};
+                             &statistics->reader_bytes, &statistics->missing,      &statistics->steps,      more};
   enum { COUNT = sizeof fields / sizeof fields[0] };
   int64_t values[COUNT];
   if (job->ranks == 1) {
@@ -305,8 +308,4 @@ tegula_status ranks_longest(cli_job *job, double *seconds, size_t count) {
     seconds[i] = (double)values[i] / 1e9;
   }
   return status;
-}
-
-tegula_status ranks_total(cli_job *job, int64_t *value) {
-  return job->ranks == 1 ? TEGULA_OK : tegula_comm_reduce(job->comm, TEGULA_REDUCTION_SUM, value, 1, &job->error);
 }

@@ -25,12 +25,11 @@ tegula_status ranks_join(struct cli_job *job);
 tegula_status ranks_end(struct cli_job *job, tegula_status status);
 /* After a failure: are ranks missing, so that each of the others must say it? Waits so that the first of them says it before the others do. */
 int ranks_missing(struct cli_job *job, tegula_status status);
-/* Gives the communicator back when everything has been said; where ranks are missing it ends the others. */
-void ranks_leave(struct cli_job *job);
-/* The sums over all ranks, on all of them; what is no number of something stays that of this rank. */
-tegula_status ranks_sum(struct cli_job *job, tegula_statistics *statistics);
+/* Gives the communicator back. After a failure, whose `status` all know: when everything has been said; where ranks are missing it ends the others. */
+void ranks_leave(struct cli_job *job, tegula_status status);
+/* The sums over all ranks, on all of them, and that of one more number; what is no number of something stays that of this rank. */
+tegula_status ranks_sum(struct cli_job *job, tegula_statistics *statistics, int64_t *more);
 /* The largest of all ranks. */
 tegula_status ranks_longest(struct cli_job *job, double *seconds, size_t count);
-tegula_status ranks_total(struct cli_job *job, int64_t *value);
 
 #endif

@@ -145,6 +145,7 @@ tegula_status tegula_comm_reduce(tegula_comm *comm, tegula_reduction reduction, 
   tegula__call_init(&call, "tegula_comm_reduce");
   tegula__call_add(&call, "the number of values", "%d", count);
   tegula__call_add(&call, "the kind of reduction", "%d", (int)reduction);
+  if (reduction == TEGULA_REDUCTION_MAX && count <= TEGULA__CALL_VALUES) return tegula__comm_agree_values(comm, &call, TEGULA_OK, values, count, err);
   FORWARD(tegula__comm_agree_call(comm, &call, TEGULA_OK, err));
   return tegula__comm_reduce(comm, reduction == TEGULA_REDUCTION_SUM ? TEGULA_PLUGIN_SUM : TEGULA_PLUGIN_MAX, values, count, err);
 }

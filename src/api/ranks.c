@@ -10,7 +10,7 @@
 #include "api/api.h"
 #include "codec/codec.h"
 
-enum { COMPRESS_FROM = 64 << 10 }; /* bytes */
+enum { COMPRESS_FROM = 64 << 10, SMALL = 16 << 10 }; /* bytes */
 #define MOST_PACKED ((size_t)1 << 32)
 
 tegula_status tegula__alone(const tegula_context *context, const char *what, tegula_error *err) {
@@ -157,17 +157,22 @@ static tegula_status read_manifest(tegula_context *context, const char *packed, 
   return status;
 }
 
-/* All ranks know that rank 0 is well. Where it fails with *text NULL the memory is kept: it may still be written to. */
-static tegula_status send_text(tegula_context *context, char **text, parcel *p, tegula_error *err) {
+/* The end of a phase, and what rank 0 has to send. `mine` is this rank's status. Small texts find their memory there already. Where it fails with
+ * *text NULL the memory is kept: it may still be written to. */
+static tegula_status send_text(tegula_context *context, char **text, parcel *p, tegula_status mine, tegula_error *err) {
   tegula_comm *comm = context->comm;
+  bool receives = comm->rank != 0;
   int64_t words[3] = {p->size, p->sent, p->codec};
-  FORWARD(tegula__comm_reduce(comm, TEGULA_PLUGIN_MAX, words, 3, err)); /* those of the others are 0 */
+  if (mine == TEGULA_OK && receives && (*text = malloc(SMALL)) == NULL) mine = tegula__out_of_memory(err, SMALL);
+  FORWARD(tegula__comm_agree_values(comm, NULL, mine, words, 3, err)); /* those of the others are 0 */
   *p = (parcel){.size = words[0], .sent = words[1], .codec = words[2]};
   if (p->size == 0) return TEGULA_OK;
-  tegula_status status = TEGULA_OK;
-  if (comm->rank != 0 && (*text = malloc((size_t)p->sent)) == NULL) status = tegula__out_of_memory(err, p->sent);
-  FORWARD(tegula__comm_agree(comm, status, err));
-  status = tegula__comm_broadcast(comm, *text, p->sent, 0, err);
+  if (p->sent > SMALL) {
+    char *more = receives ? realloc(*text, (size_t)p->sent) : *text;
+    if (more != NULL) *text = more;
+    FORWARD(tegula__comm_agree(comm, more != NULL ? TEGULA_OK : tegula__out_of_memory(err, p->sent), err));
+  }
+  tegula_status status = tegula__comm_broadcast(comm, *text, p->sent, 0, err);
   if (status != TEGULA_OK) *text = NULL; /* kept: a transfer that is not done may write to it */
   return status;
 }
@@ -184,7 +189,7 @@ static tegula_status open_by_packed(tegula_context *context, const char *const *
 tegula_status tegula__share_text(tegula_context *context, char **text, size_t *size, tegula_error *err) {
   parcel p = {.size = *text != NULL ? (int64_t)strlen(*text) : 0};
   if (*text != NULL) compress(context, text, &p);
-  FORWARD(send_text(context, text, &p, err));
+  FORWARD(send_text(context, text, &p, TEGULA_OK, err));
   tegula_status status = decompress(context, text, &p, err);
   *size = (size_t)p.size;
   return status;
@@ -197,8 +202,7 @@ static tegula_status open_from_root(tegula_context *context, const char *const *
   char *text = NULL;
   tegula_status status = comm->rank == 0 ? tegula__open_here(context, paths, count, options, made, err) : TEGULA_OK;
   if (status == TEGULA_OK && comm->rank == 0) status = pack(*made, &text, &p, err);
-  status = tegula__comm_agree(comm, status, err);
-  if (status == TEGULA_OK) status = send_text(context, &text, &p, err);
+  status = send_text(context, &text, &p, status, err);
   if (status == TEGULA_OK) {
     tegula__call call;
     status = open_by_packed(context, paths, count, options, &text, &p, made, err);

@@ -127,22 +127,34 @@ static tegula_status agree_alone(tegula_comm *comm, tegula_status mine, tegula_e
   return mine;
 }
 
+typedef struct agreement {
+  const tegula__call *call;
+  bool leaves; /* in tegula__comm_end */
+  int64_t *values;
+  int32_t value_count;
+} agreement;
+
 /* *all_leave: every rank is in tegula__comm_end. */
-static tegula_status agree(tegula_comm *comm, const tegula__call *call, bool leaves, bool *all_leave, tegula_status mine, tegula_error *err) {
+static tegula_status agree(tegula_comm *comm, const agreement *a, bool *all_leave, tegula_status mine, tegula_error *err) {
+  const tegula__call *call = a->call;
+  int pairs = a->value_count > 0 ? 1 + call->count : 1 + TEGULA__CALL_ITEMS;
   memset(comm->mine, 0, sizeof comm->mine);
   comm->mine[FAILED] = mine != TEGULA_OK ? comm->size - comm->rank : 0;
-  comm->mine[STAYING] = !leaves;
+  comm->mine[STAYING] = !a->leaves;
   put_pair(comm, 0, name_hash(call->name));
   for (int32_t i = 0; i < call->count; i++) put_pair(comm, 1 + i, call->items[i].hash);
+  for (int32_t i = 0; i < a->value_count; i++) comm->mine[TEGULA__AGREEMENT - a->value_count + i] = a->values[i];
   FORWARD(reduce(comm, TEGULA_PLUGIN_MAX, TEGULA__AGREEMENT, err));
   *all_leave = comm->all[STAYING] == 0;
   if (comm->all[FAILED] > 0) return share_error(comm, (int32_t)(comm->size - comm->all[FAILED]), mine, err);
-  for (int pair = 0; pair <= TEGULA__CALL_ITEMS; pair++)
+  for (int pair = 0; pair < pairs; pair++)
     if (pair_differs(comm, pair)) return say_difference(comm, call, err);
+  for (int32_t i = 0; i < a->value_count; i++) a->values[i] = comm->all[TEGULA__AGREEMENT - a->value_count + i];
   return TEGULA_OK;
 }
 
-tegula_status tegula__comm_agree_call(tegula_comm *comm, const tegula__call *call, tegula_status mine, tegula_error *err) {
+tegula_status tegula__comm_agree_values(tegula_comm *comm, const tegula__call *call, tegula_status mine, int64_t *values, int32_t count,
+                                        tegula_error *err) {
   tegula__call end;
   tegula_error unwanted;
   bool all_leave;
@@ -150,10 +162,15 @@ tegula_status tegula__comm_agree_call(tegula_comm *comm, const tegula__call *cal
   if (comm->size == 1) return agree_alone(comm, mine, err);
   if (comm->broken) return tegula__comm_usable(comm, err);
   if (call == NULL) {
-    tegula__call_init(&end, "the end of a step");
+    tegula__call_init(&end, count > 0 ? "the end of a step with values" : "the end of a step");
     call = &end;
   }
-  return agree(comm, call, false, &all_leave, mine, err != NULL ? err : &unwanted);
+  agreement a = {.call = call, .values = values, .value_count = count};
+  return agree(comm, &a, &all_leave, mine, err != NULL ? err : &unwanted);
+}
+
+tegula_status tegula__comm_agree_call(tegula_comm *comm, const tegula__call *call, tegula_status mine, tegula_error *err) {
+  return tegula__comm_agree_values(comm, call, mine, NULL, 0, err);
 }
 
 tegula_status tegula__comm_end(tegula_comm *comm, tegula_status mine, tegula_error *err) {
@@ -165,7 +182,7 @@ tegula_status tegula__comm_end(tegula_comm *comm, tegula_status mine, tegula_err
   tegula__call_init(&end, "tegula_comm_end");
   for (bool all_leave = false; !all_leave;) {
     if (comm->broken) return tegula__comm_usable(comm, err);
-    mine = agree(comm, &end, true, &all_leave, mine, err);
+    mine = agree(comm, &(agreement){.call = &end, .leaves = true}, &all_leave, mine, err);
   }
   return mine;
 }

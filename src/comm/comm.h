@@ -35,7 +35,7 @@ void tegula__call_add(tegula__call *call, const char *what, const char *format, 
 void tegula__call_mix(tegula__call *call, const void *data, size_t size);
 
 /* failed, staying, name of the call, items: each with its complement, so that one maximum tells whether all are the same */
-enum { TEGULA__AGREEMENT = 2 + 2 * (1 + TEGULA__CALL_ITEMS) };
+enum { TEGULA__AGREEMENT = 2 + 2 * (1 + TEGULA__CALL_ITEMS), TEGULA__CALL_VALUES = 8 }; /* in the place of the last items */
 
 /* One call's progress over all ranks (news.c). Rank 0's function gets sums, the others' what they have done themselves. */
 typedef struct tegula__news {
@@ -84,6 +84,9 @@ void tegula__comm_destroy(tegula_comm *comm);
 tegula_status tegula__comm_agree(tegula_comm *comm, tegula_status mine, tegula_error *err);
 /* The same, and MISMATCH where the ranks were not called alike. `call` NULL: as above. */
 tegula_status tegula__comm_agree_call(tegula_comm *comm, const tegula__call *call, tegula_status mine, tegula_error *err);
+/* The same for a call of at most two items, and in `values` the largest of each over all ranks: of at most TEGULA__CALL_VALUES. */
+tegula_status tegula__comm_agree_values(tegula_comm *comm, const tegula__call *call, tegula_status mine, int64_t *values, int32_t count,
+                                        tegula_error *err);
 /* The end of all: a rank that failed by itself tells that to the others, wherever they are, and waits until all have come here. */
 tegula_status tegula__comm_end(tegula_comm *comm, tegula_status mine, tegula_error *err);
 

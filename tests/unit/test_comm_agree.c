@@ -245,6 +245,43 @@ static void ranks_that_are_called_differently(void **state) {
   all_have(TEGULA_MISMATCH, 1, "the ranks do not make the same call: rank 0 is in load, rank 1 in hash");
 }
 
+/* Two items and eight numbers fill an agreement. */
+static void act_values(rank *r) {
+  tegula__call call;
+  int32_t me = r->comm->rank;
+  int64_t values[TEGULA__CALL_VALUES];
+  for (int32_t i = 0; i < TEGULA__CALL_VALUES; i++) values[i] = me == i % RANKS ? 100 * i - 250 : -1000 - me;
+  tegula__call_init(&call, "measure");
+  tegula__call_add(&call, "the number", "%d", 8);
+  tegula__call_add(&call, "the kind", "%d", 1);
+  int64_t before = r->comm->step;
+  r->status = tegula__comm_agree_values(r->comm, &call, TEGULA_OK, values, TEGULA__CALL_VALUES, &r->error);
+  assert_int_equal(r->status, TEGULA_OK);
+  assert_int_equal(r->comm->step, before + 1);
+  for (int32_t i = 0; i < TEGULA__CALL_VALUES; i++) assert_int_equal(values[i], 100 * i - 250);
+  values[0] = me;
+  r->status = tegula__comm_agree_values(r->comm, NULL, me == 1 ? fail_as(r, TEGULA_IO) : TEGULA_OK, values, 1, &r->error);
+  assert_int_equal(values[0], me); /* nothing is agreed */
+}
+
+/* Rank 2 is in a call with items where the others have their numbers. */
+static void act_values_elsewhere(rank *r) {
+  tegula__call call;
+  int64_t values[TEGULA__CALL_VALUES] = {1, 2, 3, 4, 5, 6, 7, 8};
+  tegula__call_init(&call, r->comm->rank == 2 ? "open" : "measure");
+  for (int i = 0; r->comm->rank == 2 && i < TEGULA__CALL_ITEMS; i++) tegula__call_add(&call, "an item", "%d", i);
+  r->status = r->comm->rank == 2 ? tegula__comm_agree_call(r->comm, &call, TEGULA_OK, &r->error)
+                                 : tegula__comm_agree_values(r->comm, &call, TEGULA_OK, values, TEGULA__CALL_VALUES, &r->error);
+}
+
+static void numbers_travel_with_an_agreement(void **state) {
+  (void)state;
+  run_all(act_values);
+  all_have(TEGULA_IO, 1, "rank 1 cannot");
+  run_all(act_values_elsewhere);
+  all_have(TEGULA_MISMATCH, 2, "the ranks do not make the same call: rank 0 is in measure, rank 2 in open");
+}
+
 /* Rank 1 fails by itself in front of the second of three steps. */
 static void act_end(rank *r) {
   for (int step = 0; step < 3 && r->status == TEGULA_OK; step++) {
@@ -312,7 +349,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_error_of_the_lowest_rank_is_on_all), cmocka_unit_test(ranks_that_are_called_differently),
       cmocka_unit_test(a_failure_between_calls_reaches_all),    cmocka_unit_test(those_that_are_missing_are_named),
-      cmocka_unit_test(numbers_and_bytes_come_over),
+      cmocka_unit_test(numbers_and_bytes_come_over),            cmocka_unit_test(numbers_travel_with_an_agreement),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
