@@ -403,7 +403,7 @@ def test_memory(large, tmp_path, options):
 def test_interrupted_and_late(large, tmp_path):
     error = no_copy(large, tmp_path / "b.npy", "--timeout", "0.2", status="timeout")
     assert "deadline" in error["message"]
-    run = start("copy", large, tmp_path / "b.h5", "--codec", "deflate:9", "--json")
+    run = start("copy", large, tmp_path / "b.h5", "--codec", "deflate:9", "--threads", 1, "--json")  # seconds
     while not leftovers(tmp_path) and run.poll() is None:
         time.sleep(0.01)
     run.send_signal(signal.SIGINT)
