@@ -9,7 +9,7 @@ import operator
 from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
-import numpy as np
+from ._numpy import is_there, np
 
 Shape = tuple[int, ...]
 MOST = (1 << 63) - 1
@@ -26,8 +26,12 @@ def shown(value: object) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
+def _is_bool(value: Any) -> bool:
+    return isinstance(value, bool) or (is_there() and isinstance(value, np.bool_))
+
+
 def _index(value: Any) -> int | None:
-    if isinstance(value, (bool, np.bool_)):
+    if _is_bool(value):
         return None
     try:
         return operator.index(value)
@@ -63,7 +67,7 @@ def text_or_none(name: str, value: Any) -> str | None:
 
 def flag(name: str, value: Any) -> bool:
     """Words such as "no" would count as true."""
-    if not isinstance(value, (bool, np.bool_)) and not (isinstance(value, int) and value in (0, 1)):
+    if not _is_bool(value) and not (isinstance(value, int) and value in (0, 1)):
         raise TypeError(f"{name}: expected True or False, found {shown(value)}")
     return bool(value)
 

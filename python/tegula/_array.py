@@ -5,16 +5,16 @@ SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
-
-import numpy as np
 
 from . import _core
 from ._arguments import shown, version
 from ._context import context
 from ._dtypes import is_bfloat16
 from ._index import slices
-from ._memory import NDArray, address, borrow, tiling
+from ._memory import address, borrow, tiling
+from ._numpy import NDArray, np
 
 Box = tuple[slice, ...]
 
@@ -41,11 +41,22 @@ class Array(_core.Exporter):
     True
     """
 
-    __slots__ = ("_boxes", "_local")
+    __slots__ = ("_boxes", "_made", "_make")
 
-    def __init__(self, local: NDArray, cut: _core.Tiling) -> None:
-        self._local: NDArray = local
+    def __init__(self, local: NDArray | Callable[[], NDArray], cut: _core.Tiling) -> None:
+        self._make: Callable[[], NDArray] | None = local if callable(local) else None
+        self._made: NDArray | None = None if callable(local) else local
         self._boxes: list[Box] = [slices(lo, hi) for lo, hi in cut.boxes()]
+
+    @property
+    def _local(self) -> NDArray:
+        """As a numpy array: made when it is first looked at, if numpy was not there before."""
+        make = self._make
+        if make is not None:
+            self._made = make()
+            self._make = None
+        assert self._made is not None
+        return self._made
 
     @property
     def local(self) -> NDArray:

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ._arguments import shown, text
+from ._numpy import np
 
 Attribute = tuple[str, str, tuple[int, ...] | None, int, bytes | list[bytes]]
 

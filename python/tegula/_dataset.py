@@ -6,10 +6,9 @@ SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
-
-import numpy as np
 
 from . import _core
 from ._arguments import MOST, Shape, choice, lengths, number
@@ -19,7 +18,8 @@ from ._context import context, place, progress_of, timeout
 from ._dtypes import dtype_of
 from ._errors import ChangedError, Error, UnsupportedError
 from ._index import Selection, parse, whole
-from ._memory import NDArray, address, borrow, target_of, tiling
+from ._memory import address, borrow, target_of, tiling
+from ._numpy import NDArray, is_there, np
 from ._parts import Parts
 from ._ranks import Ranks
 from ._sources import Manifest, Options, Reader
@@ -29,6 +29,7 @@ _JSON_MOST = 1 << 20  # bytes of a manifest that travel in a pickle
 _SLOW = 1 << 20  # bytes from which a read is worth a look at the clock
 _WINDOW = 64 << 20  # bytes of temporary memory for a strided read
 _WASTE = 16  # bytes read for one that is wanted, where one read is better than many
+_SOME_AXES = 32  # older releases of numpy have no more
 _SMALL = 256 << 10  # bytes that are read as fast as one element
 
 
@@ -78,17 +79,17 @@ class Dataset:
             self._folder = None if self._source is source else os.getcwdb()
         (text, descr, self.shape, self.format, self.name, self._files, self.stored_chunks, self.nbytes, self.stored_bytes, self.chunks,
          self.codecs) = self._core.info()  # fmt: skip
-        self.dtype = dtype_of(text, descr, source.options.dtype if isinstance(source, Manifest) else source.dtype)
+        asked = source.options.dtype if isinstance(source, Manifest) else source.dtype
+        self._text, self._said = text, (text, descr, asked)
         if isinstance(source, Reader):
             self.chunks = source.chunks
-        self._text = text
-        self._core.prepare(np.empty, self.dtype, self._missing_number)
         self._attrs: dict[str, Any] | None = None
+        self._prepared = False
+        if is_there() or descr is not None or not (asked is None or isinstance(asked, str)):
+            self._prepare(self._core)
 
     #: Elements along each axis.
     shape: Shape
-    #: The dtype of arrays that are read, in the processor's byte order.
-    dtype: np.dtype[Any]
     #: "npy", "raw", "hdf5", or the name of a reader.
     format: str
     #: The name inside a container; "data" for files that hold one array.
@@ -103,6 +104,12 @@ class Dataset:
     stored_bytes: int
     #: Stored pieces (chunks; one per file of npy and raw).
     stored_chunks: int
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of arrays that are read, in the processor's byte order."""
+        found: np.dtype[Any] | None = vars(self).get("_dtype")
+        return found if found is not None else vars(self).setdefault("_dtype", dtype_of(*self._said))
 
     @property
     def ndim(self) -> int:
@@ -168,8 +175,14 @@ class Dataset:
             raise ChangedError(
                 f"the files are not what they were: expected {self._text} {self.shape}, found {text} {shape}", hint="open them again"
             )
-        made.prepare(np.empty, self.dtype, self._missing_number)
+        if self._prepared:
+            self._prepare(made)
         return made
+
+    def _prepare(self, handle: _core.Dataset) -> None:
+        """For small reads, which make their array in C."""
+        handle.prepare(np.empty, self.dtype, self._missing_number)
+        self._prepared = True
 
     # ---- reading ----
 
@@ -181,6 +194,9 @@ class Dataset:
             raise
         if found is not None:
             return found
+        if not self._prepared:
+            self._prepare(self._core)
+            return self[key]
         out = self._read(parse(key, self.shape), None)
         return out if out.ndim or (not self.shape and key is Ellipsis) else out[()]
 
@@ -296,17 +312,18 @@ class Dataset:
 
     def _memory_for(
         self, tiles: int | None, axis: int, tile_shape: Sequence[int] | None, overdecompose: int, out: Any
-    ) -> tuple[_core.Tiling, NDArray, _core.Array]:
+    ) -> tuple[_core.Tiling, NDArray | Callable[[], NDArray], _core.Array]:
         cut = self._tiling(tiles, axis, tile_shape, overdecompose)
         self._live()
         of = context(self._threads)
         if out is None:
             memory = _core.Array.create(of, self._text, cut)
-            return cut, np.ndarray(self.shape, self.dtype, buffer=memoryview(memory)), memory
+            make = partial(_array_over, memoryview(memory), self.shape, self._said)
+            return cut, make() if is_there() or self.ndim > _SOME_AXES else make, memory
         local = target_of(out, self.shape, self.dtype)
         return cut, local, borrow(of, local, cut)
 
-    def _fill_memory(self, cut: _core.Tiling, local: NDArray, memory: _core.Array, progress: Any) -> Array:
+    def _fill_memory(self, cut: _core.Tiling, local: NDArray | Callable[[], NDArray], memory: _core.Array, progress: Any) -> Array:
         with progress_of(progress) as report:
             try:
                 self._live().load(memory, None, self._missing_number, report, timeout())
@@ -385,6 +402,10 @@ class Dataset:
         except UnsupportedError:
             return self._source
         return Manifest(json, self._source) if len(json) <= _JSON_MOST else self._source
+
+
+def _array_over(memory: memoryview, shape: Shape, said: tuple[str, str | None, Any]) -> NDArray:
+    return np.ndarray(shape, dtype_of(*said), buffer=memory)
 
 
 def _restore(source: Any, missing: str, threads: int | None, text: str, shape: Shape, format: str) -> Dataset:

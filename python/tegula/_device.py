@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ._errors import DeviceError, UnsupportedError
-from ._memory import NDArray, address
+from ._memory import address
+from ._numpy import NDArray
 
 NAME = "libcuda.so.1"
 STAGING = 16 << 20  # bytes of a buffer

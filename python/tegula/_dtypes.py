@@ -5,12 +5,10 @@ SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 
-import ast
 from typing import Any
 
-import numpy as np
-
 from ._errors import MismatchError
+from ._numpy import np
 
 
 def is_bfloat16(dtype: np.dtype[Any]) -> bool:
@@ -48,6 +46,8 @@ def _bfloat16() -> np.dtype[Any]:
 
 
 def of_records(descr: str) -> np.dtype[Any]:
+    import ast
+
     from numpy.lib.format import descr_to_dtype
 
     return np.dtype(descr_to_dtype(ast.literal_eval(descr)))

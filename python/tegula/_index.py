@@ -8,7 +8,7 @@ from __future__ import annotations
 import operator
 from typing import Any, NamedTuple
 
-import numpy as np
+from ._numpy import np
 
 Lengths = tuple[int, ...]
 

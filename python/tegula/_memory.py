@@ -7,12 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from . import _core
 from ._dtypes import text_of
-
-NDArray = np.ndarray[Any, Any]
+from ._numpy import NDArray, np
 
 
 def address(array: NDArray) -> int:

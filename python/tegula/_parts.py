@@ -8,13 +8,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from . import _core
 from ._array import Array, Box
 from ._context import progress_of, timeout
 from ._index import slices
-from ._memory import NDArray
+from ._numpy import NDArray, np
 from ._ranks import Ranks
 
 Corners = tuple[tuple[int, ...], tuple[int, ...]]
@@ -38,10 +36,10 @@ class Parts(Array):
         self._together = not found or _count((lo, hi)) == sum(_count(tile[:2]) for tile in found)
         self._tiles: list[tuple[Box, NDArray]] = []
         if not found:
-            self._local = np.empty((0, *shape[1:]), dtype)
+            self._made = np.empty((0, *shape[1:]), dtype)
         elif self._together:
-            self._local = np.ndarray(_lengths((lo, hi)), dtype, buffer=memoryview(memory))
-            self._tiles = [(slices(a, b), self._local[_within(a, b, lo)]) for a, b, _ in found]
+            whole = self._made = np.ndarray(_lengths((lo, hi)), dtype, buffer=memoryview(memory))
+            self._tiles = [(slices(a, b), whole[_within(a, b, lo)]) for a, b, _ in found]
         else:
             self._tiles = [(slices(a, b), np.ndarray(_lengths((a, b)), dtype, buffer=memoryview(own))) for a, b, own in found]
 

@@ -10,15 +10,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
-import numpy as np
-
 from . import _core
 from ._arguments import choice, flag, lengths, number, shown, text, text_or_none
 from ._array import Array
 from ._attributes import attributes_of
 from ._context import context, later, progress_of, timeout
 from ._dtypes import descr_of, is_bfloat16
-from ._memory import NDArray, array_of, borrow, tiling
+from ._memory import array_of, borrow, tiling
+from ._numpy import NDArray, np
 from ._parts import Parts
 from ._sources import before_use, path_of, rooted
 

@@ -11,15 +11,13 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from . import _core
 from ._arguments import Shape, shown
 from ._context import Group, context, reading, timeout, waiting
 from ._dtypes import dtype_of, text_of
 from ._errors import Error
 from ._index import slices
-from ._memory import NDArray
+from ._numpy import NDArray, np
 
 Path = str | os.PathLike[str] | bytes | Sequence[str | os.PathLike[str] | bytes]
 Read = Callable[[tuple[slice, ...], NDArray], object]

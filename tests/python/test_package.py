@@ -119,6 +119,53 @@ print(sorted(new - {"tegula", "__future__", "gc", "ast"}), count() == started)
     assert run_python(program) == "[] True\n"
 
 
+LATER = """
+import os, sys, threading, tegula
+folder = sys.argv[1]
+paths = {name: f"{folder}/{name}.npy" for name in ("numbers", "records", "empty", "big", "text")}
+loaded = {name: tegula.load(path, tiles=2) for name, path in paths.items() if name != "records"}
+opened = {name: tegula.open(path) for name, path in paths.items() if name != "records"}
+shapes = {name: dataset.shape for name, dataset in opened.items()}
+assert "numpy" not in sys.modules
+child = os.fork()
+if child == 0:  # where the handles of this process mean nothing
+    assert loaded["numbers"].local.sum() == 276 and opened["numbers"][3].tolist() == [9, 10, 11]
+    os._exit(0)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+found = []
+threads = [threading.Thread(target=lambda: found.append((loaded["numbers"].local, opened["numbers"][1:4, 2]))) for _ in range(8)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+import numpy
+loaded["records"], opened["records"] = tegula.load(paths["records"]), tegula.open(paths["records"])
+for name, path in paths.items():
+    expected = numpy.load(path)
+    native = expected.astype(expected.dtype.newbyteorder("="))
+    made = numpy.asarray(loaded[name])
+    assert made.dtype == native.dtype and made.shape == expected.shape and (made == native).all(), name
+    assert loaded[name].local is loaded[name].local and (opened[name][...] == native).all() and opened[name].dtype == native.dtype, name
+    assert shapes.get(name, expected.shape) == expected.shape
+    assert name == "empty" or numpy.shares_memory(made, loaded[name].tiles[0][1])
+for local, part in found:
+    assert numpy.shares_memory(local, loaded["numbers"].local) and part.tolist() == [5, 8, 11]
+print("fine")
+"""
+
+
+def test_numpy_is_imported_when_it_is_needed(run_python, tmp_path):
+    """A load needs none of it; arrays, dtypes and small reads that come later are the same, also in a child and from many threads."""
+    import numpy
+
+    arrays = {"numbers": numpy.arange(24).reshape(8, 3), "big": numpy.arange(6, dtype=">f8"), "empty": numpy.zeros((0, 4), "i2")}
+    arrays["records"] = numpy.array([(1, 2.5), (3, 4.5)], [("a", "i4"), ("b", "f8")])
+    arrays["text"] = numpy.array(["a", "bc", "def"])
+    for name, array in arrays.items():
+        numpy.save(tmp_path / f"{name}.npy", array)
+    assert run_python(LATER, tmp_path) == "fine\n"
+
+
 def test_h5py_is_not_imported(run_python, tmp_path):
     program = """
 import sys, tegula, numpy

@@ -9,10 +9,8 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
 from .._arguments import lengths
-from .._memory import NDArray
+from .._numpy import NDArray, np
 from .._open import load, open
 from .._save import save
 

@@ -25,7 +25,8 @@ from .._context import context
 from .._dataset import Dataset, _restore
 from .._errors import CancelledError, Error, InternalError, UnsupportedError
 from .._index import slices
-from .._memory import NDArray, address, tiling
+from .._memory import address, tiling
+from .._numpy import NDArray
 from .._sources import remember
 from ._errors import portable
 
