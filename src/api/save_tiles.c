@@ -188,6 +188,7 @@ tegula__move tegula__saving_move_by(const tegula__manifest *manifest, tegula__fi
                         .tile_count = count,
                         .writing = true,
                         .durable = options->durable != 0,
+                        .push = options->durable != 0,
                         .progress = options->progress,
                         .progress_state = options->progress_state,
                         .statistics = &tally->statistics,

@@ -204,6 +204,7 @@ tegula__move tegula__saving_move_of(tegula__saving *s, int64_t number, const teg
                         .placer = placer,
                         .align = s->align,
                         .durable = s->options.durable != 0 && s->format->container == NULL && !s->pieces,
+                        .push = s->options.durable != 0,
                         .progress = s->options.progress,
                         .progress_state = s->options.progress_state,
                         .statistics = &s->tally.statistics,

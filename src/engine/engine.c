@@ -87,8 +87,12 @@ static tegula_status move_step(running *r, tegula__worker *worker, int64_t *item
   bool dense = step->kind == TEGULA__STEP_DIRECT || step->kind == TEGULA__STEP_STAGED;
   if (dense) doing.part = tegula__step_stored(&r->plan, step, &stored);
   if (file >= 0) {
-    doing.file = (tegula__io_file){
-        .fd = fd, .index = file, .path = manifest->files[file].path, .writing = r->move->writing, .counts = r->move->counts};
+    doing.file = (tegula__io_file){.fd = fd,
+                                   .index = file,
+                                   .path = manifest->files[file].path,
+                                   .writing = r->move->writing,
+                                   .push = r->move->push,
+                                   .counts = r->move->counts};
     doing.head = head;
     doing.head_size = dense ? head_of(r, step, file) : 0;
     if (worker->lane == NULL) worker->lane = tegula__transport_take(r->engine->transport);

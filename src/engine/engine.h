@@ -49,6 +49,7 @@ typedef struct tegula__move {
   tegula_missing missing;
   int64_t align; /* writing: as in tegula__plan_limits */
   bool durable; /* writing: each file is on the disk when its last byte is written */
+  bool push;    /* writing: the files are to be on the disk before long */
   tegula_progress_fn progress; /* may be NULL */
   void *progress_state;
   tegula_statistics *statistics; /* may be NULL; added to: steps, direct_bytes, staged_bytes, io_path */

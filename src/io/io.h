@@ -52,6 +52,7 @@ typedef struct tegula__io_file {
   int64_t index;    /* tells the files of one job apart */
   const char *path; /* for messages */
   bool writing;
+  bool push; /* writing: what is written starts on its way to the disk at once, for who waits for it in the end */
   tegula__io_counts *counts;
 } tegula__io_file;
 

@@ -5,6 +5,7 @@
  * "auto" decides for each group of requests by what it sees: the first ones go through the reference, and when the thread slept through
  * most of that, the others are handed to a ring all at once. Data that is in memory never meets a ring. A ring that turns out slower
  * than the reference is given up until the job ends. */
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 #define MANY 8
 #define SAMPLE 2
 #define PATIENCE 3
+#define PUSH_BYTES ((int64_t)1 << 20) /* fewer are not worth a call */
 #define TRUST 4 /* groups that go to the ring without a sample after one that paid */
 
 struct tegula__lane {
@@ -159,9 +161,18 @@ static tegula_status move_measured(tegula__lane *lane, const tegula__io_file *fi
   return TEGULA_OK;
 }
 
-tegula_status tegula__lane_move(tegula__lane *lane, const tegula__io_file *file, tegula__request *requests, int count, tegula_error *err) {
+static tegula_status move(tegula__lane *lane, const tegula__io_file *file, tegula__request *requests, int count, tegula_error *err) {
   if (lane == NULL) return move_plain(NULL, file, requests, count, err);
   if (!lane->adaptive) return move_backend(lane, file, requests, count, err);
   bool worth_a_look = count >= MANY && lane->doubts < PATIENCE && lane->use.declined == NULL;
   return worth_a_look ? move_measured(lane, file, requests, count, err) : move_plain(lane, file, requests, count, err);
+}
+
+tegula_status tegula__lane_move(tegula__lane *lane, const tegula__io_file *file, tegula__request *requests, int count, tegula_error *err) {
+  int64_t first = requests[0].offset, bytes = 0; /* before the move: it changes the vectors */
+  for (int i = 0; i < count && file->push; i++) bytes += tegula__io_total(requests[i].vectors, requests[i].count);
+  int64_t behind = bytes >= PUSH_BYTES ? requests[count - 1].offset + tegula__io_total(requests[count - 1].vectors, requests[count - 1].count) : 0;
+  FORWARD(move(lane, file, requests, count, err));
+  if (behind > first) sync_file_range(file->fd, first, behind - first, SYNC_FILE_RANGE_WRITE); /* advice: what fails is said by fdatasync */
+  return TEGULA_OK;
 }
