@@ -3,8 +3,11 @@
 SPDX-License-Identifier: Apache-2.0
 
 usage: legate_pairs.py SUBJECT PEER PATH [TARGET-FOLDER]
-Subjects: load, from_file, to_file. Peers: limit (plain parallel pread into memory that is there), hand (a loader as people write it: a task
-with np.load of a memory map), theirs (legate.io.hdf5). Memory is re-used by the runtime, as in a program that runs; each side ends with a
+Subjects: load, from_file, to_file, durable (to_file that is on the disk when it ends). Peers: limit (plain parallel pread into memory that is
+there), hand (a loader as people write it: a task with np.load of a memory map), theirs (legate.io.hdf5), theirs_to_file, theirs_durable (and then
+fdatasync of each of its files). A save replaces the one before: legate.io.hdf5 cuts its files first and so gets their memory back at once, tegula
+keeps the old file until the new one is whole. In a virtual machine that gives free memory back to its host, fresh memory costs many times as
+much, and the time of tegula's save is then that of the memory. Memory is re-used by the runtime, as in a program that runs; each side ends with a
 fence. Afterwards the arrays are compared. Run in an environment with legate and nvidia-cupynumeric.
 """
 import json
@@ -116,8 +119,21 @@ def side(name, path, target):
     module = theirs if name.startswith("theirs") else tegula.legate
     if target is None:
         return lambda: module.from_file(path, dataset_of(path))
-    array = cupynumeric.asarray(tegula.legate.load(path))
-    return lambda: module.to_file(array, os.path.join(target, name + ".h5"), "x")
+    array, file = cupynumeric.asarray(tegula.legate.load(path)), os.path.join(target, name + ".h5")
+    if name == "durable":
+        return lambda: tegula.legate.save(array, file, "x", overwrite=True, whole_file=True, durable=True)
+    if name == "theirs_durable":
+        return lambda: (module.to_file(array, file, "x"), runtime.issue_execution_fence(block=True), bring_to_disk(file))
+    return lambda: module.to_file(array, file, "x")
+
+
+def bring_to_disk(file):
+    """The file and its tiles, which lie in a folder beside it."""
+    folder = file[: -len(".h5")] + "_legate_vds"
+    for path in [file, *(os.path.join(folder, name) for name in os.listdir(folder))]:
+        descriptor = os.open(path, os.O_RDWR)
+        os.fdatasync(descriptor)
+        os.close(descriptor)
 
 
 def dataset_of(path):

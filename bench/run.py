@@ -463,10 +463,10 @@ def legate(bench):
     return ["env", *(f"{name}={value}" for name, value in around.items()), str(folder / "bin/python")]
 
 
-def legate_row(data, subject, peer, target=False):
+def legate_row(data, subject, peer, target=False, disk=False):
     def row(bench):
         path = hdf5_file(bench, data) if data.startswith("hdf5") else bench.data(data)
-        words = [*legate(bench), str(HERE / "legate_pairs.py"), subject, peer, path, *([bench.place()] if target else [])]
+        words = [*legate(bench), str(HERE / "legate_pairs.py"), subject, peer, path, *([bench.place(disk)] if target else [])]
         return repeated(lambda: json.loads(bench.output(*words).splitlines()[-1])), []
     return row
 
@@ -634,6 +634,8 @@ ROWS = {
     "legate_gzip": ("Legate: HDF5 shuffle + gzip 4 / legate.io.hdf5", 0.20, legate_row("hdf5_gzip", "from_file", "theirs")),
     "legate_contiguous": ("Legate: HDF5 contiguous / legate.io.hdf5", 1.10, legate_row("hdf5_contiguous", "from_file", "theirs")),
     "legate_to_file": ("Legate: to_file, shared memory / legate.io.hdf5", 0.80, legate_row("uneven", "to_file", "theirs_to_file", True)),
+    "legate_to_file_disk": ("Legate: durable save, disk / legate.io.hdf5 + fdatasync", 0.80,
+                            legate_row("uneven", "durable", "theirs_durable", True, True)),
     "legate_process": ("small load, process / the same with Legate", 0.15, legate_process),
     "ranks_threads": ("2 ranks x 1 thread, 32 shards / 1 rank x 2 threads", 1.15, ranks_threads("uneven")),
     "ranks_threads_gzip": ("2 ranks x 1 thread, gzip / 1 rank x 2 threads", 1.15, ranks_threads("hdf5_gzip")),
