@@ -181,10 +181,10 @@ static tegula_status write_sums(verify_work *work, tegula_dataset *dataset) {
     }
     return status;
   }
-  work->sum.bytes = statistics.bytes_read;
   if (status == TEGULA_OK) {
-    status = ranks_total(job, &work->sum.bytes);
+    status = ranks_sum(job, &statistics, &(int64_t){0});
   }
+  work->sum.bytes = statistics.bytes_read;
   if (status == TEGULA_OK) {
     status = count_all(work, dataset);
   }
