@@ -8,7 +8,14 @@ static PyTypeObject *batches_type;
 typedef struct batches {
   PyObject_HEAD tegula_batches *handle;
   uint32_t generation;
+  atomic_bool stopped; /* what is being read is no longer wanted */
 } batches;
+
+static int note_piece(void *state, int64_t done, int64_t total) {
+  (void)done;
+  (void)total;
+  return atomic_load_explicit(&((batches *)state)->stopped, memory_order_relaxed);
+}
 
 /* Batches(dataset, chunk, missing) */
 static PyObject *batches_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
@@ -25,6 +32,8 @@ static PyObject *batches_new(PyTypeObject *type, PyObject *arguments, PyObject *
   batches *self = dataset != NULL ? (batches *)PyType_GenericAlloc(type, 0) : NULL;
   if (self == NULL) return NULL;
   self->generation = core_generation();
+  options.progress = note_piece;
+  options.progress_state = self;
   core_enter(); /* the first piece is being read */
   tegula_status status;
   Py_BEGIN_ALLOW_THREADS;
@@ -37,11 +46,12 @@ static PyObject *batches_new(PyTypeObject *type, PyObject *arguments, PyObject *
 }
 
 static void close_batches(batches *self) {
-  if (self->handle == NULL || self->generation != core_generation()) return;
-  Py_BEGIN_ALLOW_THREADS;
-  tegula_batches_close(self->handle);
-  Py_END_ALLOW_THREADS;
+  tegula_batches *handle = self->handle;
+  if (handle == NULL || self->generation != core_generation()) return;
   self->handle = NULL;
+  Py_BEGIN_ALLOW_THREADS;
+  tegula_batches_close(handle);
+  Py_END_ALLOW_THREADS;
   core_leave();
 }
 
@@ -57,12 +67,11 @@ static void run_next(core_call *call) {
   call->status = tegula_batches_next(self->handle, &self->array, &self->box, &call->error);
 }
 
-/* next() -> (array, lo, hi), or None after the last */
-static PyObject *batches_next(PyObject *object, PyObject *unused) {
+/* next(timeout) -> (array, lo, hi), or None after the last */
+static PyObject *batches_next(PyObject *object, PyObject *arguments) {
   batches *self = (batches *)object;
-  next_call next = {.call = {.run = run_next, .slow = true}, .handle = self->handle};
-  (void)unused;
-  if (!core_current(self->generation)) return NULL;
+  next_call next = {.call = {.run = run_next, .slow = true, .work = &self->stopped}, .handle = self->handle};
+  if (!PyArg_ParseTuple(arguments, "d", &next.call.timeout) || !core_current(self->generation)) return NULL;
   if (self->handle == NULL) return Py_NewRef(Py_None);
   if (core_run(&next.call) < 0) {
     tegula_array_destroy(next.array);
@@ -91,7 +100,7 @@ static void batches_dealloc(PyObject *object) {
 
 int core_batches_init(PyObject *module) {
   static PyMethodDef methods[] = {
-    {"next", batches_next, METH_NOARGS, NULL}, {"close", batches_close, METH_NOARGS, NULL}, {NULL, NULL, 0, NULL}};
+    {"next", batches_next, METH_VARARGS, NULL}, {"close", batches_close, METH_NOARGS, NULL}, {NULL, NULL, 0, NULL}};
   PyType_Slot slots[] = {{Py_tp_new, batches_new}, {Py_tp_dealloc, batches_dealloc}, {Py_tp_methods, methods}, {0, NULL}};
   PyType_Spec spec = {"tegula._core.Batches", sizeof(batches), 0, Py_TPFLAGS_DEFAULT, slots};
   batches_type = core_add_type(module, "Batches", &spec);

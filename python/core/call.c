@@ -80,7 +80,9 @@ static bool watch(core_call *call, bool signals, bool *late) {
     if (finished || !wanted) continue;
     *late = call->timeout > 0 && seconds() - begin > call->timeout;
     wanted = !*late && !(signals && PyErr_CheckSignals() < 0) && tell(call);
-    if (!wanted) atomic_store(&call->cancelled, true);
+    if (wanted) continue;
+    atomic_store(&call->cancelled, true);
+    if (call->work != NULL) atomic_store(call->work, true);
   }
   return wanted && tell(call);
 }

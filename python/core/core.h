@@ -52,6 +52,7 @@ struct core_call {
   tegula_error error;
   atomic_bool cancelled;
   atomic_bool *stop; /* of the flag */
+  atomic_bool *work; /* NULL, or what is set too when the call is cancelled: for work that outlives it */
   _Atomic int64_t done, total;
   pthread_mutex_t lock;
   pthread_cond_t ended;

@@ -204,15 +204,23 @@ def test_failures_that_nobody_heard_of_do_not_hide_later_ones():
 
 
 def test_interrupt_between_batches():
-    """The piece that is being read ahead is waited for or stopped; nothing is left of the walk."""
+    """The piece that is awaited stops, and nothing is left of the walk."""
     slow = Slow()
-    batches = slow.dataset.batches((500, 1000))  # 250 pieces each
+    batches = slow.dataset.batches((2000, 1000))  # 1,000 pieces each, which take 10 seconds
     with interrupted(lambda: slow.calls > 5):
-        while batches.next() is not None:
+        while batches.next(0.0) is not None:
             pass
-    batches.close()
-    assert slow.calls < 1000
+    assert slow.calls < 500
+    assert batches.next(0.0) is None
     assert slow.dataset[7, 7] == 0
+
+
+def test_time_limit_of_batches():
+    slow = Slow()
+    batches = slow.dataset.batches((2000, 1000))
+    with pytest.raises(tegula.TimeLimitError, match="0.1 seconds"):
+        batches.next(0.1)
+    assert slow.calls < 500 and slow.dataset[7, 7] == 0
 
 
 def test_interrupted_fence_leaves_the_save_alone(tmp_path):

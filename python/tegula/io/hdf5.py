@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from .._arguments import lengths
+from .._context import timeout
 from .._numpy import NDArray, np
 from .._open import load, open
 from .._save import save
@@ -61,7 +62,7 @@ def from_file_batched(
 def _pieces(dataset: Any, chunk: tuple[int, ...]) -> Iterator[tuple[NDArray, tuple[int, ...]]]:
     batches = dataset.batches(chunk)
     try:
-        while (found := batches.next()) is not None:
+        while (found := batches.next(timeout())) is not None:
             memory, lo, hi = found
             shape = tuple(high - low for low, high in zip(lo, hi, strict=True))
             yield np.ndarray(shape, dataset.dtype, buffer=memoryview(memory)), lo
