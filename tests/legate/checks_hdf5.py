@@ -16,6 +16,7 @@ from harness import Skip
 from make_files import COLUMNS, SHAPES, name_of, of_shape
 from tegula import Dataset
 from tegula.legate import _hdf5, _tasks
+from tegula.legate._errors import as_theirs
 
 DTYPES = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"]
 
@@ -264,6 +265,18 @@ def check_unreadable(files, scratch):
         raises(ValueError, lambda module=module: module.from_file(files / "plain.h5", "records"))
         raises(IndexError, lambda module=module: module.from_file(files / "plain.h5", "seven"))
     raises(ValueError, lambda: ours.from_file(scratch, "x"), "folder")
+    whole = (files / "plain.h5").read_bytes()
+    (scratch / "short.h5").write_bytes(whole[: len(whole) // 2])
+    for module in (ours, theirs):
+        raises(RuntimeError, lambda module=module: module.from_file(scratch / "short.h5", "x"))
+        raises(RuntimeError, lambda module=module: module.from_file("", "x"))
+        for path in ("x.h5", "short.h5"):
+            raises(OSError, lambda module=module, path=path: next(module.from_file_batched(scratch / path, "x", (2,))))
+        raises(IsADirectoryError, lambda module=module: next(module.from_file_batched(scratch, "x", (2,))))
+        raises(OSError, lambda module=module: next(module.from_file_batched("", "x", (2,))))
+        raises(KeyError, lambda module=module: next(module.from_file_batched(files / "plain.h5", "", (2,))))
+    forbidden = as_theirs(tegula.AccessError("no", path="x.h5"), "x.h5")  # the superuser may read everything
+    assert isinstance(forbidden, RuntimeError) and isinstance(forbidden, PermissionError) and forbidden.path == "x.h5"
 
 
 def check_wrong_targets(files, scratch):
@@ -307,6 +320,10 @@ def check_lengths_of_batches(files, scratch):
         module.from_file_batched(files / "no.h5", "s5", (0,))  # nothing is looked at before the first step
         assert [at for _, at in module.from_file_batched(files / "plain.h5", "s5", [9])] == [(0,)]
     raises(ValueError, lambda: list(ours.from_file_batched(files / "plain.h5", "s4_2", (-1, -1))))
+    for chunk in (numpy.array([100, 7], "i1"), numpy.array([128, 16], "u1")):  # numbers whose products and sums wrap around
+        pieces = list(ours.from_file_batched(files / "plain.h5", "rows", chunk))
+        assert [at for _, at in pieces] == [(0, 0), (int(chunk[0]), 0)]
+        assert numpy.array_equal(numpy.concatenate([seen(piece) for piece, _ in pieces]), numpy.load(files / "rows.npy"))
 
 
 def check_signatures(files, scratch):

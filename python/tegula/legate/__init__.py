@@ -22,16 +22,26 @@ except ImportError as error:
     raise ImportError(f"tegula.legate needs Legate (pip install legate nvidia-cupynumeric): {error}", name=error.name) from error
 
 from .._open import open
-from ._errors import MissingDatasetError, MissingFileError, NotAFileError, TooManyAxesError, UnreadableFileError
+from ._errors import (
+    ForbiddenFileError,
+    MissingDatasetError,
+    MissingFileError,
+    NotAFileError,
+    TooManyAxesError,
+    TruncatedFileError,
+    UnreadableFileError,
+)
 from ._hdf5 import from_file, from_file_batched, to_file
 from ._load import load
 from ._save import fence, save
 
 __all__ = [
+    "ForbiddenFileError",
     "MissingDatasetError",
     "MissingFileError",
     "NotAFileError",
     "TooManyAxesError",
+    "TruncatedFileError",
     "UnreadableFileError",
     "fence",
     "from_file",

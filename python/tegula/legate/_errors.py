@@ -8,7 +8,17 @@ from __future__ import annotations
 import os
 import pickle
 
-from .._errors import CorruptError, Error, InternalError, InvalidArgumentError, NotFoundError, OutOfMemoryError, UnsupportedError
+from .._errors import (
+    AccessError,
+    CorruptError,
+    Error,
+    InternalError,
+    InvalidArgumentError,
+    NotFoundError,
+    OutOfMemoryError,
+    ShortFileError,
+    UnsupportedError,
+)
 
 _MOST_BYTES = 2700  # Legate ends the process when a task raises more than 4096, and it adds a traceback with the text once more
 
@@ -21,12 +31,20 @@ class MissingFileError(NotFoundError, RuntimeError):
     """There is no such file."""
 
 
-class NotAFileError(InvalidArgumentError, RuntimeError):
-    """The path is a folder: :func:`tegula.legate.load` takes folders of shards."""
+class NotAFileError(InvalidArgumentError, IsADirectoryError, RuntimeError):
+    """The path is a folder, or empty: :func:`tegula.legate.load` takes folders of shards."""
 
 
-class UnreadableFileError(CorruptError, RuntimeError):
-    """The file is no HDF5 file, or damaged."""
+class UnreadableFileError(CorruptError, OSError, RuntimeError):
+    """The file is no HDF5 file, or damaged: RuntimeError of from_file, OSError of from_file_batched."""
+
+
+class TruncatedFileError(ShortFileError, RuntimeError):
+    """The file ends too early."""
+
+
+class ForbiddenFileError(AccessError, RuntimeError):
+    """The file may not be read."""
 
 
 class TooManyAxesError(UnsupportedError, IndexError):
@@ -41,8 +59,9 @@ def as_theirs(error: Error, path: str) -> Error:
     """What opening failed with, as a program written for ``legate.io.hdf5`` catches it."""
     if isinstance(error, NotFoundError):
         return _as(MissingDatasetError if os.path.exists(path) else MissingFileError, error)
-    if isinstance(error, CorruptError):
-        return _as(UnreadableFileError, error)
+    for kind, their in ((CorruptError, UnreadableFileError), (ShortFileError, TruncatedFileError), (AccessError, ForbiddenFileError)):
+        if isinstance(error, kind):
+            return _as(their, error)
     return error
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 import os
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -16,7 +17,7 @@ from .._dataset import Dataset
 from .._errors import Error
 from .._open import open
 from .._sources import path_of
-from ._errors import NotAFileError, as_theirs
+from ._errors import MissingDatasetError, NotAFileError, as_theirs
 from ._load import Launched, Source, not_in_a_task, room, tile_of
 from ._save import save
 from ._wait import hearing
@@ -31,6 +32,8 @@ def _text(path: Any, dataset_name: Any) -> str:
 
 
 def _not_a_folder(name: str) -> None:
+    if not name:
+        raise NotAFileError("the path is empty, expected the name of a file")
     if os.path.isdir(name) or name.endswith(os.sep):
         hint = "tegula.legate.load takes folders of shards"
         raise NotAFileError(f'"{name}" is a folder, expected the name of a file', path=name, hint=hint)
@@ -38,6 +41,8 @@ def _not_a_folder(name: str) -> None:
 
 def _opened(name: str, dataset_name: str) -> Dataset:
     _not_a_folder(name)
+    if not dataset_name:
+        raise MissingDatasetError(f'the name of the dataset in "{name}" is empty', path=name)
     try:
         with hearing():
             return open([name], dataset_name, format="hdf5")  # in a list, names are no patterns
@@ -56,7 +61,8 @@ def from_file(path: Any, dataset_name: str) -> Any:
         A ``LogicalArray``.  That of a scalar has one axis of one element, as that of ``legate.io.hdf5`` has.
 
     Raises:
-        MissingFileError, UnreadableFileError, NotAFileError: also RuntimeError, as ``legate.io.hdf5`` raises.
+        MissingFileError, UnreadableFileError, TruncatedFileError, ForbiddenFileError, NotAFileError: also RuntimeError, as
+            ``legate.io.hdf5`` raises.
         MissingDatasetError, UnsupportedError: also ValueError, as there.
         Error: what failed in a task.
     """
@@ -79,7 +85,7 @@ def from_file_batched(path: Any, dataset_name: str, chunk_size: Sequence[int]) -
         ValueError: for lengths that are not one per axis, or below 1; from the first step on, as all that is raised here.
         Error: as :func:`from_file`.
     """
-    chunk = tuple(chunk_size)
+    chunk = tuple(operator.index(n) if hasattr(n, "__index__") else n for n in chunk_size)  # sums of numpy's small integers wrap around
     if math.prod(chunk) <= 0 or any(length <= 0 for length in chunk):
         raise ValueError(f"chunk_size: expected lengths from 1 on, found {chunk}")
     if not all(hasattr(length, "__index__") for length in chunk):
