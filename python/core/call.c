@@ -73,7 +73,7 @@ static bool tell(core_call *call) {
 static bool watch(core_call *call, bool signals, bool *late) {
   double begin = seconds();
   bool wanted = true, finished = false;
-  while (!finished) {
+  while (!finished && core_generation() == call->process) {
     Py_BEGIN_ALLOW_THREADS;
     finished = wait_a_moment(call);
     Py_END_ALLOW_THREADS;
@@ -84,7 +84,7 @@ static bool watch(core_call *call, bool signals, bool *late) {
     atomic_store(&call->cancelled, true);
     if (call->work != NULL) atomic_store(call->work, true);
   }
-  return wanted && tell(call);
+  return wanted && (!finished || tell(call));
 }
 
 static bool hears_signals(void) { return getpid() == gettid(); }
@@ -101,6 +101,7 @@ static bool run_watched(core_call *call, bool *wanted, bool *late) {
   bool started = start(call, &thread);
   if (started) {
     *wanted = watch(call, hears_signals(), late);
+    if (core_generation() != call->process) return true; /* a child that was forked by a callback has no such thread */
     pthread_join(thread, NULL);
   }
   pthread_cond_destroy(&call->ended);
@@ -122,12 +123,17 @@ int core_run(core_call *call) {
   call->error = (tegula_error){.rank = -1, .offset = -1};
   call->stop = core_flag_of(call->progress);
   if (call->stop != NULL) call->progress = NULL;
+  call->process = core_generation();
   core_enter();
   bool needs_thread = !call->here && ((call->slow && hears_signals()) || (call->progress != NULL && call->progress != Py_None) || call->timeout > 0);
   if (!needs_thread || !run_watched(call, &wanted, &late)) {
     Py_BEGIN_ALLOW_THREADS;
     call->run(call);
     Py_END_ALLOW_THREADS;
+  }
+  if (core_generation() != call->process) { /* nobody works in the child; what ran in the parent makes it unusable */
+    if (!PyErr_Occurred()) core_usable();
+    return -1;
   }
   core_leave();
   if (late && call->status == TEGULA_CANCELLED) return late_failure(call);

@@ -57,6 +57,7 @@ struct core_call {
   pthread_mutex_t lock;
   pthread_cond_t ended;
   bool finished;
+  uint32_t process; /* the generation that it began in */
 };
 
 /* 0, or -1 with an exception: the call failed, was interrupted, took too long, or the progress callback raised. */

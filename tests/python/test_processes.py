@@ -357,6 +357,31 @@ def test_a_fork_in_the_middle_of_a_call_is_said(shards):
     assert in_child(lambda: tegula.open(shards[0]).shape) == "(1000, 7)"
 
 
+def test_a_fork_by_a_progress_callback_is_said():
+    """The child has none of the threads that load, and the parent's load goes on."""
+    children = []
+
+    def read(box, out):
+        time.sleep(0.01)
+        out[...] = 1
+
+    def report(done, total):
+        if not children:
+            children.append(os.fork())
+            if not children[0]:
+                signal.alarm(20)  # not for ever
+
+    try:
+        loaded = tegula.load(tegula.from_reader(read, (200,), "i4", chunks=(2,), threads=2), progress=report)
+    except tegula.UnsupportedError as error:
+        os._exit(0 if "forked while" in str(error) else 2)
+    finally:
+        if not children[0]:
+            os._exit(1)
+    assert os.waitpid(children[0], 0)[1] == 0
+    assert (loaded.local == 1).all()
+
+
 def test_a_fork_during_a_save_is_said(shards, tmp_path):
     tegula.save(numpy.zeros(10), tmp_path / "x.npy", block=False)
     assert "forked" in in_child(lambda: tegula.open(shards[0]))
