@@ -233,7 +233,7 @@ class Dataset:
             self._read_strided(chosen.lo, chosen.step, target)
         if out is None and chosen.dropped:
             return full.reshape([n for axis, n in enumerate(chosen.counts) if axis not in chosen.dropped])
-        return result
+        return out if isinstance(out, np.ndarray) else result
 
     def _read_box(self, lo: Shape, hi: Shape, target: NDArray, stop: _core.Flag | None = None) -> None:
         bytes_ = target.nbytes

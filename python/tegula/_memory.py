@@ -54,7 +54,7 @@ def array_of(thing: Any) -> NDArray:
     if isinstance(thing, np.ma.MaskedArray):
         raise TypeError("a masked array has no form in a file: save its data and its mask, or array.filled(value)")
     if isinstance(thing, np.ndarray):
-        return thing
+        return np.asarray(thing)  # what subclasses say of shape and strides is not where their memory is
     if hasattr(thing, "__array_interface__") or isinstance(thing, (np.generic, bool, int, float, complex)):
         return np.asarray(thing)
     found = _by_buffer(thing)
@@ -71,7 +71,7 @@ def target_of(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray
     """Memory to be filled, of exactly this shape and dtype."""
     if isinstance(out, np.ma.MaskedArray):
         raise TypeError("out: what is masked would stay masked: give its data (array.data)")
-    found = out if isinstance(out, np.ndarray) else _by_buffer(out)
+    found = np.asarray(out) if isinstance(out, np.ndarray) else _by_buffer(out)
     if found is None:
         found = _by_dlpack(out)
     if found is None:

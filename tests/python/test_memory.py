@@ -283,3 +283,22 @@ for i in range(900): once(i)
 print(resident() - before)
 """
     assert int(run_python(program, shards[0], shards[0].parent / "out.npy", TEGULA_THREADS="2", MALLOC_ARENA_MAX="2")) <= 1 << 20
+
+
+class Framed(numpy.ndarray):
+    """What it shows is not how its memory is."""
+
+    shape, strides, dtype = (1000000,), (1 << 30,), numpy.dtype("f8")
+
+
+def test_subclasses_that_say_something_else_of_their_memory(tmp_path):
+    values = numpy.arange(5, dtype="f4")
+    tegula.save(values.view(Framed), tmp_path / "x.npy")
+    numpy.testing.assert_array_equal(numpy.load(tmp_path / "x.npy"), values)
+    target = numpy.zeros(5, "f4")
+    framed = target.view(Framed)
+    assert tegula.open(tmp_path / "x.npy").read(out=framed) is framed
+    numpy.testing.assert_array_equal(target, values)
+    target[:] = 0
+    assert tegula.load(tmp_path / "x.npy", out=framed).shape == (5,)
+    numpy.testing.assert_array_equal(target, values)
