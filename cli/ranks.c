@@ -209,9 +209,10 @@ tegula_status ranks_join(cli_job *job) {
   candidates(libraries, sizeof libraries);
   options.libraries = libraries;
   options.plugin_path = getenv("TEGULA_PLUGIN_PATH");
-  options.deadline = job->settings.timeout > 0 ? job->settings.timeout + GRACE : 0;
+  double deadline = job->settings.timeout > 0 ? job->settings.timeout + GRACE : 0;
   watch keeper;
   int watched = watch_begin(&keeper, job, &told, 0);
+  options.deadline = watched ? 0 : deadline; /* the watch says it for all of the start */
   tegula_status status = tegula_mpi_comm_create(NULL, 0, &options, &job->comm, &job->error);
   if (watched) {
     watch_end(&keeper);
@@ -220,6 +221,7 @@ tegula_status ranks_join(cli_job *job) {
     snprintf(job->error.hint, sizeof job->error.hint, "%" PRId64 " ranks were started (%s), so this process may not do all the work", told.ranks, told.by);
   }
   if (status == TEGULA_OK) {
+    tegula_comm_deadline(job->comm, deadline);
     status = check_size(job, &told);
   }
   if (status == TEGULA_OK) {

@@ -20,7 +20,7 @@ typedef struct tegula_mpi_options {
   const char *libraries;   /* MPI libraries by path or name, separated by ':'; the first that can be opened is taken. NULL: an MPI that is in the
                               process already, else libmpi_abi.so.1 (MPI 5), libmpi.so.12 or libmpich.so.12 (MPICH and its family), libmpi.so.40 (Open MPI) */
   const char *plugin_path; /* as in tegula_context_options */
-  double deadline;         /* seconds from now; 0: none. See tegula_comm_deadline */
+  double deadline;         /* seconds that other ranks are waited for, after the start of MPI; once joined, as by tegula_comm_deadline. 0: no limit */
 } tegula_mpi_options;
 
 TEGULA_API void tegula_mpi_options_init(tegula_mpi_options *options);

@@ -181,6 +181,10 @@ typedef struct tegula_plugin_comm {
   tegula_status (*test)(void *group, tegula_plugin_request *request, bool *done, tegula_error *err);
   /* Ends all processes of the group. */
   void (*abort)(void *group, int32_t code);
+  /* As join, but it waits for the other ranks no longer than `seconds`, and then fails with TIMEOUT; 0: as long as it takes. MPI's own start is not
+   * counted. */
+  tegula_status (*join_within)(const tegula_plugin_host *host, const char *library, const void *handle, size_t handle_size, double seconds,
+                               void **group, tegula_error *err);
 } tegula_plugin_comm;
 
 /* ---- what a format plugin gives ---- */

@@ -29,6 +29,10 @@ typedef struct mpi_library {
 #endif
 } mpi_library;
 
+typedef struct processors {
+  uint64_t words[CPU_SETSIZE / 64];
+} processors;
+
 typedef struct group {
   const tegula_plugin_host *host;
   mpi_library mpi;
@@ -38,6 +42,12 @@ typedef struct group {
   int rank, size;
   int32_t processors;
   char library[256];
+  /* joining: what a transfer that never ends may still read and write, so the group is not freed then */
+  double seconds; /* how long others are waited for; 0: as long as it takes */
+  double until;   /* of CLOCK_MONOTONIC; 0: nobody was waited for yet */
+  bool waits;     /* a transfer did not end */
+  int64_t machine;
+  processors all, theirs;
 } group;
 
 #define CONSTANT(name) constant_##name(mpi)
@@ -120,12 +130,28 @@ static tegula_status initialise(group *g, bool may, tegula_error *err) {
   return g->host->fail(err, TEGULA_COMM, NULL, -1, "MPI was initialised for one thread only, and this is another one");
 }
 
+static double now(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+static bool is_late(group *g) {
+  if (g->seconds <= 0) return false;
+  if (g->until <= 0) g->until = now() + g->seconds;
+  return now() >= g->until;
+}
+
 /* Tests until it is done, and gives the processor away meanwhile: blocking calls of MPI do not, which costs milliseconds each where ranks share one. */
-static tegula_status finish(const group *g, mpi_handle *request, const char *what, tegula_error *err) {
+static tegula_status finish(group *g, mpi_handle *request, const char *what, tegula_error *err) {
   int done = 0;
+  g->waits = true;
   for (int turns = 0; true; turns++) {
     CHECK(g->mpi.Test(request, &done, MPI_IGNORE), what);
+    g->waits = !done;
     if (done) return TEGULA_OK;
+    if (is_late(g))
+      return g->host->fail(err, TEGULA_TIMEOUT, NULL, -1, "not all ranks of the communicator came to join it within the deadline of %g s", g->seconds);
     if (turns < SPINS)
       sched_yield();
     else
@@ -144,10 +170,6 @@ static int64_t machine(void) {
   return (int64_t)hash;
 }
 
-typedef struct processors {
-  uint64_t words[CPU_SETSIZE / 64];
-} processors;
-
 static processors granted(void) {
   processors found = {{0}};
   cpu_set_t mask;
@@ -157,14 +179,14 @@ static processors granted(void) {
   return found;
 }
 
-static tegula_status send_mask(const group *g, const processors *mask, int to, tegula_error *err) {
+static tegula_status send_mask(group *g, const processors *mask, int to, tegula_error *err) {
   const mpi_library *mpi = &g->mpi;
   mpi_handle request = CONSTANT(no_request);
   CHECK(mpi->Isend(mask, sizeof *mask, CONSTANT(byte), to, 0, g->comm, &request), "send");
   return finish(g, &request, "share out processors", err);
 }
 
-static tegula_status receive_mask(const group *g, processors *mask, int from, tegula_error *err) {
+static tegula_status receive_mask(group *g, processors *mask, int from, tegula_error *err) {
   const mpi_library *mpi = &g->mpi;
   mpi_handle request = CONSTANT(no_request);
   CHECK(mpi->Irecv(mask, sizeof *mask, CONSTANT(byte), from, 0, g->comm, &request), "receive");
@@ -172,16 +194,16 @@ static tegula_status receive_mask(const group *g, processors *mask, int from, te
 }
 
 /* All that the ranks of this machine may use: the first of them puts it together. */
-static tegula_status unite(const group *g, const int64_t *machines, int first, processors *all, tegula_error *err) {
+static tegula_status unite(group *g, const int64_t *machines, int first, tegula_error *err) {
+  processors *all = &g->all;
   tegula_status status = TEGULA_OK;
   if (g->rank != first) {
     status = send_mask(g, all, first, err);
     return status == TEGULA_OK ? receive_mask(g, all, first, err) : status;
   }
   for (int i = first + 1; i < g->size && status == TEGULA_OK; i++) {
-    processors theirs = {{0}};
-    if (machines[i] == machines[first]) status = receive_mask(g, &theirs, i, err);
-    for (size_t k = 0; k < sizeof theirs.words / sizeof theirs.words[0]; k++) all->words[k] |= theirs.words[k];
+    if (machines[i] == machines[first]) status = receive_mask(g, &g->theirs, i, err);
+    for (size_t k = 0; k < sizeof all->words / sizeof all->words[0]; k++) all->words[k] |= g->theirs.words[k];
   }
   for (int i = first + 1; i < g->size && status == TEGULA_OK; i++)
     if (machines[i] == machines[first]) status = send_mask(g, all, i, err);
@@ -191,20 +213,20 @@ static tegula_status unite(const group *g, const int64_t *machines, int first, p
 /* The processors that the ranks of this machine may use together, shared out among them. */
 static tegula_status share_processors(group *g, int64_t *machines, tegula_error *err) {
   const mpi_library *mpi = &g->mpi;
-  int64_t mine = machine();
   int first = -1, ranks = 0, count = 0;
   mpi_handle request = CONSTANT(no_request);
-  CHECK(mpi->Iallgather(&mine, 1, CONSTANT(int64), machines, 1, CONSTANT(int64), g->comm, &request), "find the ranks of this machine");
+  g->machine = machine();
+  CHECK(mpi->Iallgather(&g->machine, 1, CONSTANT(int64), machines, 1, CONSTANT(int64), g->comm, &request), "find the ranks of this machine");
   tegula_status status = finish(g, &request, "find the ranks of this machine", err);
   if (status != TEGULA_OK) return status;
   for (int i = g->size - 1; i >= 0; i--)
-    if (machines[i] == mine) {
+    if (machines[i] == g->machine) {
       first = i;
       ranks++;
     }
-  processors all = granted();
-  status = unite(g, machines, first, &all, err);
-  for (size_t k = 0; k < sizeof all.words / sizeof all.words[0]; k++) count += __builtin_popcountll(all.words[k]);
+  g->all = granted();
+  status = unite(g, machines, first, err);
+  for (size_t k = 0; k < sizeof g->all.words / sizeof g->all.words[0]; k++) count += __builtin_popcountll(g->all.words[k]);
   g->processors = count / ranks > 1 ? count / ranks : 1;
   return status;
 }
@@ -247,18 +269,24 @@ static tegula_status enter(group *g, const void *handle, size_t handle_size, teg
   return status;
 }
 
-static tegula_status mpi_join(const tegula_plugin_host *host, const char *library, const void *handle, size_t handle_size, void **out,
-                              tegula_error *err) {
+static tegula_status mpi_join_within(const tegula_plugin_host *host, const char *library, const void *handle, size_t handle_size, double seconds,
+                                     void **out, tegula_error *err) {
   group *g = calloc(1, sizeof *g);
   if (g == NULL) return host->fail(err, TEGULA_OUT_OF_MEMORY, NULL, -1, "could not get memory for a communicator");
   g->host = host;
+  g->seconds = seconds;
   tegula_status status = open_library(host, library, &g->mpi, err);
   if (status == TEGULA_OK) status = enter(g, handle, handle_size, err);
   if (status == TEGULA_OK)
     *out = g;
-  else
+  else if (!g->waits)
     free(g);
   return status;
+}
+
+static tegula_status mpi_join(const tegula_plugin_host *host, const char *library, const void *handle, size_t handle_size, void **out,
+                              tegula_error *err) {
+  return mpi_join_within(host, library, handle, handle_size, 0, out, err);
 }
 
 static void mpi_leave(void *opaque, bool broken) {
@@ -376,6 +404,7 @@ static const tegula_plugin_comm comm = {
   .probe = mpi_probe,
   .test = mpi_test,
   .abort = mpi_abort,
+  .join_within = mpi_join_within,
 };
 
 static const tegula_plugin plugin = {.struct_size = sizeof plugin, .version = TEGULA_PLUGIN_VERSION, .name = MPI_NAME, .comm = &comm};

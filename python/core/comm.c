@@ -23,7 +23,7 @@ tegula_comm *core_comm_of(PyObject *object) {
   return core_current(comm->generation) ? comm->handle : NULL;
 }
 
-/* Comm(address, size, plugin_path): of an MPI_Comm and its bytes */
+/* Comm(address, size, plugin_path, seconds): of an MPI_Comm and its bytes; how long joining waits for others */
 static PyObject *comm_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
   unsigned long long address, size;
   tegula_mpi_options options;
@@ -31,7 +31,7 @@ static PyObject *comm_new(PyTypeObject *type, PyObject *arguments, PyObject *key
   tegula_status status;
   (void)keywords;
   tegula_mpi_options_init(&options);
-  if (!PyArg_ParseTuple(arguments, "KKz", &address, &size, &options.plugin_path) || !core_usable()) return NULL;
+  if (!PyArg_ParseTuple(arguments, "KKzd", &address, &size, &options.plugin_path, &options.deadline) || !core_usable()) return NULL;
   core_comm *self = (core_comm *)PyType_GenericAlloc(type, 0);
   if (self == NULL) return NULL;
   self->generation = core_generation();

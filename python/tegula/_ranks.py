@@ -58,6 +58,18 @@ class Ranks(Group):
         raise TypeError("a dataset on several ranks cannot be pickled: open it without comm")
 
 
+def _join(mpi: Any, comm: Any) -> _core.Comm:
+    limit = timeout()
+    try:
+        return _core.Comm(mpi._addressof(comm), mpi._sizeof(comm), plugin_path(), limit + _GRACE if limit > 0 else 0.0)
+    except Error as error:
+        if error.status == "timeout":  # what was begun cannot be taken back: as in Ranks.together
+            time.sleep(0.1 * min(comm.rank, 30))
+            print(f"tegula: {error}", file=sys.stderr, flush=True)
+            comm.Abort(1)
+        raise
+
+
 def ranks_of(comm: Any, threads: int | None) -> Ranks:
     """All ranks call it with a communicator of mpi4py.
 
@@ -76,6 +88,6 @@ def ranks_of(comm: Any, threads: int | None) -> Ranks:
         made = {}
         comm.Set_attr(_keyval, made)
     if threads not in made:
-        core = next(iter(made.values())).core if made else _core.Comm(mpi._addressof(comm), mpi._sizeof(comm), plugin_path())
+        core = next(iter(made.values())).core if made else _join(mpi, comm)
         made[threads] = Ranks(core, threads)
     return made[threads]

@@ -91,9 +91,18 @@ static tegula_status choose(const char *libraries, choice *c, tegula_error *err)
 
 /* ---- the communicator ---- */
 
-static tegula_status join(const tegula_plugin_comm *plugin, const choice *c, const void *handle, size_t size, tegula_comm **out, tegula_error *err) {
+static tegula_status join_group(const tegula_plugin_comm *plugin, const choice *c, const void *handle, size_t size, double seconds, void **group,
+                                tegula_error *err) {
+  const char *library = c->library[0] != '\0' ? c->library : NULL;
+  bool within = plugin->struct_size >= sizeof *plugin;
+  return within ? plugin->join_within(&tegula__plugin_host, library, handle, size, seconds, group, err)
+                : plugin->join(&tegula__plugin_host, library, handle, size, group, err);
+}
+
+static tegula_status join(const tegula_plugin_comm *plugin, const choice *c, const void *handle, size_t size, double seconds, tegula_comm **out,
+                          tegula_error *err) {
   void *group = NULL;
-  FORWARD(plugin->join(&tegula__plugin_host, c->library[0] != '\0' ? c->library : NULL, handle, size, &group, err));
+  FORWARD(join_group(plugin, c, handle, size, seconds, &group, err));
   tegula_status status = tegula__comm_create(plugin, group, out, err);
   if (status != TEGULA_OK) plugin->leave(group, true);
   return status;
@@ -114,7 +123,7 @@ tegula_status tegula_mpi_comm_create(const void *comm, size_t comm_size, const t
   FORWARD(tegula__plugins_create(local.plugin_path, NULL, NULL, &plugins, err));
   tegula_status status = tegula__plugins_open(plugins, c.plugin, &plugin, &state, err);
   tegula__plugins_destroy(plugins); /* the object stays */
-  if (status == TEGULA_OK) status = join(plugin->comm, &c, comm, comm_size, out, err);
+  if (status == TEGULA_OK) status = join(plugin->comm, &c, comm, comm_size, local.deadline, out, err);
   if (status == TEGULA_OK) tegula_comm_deadline(*out, local.deadline);
   return status;
 }

@@ -82,6 +82,23 @@ def test_a_rank_that_stands_still_ends_the_job(mpi, folder):
     assert job.code != 0 and "tegula: rank 1 did not come to an agreement of 3 ranks within the deadline" in job.err
 
 
+LATE = """
+import sys, time
+from mpi4py import MPI
+import tegula
+if MPI.COMM_WORLD.rank == 1:
+    time.sleep(60)
+tegula.load(sys.argv[1], comm=MPI.COMM_WORLD)
+"""
+
+
+def test_a_rank_that_never_joins_ends_the_job(folder):
+    mpi = (WHEELS or [None])[0]
+    needs(mpi)
+    job = Job(mpi, 2, [mpi.python, "-c", LATE, folder / "whole.npy"], env={"PYTHONPATH": str(PACKAGE), "TEGULA_TIMEOUT": "0.5"}).end(30)
+    assert job.code != 0 and "tegula: not all ranks of the communicator came to join it within the deadline of 1 s" in job.err
+
+
 def test_without_comm_mpi_is_not_touched(folder):
     needs(WHEELS)
     words = "import sys, tegula; tegula.load(sys.argv[1]); assert 'libmpi' not in open('/proc/self/maps').read()"
