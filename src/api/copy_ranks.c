@@ -105,7 +105,11 @@ static tegula_status copy(tegula__copying *c, tegula__copy_wanted *w, tegula_err
   tegula_dataset *dataset = c->dataset, *view = NULL;
   tegula__rank_save save = {.context = dataset->context, .options = &w->save, .saving = &c->saving};
   FORWARD(tegula__comm_agree(comm, tegula__tally_start(&save.tally, w->save.statistics, err), err));
-  tegula_status status = tegula__comm_agree(comm, tegula__dataset_view_all(dataset, NULL, &c->reading.counts, &view, err), err);
+  tegula__call call;
+  tegula__call_init(&call, "the sources of tegula_copy");
+  tegula_status status = tegula__dataset_view_all(dataset, NULL, &c->reading.counts, &view, err);
+  if (status == TEGULA_OK) tegula__call_view(&call, view);
+  status = tegula__comm_agree_call(comm, &call, status, err);
   if (status == TEGULA_OK) {
     c->dataset = view;
     c->ranks = &save;

@@ -49,6 +49,16 @@ void tegula__call_dataset(tegula__call *call, const tegula_dataset *dataset) {
   tegula__call_mix(call, manifest->shape, (size_t)manifest->ndim * sizeof *manifest->shape);
 }
 
+/* What each rank has found out for itself must be the same: how many steps a call has depends on it. */
+void tegula__call_view(tegula__call *call, const tegula_dataset *view) {
+  const tegula__manifest *manifest = &view->manifest;
+  int64_t chunks = 0;
+  for (int64_t i = 0; i < manifest->grid_count; i++) chunks += manifest->grids[i]->count;
+  tegula__call_add(call, "the files", "%lld files, %lld parts, %lld chunks", (long long)manifest->file_count, (long long)manifest->part_count,
+                   (long long)chunks);
+  for (int64_t i = 0; i < manifest->file_count; i++) tegula__call_mix(call, &manifest->files[i].stamp.size, sizeof manifest->files[i].stamp.size);
+}
+
 static void mix_text(tegula__call *call, const char *text) {
   tegula__call_mix(call, text != NULL ? text : "", text != NULL ? strlen(text) + 1 : 1);
 }

@@ -133,6 +133,7 @@ static tegula_status agree_start(tegula_dataset *dataset, const tegula__summing 
   tegula__call_init(&call, "tegula_dataset_sums");
   tegula__call_dataset(&call, dataset);
   tegula__call_add(&call, "the level", "%d", (int)s->level);
+  if (mine == TEGULA_OK) tegula__call_view(&call, dataset);
   return tegula__comm_agree_call(dataset->context->comm, &call, mine, err);
 }
 

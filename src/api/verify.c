@@ -433,7 +433,9 @@ static tegula_status verify_dataset(verify *v, tegula_verify_level level, tegula
   tegula__call_add(&call, "the level", "%d", (int)level);
   tegula__call_add(&call, "missing", "%u", v->call.options->missing);
   tegula__call_dataset(&call, dataset);
-  tegula_status status = tegula__comm_agree_call(dataset->context->comm, &call, describe(v, level, &view, &why), &why);
+  tegula_status status = describe(v, level, &view, &why);
+  if (status == TEGULA_OK) tegula__call_view(&call, view);
+  status = tegula__comm_agree_call(dataset->context->comm, &call, status, &why);
   if (status == TEGULA_OK) {
     v->dataset = view;
     status = go_through(v, level, &why);

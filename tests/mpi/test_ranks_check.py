@@ -5,10 +5,11 @@ import json
 import os
 import subprocess
 
+import h5py
 import numpy
 import pytest
 
-from launch import BIN, Job, Ranks
+from launch import BIN, RANK, RANKS, Job, Ranks
 
 h5py = pytest.importorskip("h5py")
 NUMBERS = numpy.arange(900 * 400, dtype="<i4").reshape(900, 400)  # 1.44 MB
@@ -153,3 +154,25 @@ def test_the_shell_command(some_mpi, sources, tmp_path):
         assert of_ranks == report and bool(job.code) == bool(code), job.err
     job = Job(some_mpi, 3, [BIN, "compare", sources / "whole.npy", sources / "early.npy"]).end()
     assert job.out == "" and job.err.count("the element at (5, 7) differs") == 1
+
+
+def test_ranks_that_find_other_sources_say_so(some_mpi, tmp_path):
+    """A virtual dataset over so many files that each rank looks at them by itself: here each finds another folder's, with as many."""
+    for folder, words in (("0", {}), ("1", {"chunks": (1, 1)})):
+        (tmp_path / folder).mkdir()
+        layout = h5py.VirtualLayout((257, 3), "i4")
+        for i in range(257):
+            with h5py.File(tmp_path / folder / f"{i}.h5", "w") as file:
+                file.create_dataset("y", data=numpy.full((1, 3), i, "i4"), **words)
+            layout[i : i + 1] = h5py.VirtualSource(f"{i}.h5", "y", (1, 3))
+        with h5py.File(tmp_path / folder / "d.h5", "w") as file:
+            file.create_virtual_dataset("x", layout)
+    for words in (["verify=2"], [f"copy={tmp_path / 'copy.npy'}"]):
+        out = tmp_path / words[0].split("=")[0]
+        out.mkdir()
+        Job(some_mpi, 2, ["sh", "-c", f'cd {tmp_path}/"{RANK}" && exec "$@"', "sh", RANKS, out, "d.h5", "dataset=x", "load=0", "deadline=20", *words]).end()
+        answers = [json.loads((out / f"{rank}.json").read_text()) for rank in (0, 1)]
+        assert {answer["status"] for answer in answers} == {"mismatch"}, answers
+        assert {answer["message"] for answer in answers} == {"the ranks were not called alike: the files of rank 0: 258 files, 257 parts, 0 chunks, "
+                                                             "of rank 1: 258 files, 257 parts, 771 chunks"}
+    assert not (tmp_path / "copy.npy").exists()
