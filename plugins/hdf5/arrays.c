@@ -192,9 +192,11 @@ void hdf5_array_note(hdf5_array_head *head, const unsigned char *bytes, size_t s
   head->size = size;
 }
 
-uint64_t hdf5_array_claimed(const hdf5_array_head *head, const hdf5_file *file) {
-  bool extensible = head->size == COUNTS + 6 * file->length_width + file->address_width + SUM && head->bytes[0] == 'E';
-  return extensible ? number(head->bytes + COUNTS + CLAIMED * file->length_width, file->length_width) : 0;
+uint64_t hdf5_array_claimed(const hdf5_array_head *head, const hdf5_file *file, bool *extensible) {
+  size_t lengths = file->length_width, least = FIXED_COUNT + lengths;
+  *extensible = head->size > 0 && head->bytes[0] == 'E';
+  if (*extensible) least = COUNTS + (CLAIMED + 1) * lengths;
+  return head->size >= least ? number(head->bytes + least - lengths, lengths) : 0;
 }
 
 hdf5_array_result hdf5_array_walk(const hdf5_array_head *head, const hdf5_file *file, uint64_t slots, hdf5_array_fn each, void *state,

@@ -167,8 +167,8 @@ bool hdf5_is_superblock(const unsigned char *bytes);
 unsigned hdf5_superblock_flags(const unsigned char *bytes);
 tegula_status hdf5_file_open(hdf5_call *call, const char *path, hdf5_file **out, tegula_error *err);
 void hdf5_file_release(hdf5_call *call, hdf5_file *file);
-/* Slots that the header of an extensible array says to have; 0: it is none. */
-uint64_t hdf5_array_claimed(const hdf5_array_head *head, const hdf5_file *file);
+/* Slots that the header of an array says to have; 0: it is none. */
+uint64_t hdf5_array_claimed(const hdf5_array_head *head, const hdf5_file *file, bool *extensible);
 /* A chunk that an array says is stored. */
 typedef struct hdf5_array_entry {
   uint64_t number, address, length; /* length 0: there are no filters, the array does not tell */

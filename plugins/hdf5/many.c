@@ -3,8 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "chunks.h"
 
-#define MOST_WALKED ((uint64_t)1 << 28) /* of what an extensible array claims in its header */
-#define MOST_WRITTEN ((uint64_t)1 << 32) /* by libhdf5 */
+#define MOST_WALKED ((uint64_t)1 << 28) /* of what an array claims in its header */
+#define MOST_WRITTEN ((uint64_t)1 << 32) /* by libhdf5 to an extensible one */
 #define MANY_SLOTS (1 << 20)             /* from here on arrays are read without it */
 
 /* How the array numbers chunks: in the largest grid there can be, the axis without end in front. */
@@ -80,7 +80,7 @@ static tegula_status list_by_walk(listing *list, bool alone, bool *done, tegula_
                     dataset->name, dataset->file->path, (long long)at, wrong);
 }
 
-/* libhdf5 walks over all slots that an extensible array claims; a damaged header would keep it busy for ever. */
+/* libhdf5 walks over all slots that an array claims, for the largest shape there can be; a damaged header would keep it busy for ever. */
 static tegula_status check_claimed(const listing *list, uint64_t claimed, uint64_t most, tegula_error *err) {
   const hdf5_dataset *dataset = list->dataset;
   hdf5_library *library = dataset->call->library;
@@ -89,7 +89,7 @@ static tegula_status check_claimed(const listing *list, uint64_t claimed, uint64
   return library->host->hint(
       err,
       library->host->fail(err, damaged ? TEGULA_CORRUPT : TEGULA_UNSUPPORTED, dataset->file->path, -1,
-                          "cannot list the chunks of \"%s\" in \"%s\": its index (an extensible array) claims %llu slots, and %s walks "
+                          "cannot list the chunks of \"%s\" in \"%s\": its index (an array) claims %llu slots, and %s walks "
                           "over all",
                           dataset->name, dataset->file->path, (unsigned long long)claimed, library->text),
       "%s",
@@ -126,8 +126,9 @@ tegula_status hdf5_listing_array(listing *list, bool *done, tegula_error *err) {
   if (library->array.size == 0 && library->call.H5Drefresh(dataset->id) >= 0) hdf5_listing_probe(list, offset, &item);
   library->failure.status = TEGULA_OK; /* if it could not be read the listing says so */
   if (library->array.size == 0) return list_nothing(list, done, err);
-  uint64_t claimed = hdf5_array_claimed(&library->array, dataset->file);
-  FORWARD(check_claimed(list, claimed, MOST_WRITTEN, err));
+  bool extensible;
+  uint64_t claimed = hdf5_array_claimed(&library->array, dataset->file, &extensible);
+  if (extensible) FORWARD(check_claimed(list, claimed, MOST_WRITTEN, err));
   bool alone = list->slots > HDF5_MOST_SLOTS || claimed > MOST_WALKED;
   if (list->slots > MANY_SLOTS || claimed > MANY_SLOTS) FORWARD(list_by_walk(list, alone, done, err));
   RETURN_IF(*done, TEGULA_OK);

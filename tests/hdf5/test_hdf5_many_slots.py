@@ -124,6 +124,20 @@ def test_nothing_is_stored(library, tmp_path, kind):
     assert library.call("read", dtype="|u1", box=[[1 << 20, (1 << 20) + 9]], path=str(tmp_path / "box"))["statistics"]["missing"] > 0
 
 
+@with_libraries(["small now"], ["small now"])
+def test_it_may_become_very_large(library, tmp_path, kind):
+    """A fixed array has slots for the largest shape that there can be."""
+    data = numpy.arange(1, 4, dtype="u1")
+    with h5py.File(tmp_path / "a.h5", "w", libver="v110") as file:
+        x = file.create_dataset("x", (1000,), "u1", chunks=(1,), maxshape=(1 << 30,), fillvalue=9)
+        x[4:7] = data
+    began = time.monotonic()
+    info = library.call("open", path=str(tmp_path / "a.h5"), dataset="x")
+    assert time.monotonic() - began < 5 and info["shape"] == [1000]
+    library.call("read", dtype="|u1", box=[[2, 9]], path=str(tmp_path / "box"))
+    assert (tmp_path / "box").read_bytes() == bytes([9, 9, *data, 9, 9])
+
+
 @with_libraries(["very large"], ["very large"])
 def test_it_is_looked_at_twice(library, tmp_path, kind):
     """As a source of a virtual dataset in the same file: libhdf5 has read the header already."""
