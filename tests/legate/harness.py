@@ -5,6 +5,7 @@ import importlib.util
 import inspect
 import json
 import pathlib
+import signal
 import sys
 import tempfile
 import traceback
@@ -15,6 +16,7 @@ class Skip(Exception):
 
 
 def main():
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts what is in its background with Ctrl-C ignored
     path = pathlib.Path(sys.argv[1])
     sys.path.insert(0, str(path.parent))
     sys.modules["harness"] = sys.modules["__main__"]
