@@ -22,6 +22,7 @@ typedef struct walk {
   void *state;
   size_t item, width; /* of elements and addresses */
   int64_t at;         /* what is being read: for messages */
+  uint64_t left;      /* bytes: blocks do not overlap, so all of them are no more than the file */
   unsigned char *page; /* room for one */
 } walk;
 
@@ -43,6 +44,8 @@ static const char *read_block(walk *w, uint64_t address, unsigned char *out, uin
   uint64_t end = (uint64_t)w->file->size;
   w->at = address <= end ? w->file->base + (int64_t)address : -1;
   if (size > end || w->at < 0 || (uint64_t)w->at > end - size) return cut;
+  if (size > w->left) return "overlaps another one";
+  w->left -= size;
   tegula_error failure;
   if (w->library->host->file_read(w->file->host, w->at, out, size, &failure) != TEGULA_OK) return "cannot be read";
   if (hdf5_checksum(out, size - SUM) != number(out + size - SUM, SUM)) return "has a wrong checksum";
@@ -60,7 +63,7 @@ static bool take_elements(const walk *w, const unsigned char *at, uint64_t first
   size_t length = w->item > w->width ? w->item - w->width - MASK : 0;
   for (uint64_t k = 0; k < count; k++, at += w->item) {
     if (is_undefined(w, at)) continue;
-    hdf5_array_entry entry = {.number = first + k, .address = number(at, w->width) + (uint64_t)w->file->base};
+    hdf5_array_entry entry = {.number = first + k, .address = number(at, w->width) + (uint64_t)w->file->base, .filtered = length > 0};
     if (length > 0) {
       entry.length = number(at + w->width, length);
       entry.mask = (uint32_t)number(at + w->width + length, MASK);
@@ -87,7 +90,7 @@ static const char *walk_fixed(walk *w, uint64_t slots, size_t lengths) {
   uint64_t count = number(w->head + FIXED_COUNT, lengths), address = number(w->head + FIXED_COUNT + lengths, w->width);
   unsigned bits = w->head[FIXED_PAGE];
   if (is_undefined(w, w->head + FIXED_COUNT + lengths)) return NULL; /* nothing is stored */
-  if (bits > 20 || count >> bits == 0 || count != slots || count - 1 > UINT64_MAX / w->item / 2) return unusual;
+  if (bits > 20 || (count - 1) >> bits == 0 || count != slots || count - 1 > UINT64_MAX / w->item / 2) return unusual;
   uint64_t page = UINT64_C(1) << bits, pages = (count - 1) / page + 1, bitmap = (pages + 7) / 8;
   if (bitmap > MOST_BITMAP) return unusual;
   unsigned char *prefix = NULL;
@@ -187,7 +190,7 @@ static const char *walk_extensible(walk *w, size_t lengths) {
 /* ---- both ---- */
 
 void hdf5_array_note(hdf5_array_head *head, const unsigned char *bytes, size_t size) {
-  if (size > sizeof head->bytes || (memcmp(bytes, "EAHD", 4) != 0 && memcmp(bytes, "FAHD", 4) != 0)) return;
+  if (size < PREFIX || size > sizeof head->bytes || (memcmp(bytes, "EAHD", 4) != 0 && memcmp(bytes, "FAHD", 4) != 0)) return;
   memcpy(head->bytes, bytes, size);
   head->size = size;
 }
@@ -203,6 +206,7 @@ hdf5_array_result hdf5_array_walk(const hdf5_array_head *head, const hdf5_file *
                                   const char **wrong, int64_t *at) {
   size_t lengths = file->length_width, width = file->address_width;
   walk w = {.file = file, .library = file->library, .head = head->bytes, .each = each, .state = state, .width = width, .at = -1};
+  w.left = (uint64_t)file->size;
   w.item = head->bytes[ITEM];
   bool fixed = head->bytes[0] == 'F', sound = head->size == (fixed ? FIXED_COUNT + lengths : COUNTS + 6 * lengths) + width + SUM;
   sound = sound && width >= 2 && width <= 8 && lengths >= 2 && lengths <= 8 && head->bytes[4] == 0;

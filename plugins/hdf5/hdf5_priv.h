@@ -171,8 +171,9 @@ void hdf5_file_release(hdf5_call *call, hdf5_file *file);
 uint64_t hdf5_array_claimed(const hdf5_array_head *head, const hdf5_file *file, bool *extensible);
 /* A chunk that an array says is stored. */
 typedef struct hdf5_array_entry {
-  uint64_t number, address, length; /* length 0: there are no filters, the array does not tell */
+  uint64_t number, address, length;
   uint32_t mask;
+  bool filtered; /* else the array tells no length */
 } hdf5_array_entry;
 typedef bool (*hdf5_array_fn)(void *state, const hdf5_array_entry *entry); /* false: enough */
 typedef enum hdf5_array_result { HDF5_ARRAY_OK, HDF5_ARRAY_UNUSUAL, HDF5_ARRAY_STOPPED, HDF5_ARRAY_DAMAGED } hdf5_array_result;

@@ -31,6 +31,7 @@ static bool numbering_of(listing *list, numbering *out, uint64_t *slots) {
     hsize_t chunk = (hsize_t)dataset->chunk[axis];
     out->axes[k] = axis;
     out->counts[k] = largest[axis] / chunk + (largest[axis] % chunk != 0);
+    if (out->counts[k] == 0) return false;
     if (largest[axis] != HDF5_UNDEFINED && __builtin_mul_overflow(*slots, out->counts[k], slots)) return false;
   }
   out->list = list;
@@ -41,7 +42,7 @@ static bool take_entry(void *state, const hdf5_array_entry *entry) {
   numbering *n = state;
   listing *list = n->list;
   uint64_t left = entry->number;
-  stored item = {.offset = entry->address, .length = entry->length ? entry->length : (uint64_t)list->chunk_bytes, .mask = entry->mask};
+  stored item = {.offset = entry->address, .length = entry->filtered ? entry->length : (uint64_t)list->chunk_bytes, .mask = entry->mask};
   for (int k = list->dataset->ndim - 1; k >= 0; k--) {
     uint64_t at = k == 0 ? left : left % n->counts[k];
     left = k == 0 ? 0 : left / n->counts[k];
