@@ -218,7 +218,7 @@ def test_interrupt_between_batches():
 def test_time_limit_of_batches():
     slow = Slow()
     batches = slow.dataset.batches((2000, 1000))
-    with pytest.raises(tegula.TimeLimitError, match="0.1 seconds"):
+    with pytest.raises(tegula.TimeLimitError, match=r"0\.1 seconds"):
         batches.next(0.1)
     assert slow.calls < 500 and slow.dataset[7, 7] == 0
 
