@@ -4,7 +4,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The files are sparse. h5py judges values, and places where it names them right (not where an axis behind the first has no end) and soon.
+import ctypes
 import json
+import math
 import os
 import pathlib
 import sys
@@ -168,3 +170,27 @@ def test_a_damaged_block_is_an_error(probe, tmp_path, block):
         file.seek(at)
         file.write(bytes([byte[0] ^ 1]))
     h5.open_refused(probe, path, "x", ("corrupt", "unsupported") if block == "FAHD" else "corrupt", ["x", "a.h5"])
+
+
+def test_a_filtered_chunk_without_bytes_is_an_error(probe, tmp_path):
+    """Its length is 0 although filters make no such chunk; the checksum of its page fits."""
+    path, kind = tmp_path / "a.h5", "fixed, gzip"
+    write(path, kind)
+    with h5py.File(path) as file:
+        address = file["x"].id.get_chunk_info(0).byte_offset
+    data = bytearray(path.read_bytes())
+    head, block = data.find(b"FAHD"), data.find(b"FADB")
+    item, page = data[head + 6], 1 << data[head + 7]
+    pages = -(-int.from_bytes(data[head + 8 : head + 16], "little") // page)
+    element = data.find(address.to_bytes(8, "little"), block)
+    first = block + 6 + 8 + -(-pages // 8) + 4
+    start = first + (element - first) // (page * item + 4) * (page * item + 4)
+    assert (element - start) % item == 0
+    data[element + 8 : element + item - 4] = bytes(item - 12)
+    summed = ctypes.CDLL(LIBRARIES[0]).H5_checksum_lookup3
+    summed.restype, summed.argtypes = ctypes.c_uint32, [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_uint32]
+    rows = min(page, math.prod(-(-n // c) for n, c in zip(*KINDS[kind][:2])) - (start - first) // (page * item + 4) * page)
+    end = start + rows * item
+    data[end : end + 4] = summed(bytes(data[start:end]), end - start, 0).to_bytes(4, "little")
+    path.write_bytes(data)
+    h5.open_refused(probe, path, "x", "corrupt", ["x", "a.h5"])
