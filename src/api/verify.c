@@ -417,9 +417,10 @@ static tegula_status go_through(verify *v, tegula_verify_level level, tegula_err
 }
 
 /* All that a rank does by itself first. A source that cannot be described is a problem: no group has it, and what else is wrong is not looked for. */
-static tegula_status describe(verify *v, tegula_verify_level level, tegula_dataset **view, tegula_error *err) {
+static tegula_status describe(verify *v, tegula_verify_level level, tegula_dataset **view, bool *source, tegula_error *err) {
   FORWARD(tegula__dataset_confirm(v->dataset, &v->call.tally->counts, err));
   tegula_status status = tegula__dataset_view_all(v->dataset, v->call.options, &v->call.tally->counts, view, err);
+  *source = status != TEGULA_OK;
   if (status != TEGULA_OK) return status;
   v->manifest = &(*view)->manifest;
   return prepare(v, level, err);
@@ -433,7 +434,8 @@ static tegula_status verify_dataset(verify *v, tegula_verify_level level, tegula
   tegula__call_add(&call, "the level", "%d", (int)level);
   tegula__call_add(&call, "missing", "%u", v->call.options->missing);
   tegula__call_dataset(&call, dataset);
-  tegula_status status = describe(v, level, &view, &why);
+  bool source = false;
+  tegula_status status = describe(v, level, &view, &source, &why);
   if (status == TEGULA_OK) tegula__call_view(&call, view);
   status = tegula__comm_agree_call(dataset->context->comm, &call, status, &why);
   if (status == TEGULA_OK) {
@@ -442,8 +444,8 @@ static tegula_status verify_dataset(verify *v, tegula_verify_level level, tegula
     v->dataset = dataset;
   } else {
     v->problems.count = 0; /* all ranks tell the one that was agreed on */
-    bool unlike = status == TEGULA_MISMATCH && comm_of(v)->size > 1; /* it may be the calls, of which no report speaks */
-    if (!tegula__status_is_ours(status) && !unlike) note(v, TEGULA__NO_FILE, false, &why);
+    if (comm_of(v)->size > 1) source = status != TEGULA_MISMATCH; /* which may be of the calls: no report speaks of them */
+    if (!tegula__status_is_ours(status) && source) note(v, TEGULA__NO_FILE, false, &why);
     tell(v);
   }
   tegula_dataset_close(view);
