@@ -33,19 +33,22 @@ def sweep(parent):
 
 
 class Scratch:
-    """`path`: an empty folder in `parent`; `fd`: what the processes that use it must inherit."""
+    """`folder`, in `parent`, has the lock; `path`: an empty one in it, because saves take turns by a lock on the folder that they save in;
+    `fd`: what the processes that use it must inherit."""
 
     def __init__(self, parent):
         sweep(parent)
         while True:
-            self.path = tempfile.mkdtemp(prefix=PREFIX, dir=parent)
-            self.fd = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+            self.folder = tempfile.mkdtemp(prefix=PREFIX, dir=parent)
+            self.fd = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
             fcntl.flock(self.fd, fcntl.LOCK_EX)
-            if os.path.isdir(self.path):  # another's sweep may have been faster than the lock
+            if os.path.isdir(self.folder):  # another's sweep may have been faster than the lock
                 break
             os.close(self.fd)
-        self.watcher = subprocess.Popen(["flock", self.path, "rm", "-rf", self.path], start_new_session=True, stdin=subprocess.DEVNULL,
+        self.watcher = subprocess.Popen(["flock", self.folder, "rm", "-rf", self.folder], start_new_session=True, stdin=subprocess.DEVNULL,
                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.path = os.path.join(self.folder, "saved")
+        os.mkdir(self.path)
 
     def empty(self):
         for entry in os.scandir(self.path):

@@ -54,7 +54,7 @@ def test_the_next_one_removes_what_nobody_uses(tmp_path):
     (tmp_path / "other").mkdir()
     first = Scratch(tmp_path)
     second = Scratch(tmp_path)
-    assert sorted(folders(tmp_path)) == sorted(["other", os.path.basename(first.path), os.path.basename(second.path)])
+    assert sorted(folders(tmp_path)) == sorted(["other", os.path.basename(first.folder), os.path.basename(second.folder)])
     pathlib.Path(first.path, "folder").mkdir()
     pathlib.Path(first.path, "file").touch()
     first.empty()
