@@ -12,7 +12,7 @@
 
 #include "comm/comm_priv.h"
 
-enum { SPINS = 200, LONGEST_NS = 1000000 };
+enum { SPINS = 200, SHORTEST_NS = 20000, LONGEST_NS = 1000000, PART = 16 };
 static const double token_after = 0.5; /* seconds */
 static const double collect_for = 1.0;
 static const double report_for = 4.0;
@@ -41,18 +41,23 @@ tegula_status tegula__comm_usable(tegula_comm *comm, tegula_error *err) {
 
 typedef struct pause_state {
   int turns;
-  long nanoseconds;
+  int64_t nanoseconds; /* of the last pause; 0: there was none yet */
+  double since;
 } pause_state;
 
-/* First the processor is given away, which other ranks on it may need; then the pauses grow. */
+/* First the processor is given away, which other ranks on it may need. Then come pauses, each a small part of what has been waited: an answer
+ * goes through many hands, on processors that ranks share, and each of them may be in a pause. */
 static void pause_a_moment(pause_state *pause) {
   if (pause->turns < SPINS) {
     pause->turns++;
     sched_yield();
     return;
   }
-  pause->nanoseconds = pause->nanoseconds == 0 ? 20000 : (long)tegula__min(LONGEST_NS, pause->nanoseconds * 2);
-  nanosleep(&(struct timespec){.tv_nsec = pause->nanoseconds}, NULL);
+  double now = tegula__now();
+  if (pause->since <= 0) pause->since = now;
+  int64_t part = (int64_t)((now - pause->since) * 1e9 / PART);
+  pause->nanoseconds = tegula__max(SHORTEST_NS, tegula__min(LONGEST_NS, part));
+  nanosleep(&(struct timespec){.tv_nsec = (long)pause->nanoseconds}, NULL);
 }
 
 /* ---- who is missing ---- */
