@@ -640,6 +640,7 @@ ROWS = {
     "ranks_threads": ("2 ranks x 1 thread, 32 shards / 1 rank x 2 threads", 1.15, ranks_threads("uneven")),
     "ranks_threads_gzip": ("2 ranks x 1 thread, gzip / 1 rank x 2 threads", 1.15, ranks_threads("hdf5_gzip")),
     "ranks_h5py": ("2 ranks, HDF5 contiguous / mpi4py + h5py", 0.90, ranks_peer("hdf5_contiguous", "tegula", "h5py")),
+    "ranks_h5py_plain": ("2 ranks, one plain read each into new memory / mpi4py + h5py", 0.90, ranks_peer("hdf5_contiguous", "plain", "h5py")),
     "ranks_h5py_gzip": ("2 ranks, HDF5 shuffle + gzip 4 / mpi4py + h5py", 0.50, ranks_peer("hdf5_gzip", "tegula", "h5py")),
     "ranks_heat_npy": ("2 ranks, 32 shards / Heat's load_npy_from_path", 0.40, ranks_peer("uneven", "tegula_heat", "heat_npy")),
     "ranks_heat_hdf5": ("2 ranks, HDF5 contiguous / Heat's load_hdf5", 0.40, ranks_peer("hdf5_contiguous", "tegula_heat", "heat_hdf5")),
