@@ -275,6 +275,14 @@ def check_unreadable(files, scratch):
         raises(IsADirectoryError, lambda module=module: next(module.from_file_batched(scratch, "x", (2,))))
         raises(OSError, lambda module=module: next(module.from_file_batched("", "x", (2,))))
         raises(KeyError, lambda module=module: next(module.from_file_batched(files / "plain.h5", "", (2,))))
+        for name in ("dangling", "outside", "rows/x"):
+            raises(RuntimeError, lambda module=module, name=name: module.from_file(files / "plain.h5", name))
+            raises(KeyError, lambda module=module, name=name: next(module.from_file_batched(files / "plain.h5", name, (2,))))
+    for name, their in (("a", AttributeError), ("null", TypeError), ("records", NotImplementedError)):  # what docs/legate.md says differs
+        raises(ValueError, lambda name=name: next(ours.from_file_batched(files / "plain.h5", name, (2,))))
+        raises(their, lambda name=name, their=their: next(theirs.from_file_batched(files / "plain.h5", name, (2,))))
+    raises(ValueError, lambda: ours.from_file(files / "plain.h5", "null"))
+    assert theirs.from_file(files / "plain.h5", "null").shape == (1,)
     forbidden = as_theirs(tegula.AccessError("no", path="x.h5"), "x.h5")  # the superuser may read everything
     assert isinstance(forbidden, RuntimeError) and isinstance(forbidden, PermissionError) and forbidden.path == "x.h5"
 

@@ -42,6 +42,9 @@ def make(folder):
         file["opaque"] = numpy.array([b"ab", b"cde", b"f"], "V3")
         file["records"] = numpy.zeros(3, [("a", "i4"), ("b", "f4")])
         file["seven"] = numpy.zeros((1,) * 7)
+        file["dangling"] = h5py.SoftLink("/nowhere")
+        file["outside"] = h5py.ExternalLink("gone.h5", "/x")
+        file["null"] = h5py.Empty("f4")
         for shape in SHAPES:
             file[name_of(shape)] = of_shape(shape)
     with h5py.File(folder / "filters.h5", "w", libver=("v108", "v110")) as file:

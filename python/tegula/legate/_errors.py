@@ -23,8 +23,8 @@ from .._errors import (
 _MOST_BYTES = 2700  # Legate ends the process when a task raises more than 4096, and it adds a traceback with the text once more
 
 
-class MissingDatasetError(NotFoundError, ValueError, KeyError):
-    """The file is there, the dataset is not: ValueError of from_file, KeyError of from_file_batched."""
+class MissingDatasetError(NotFoundError, ValueError, KeyError, RuntimeError):
+    """The file is there, the dataset is not: KeyError of from_file_batched, ValueError of from_file, RuntimeError for a link to nowhere."""
 
 
 class MissingFileError(NotFoundError, RuntimeError):
