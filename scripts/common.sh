@@ -13,7 +13,7 @@ jobs=$(nproc)
 say() { printf '== %(%H:%M:%S)T %s\n' -1 "$*"; }
 fail() { printf '%s\n' "$(basename "$0"): $*" >&2; exit 1; }
 
-# True when the thing of that kind is there: command:NAME, library:NAME (pkg-config), header:NAME, python:MODULES,
+# True when the thing of that kind is there: command:NAME, library:NAME (pkg-config), header:NAME, python:MODULES, debian-python:MODULES,
 # python-headers:, libfuzzer:COMPILER, cross:COMPILER (with a C library)
 have() {
   local name=${1#*:}
@@ -26,6 +26,7 @@ have() {
     cross:*) command -v "$name" >/dev/null && echo 'int main(void) { return 0; }' | "$name" -x c -o /dev/null - >/dev/null 2>&1 ;;
     python-headers:*) python3 -c 'import os, sysconfig as s; os.stat(s.get_path("include") + "/Python.h")' >/dev/null 2>&1 ;;
     python:*) python3 -c "import $name" >/dev/null 2>&1 ;;
+    debian-python:*) /usr/bin/python3 -c "import $name" >/dev/null 2>&1 ;;
   esac
 }
 
