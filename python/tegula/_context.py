@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from . import _core
-from ._arguments import shown
+from ._arguments import number
 from ._errors import Error
 
 _contexts: dict[tuple[int, int, int], _core.Context] = {}
@@ -87,9 +87,7 @@ class Group:
 def _number_of(threads: int | None) -> int:
     if threads is None:
         return _threads_of_environment()
-    if isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= 4096:
-        raise ValueError(f"threads: expected a whole number from 1 to 4096 or None, found {shown(threads)}")
-    return threads
+    return number("threads", threads, 1, 4096)
 
 
 def context_on(comm: _core.Comm | None, threads: int | None) -> _core.Context:

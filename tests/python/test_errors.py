@@ -138,6 +138,8 @@ def test_names_that_are_no_text(tmp_path):
         ({"missing": "maybe"}, ValueError, "missing"),
         ({"threads": 0}, ValueError, "threads"),
         ({"threads": 2.0}, ValueError, "threads"),
+        ({"threads": True}, ValueError, "threads"),
+        ({"threads": "2"}, TypeError, "threads"),
         ({"columns": ["a"]}, ValueError, "columns"),
         ({"null_value": 0}, ValueError, "null_value"),
         ({"comm": object()}, TypeError, "comm"),

@@ -202,6 +202,12 @@ def test_a_raising_progress_stops_the_load(tmp_path):
     assert len(calls) == 2, "once each"
 
 
+def test_numbers_of_numpy_as_options(tmp_path):
+    numpy.save(tmp_path / "x.npy", numpy.arange(7.0))
+    assert tegula.open(tmp_path / "x.npy", threads=numpy.int64(2))[:].tolist() == list(range(7))
+    assert len(tegula.load(tmp_path / "x.npy", threads=numpy.uint8(1), tiles=numpy.int32(3)).tiles) == 3
+
+
 def test_settings_of_the_environment(run_python, tmp_path):
     numpy.save(tmp_path / "x.npy", numpy.zeros(3))
     program = "import tegula, tegula._context as c, sys; tegula.open(sys.argv[1]); print(c.context().threads())"
