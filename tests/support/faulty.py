@@ -124,7 +124,7 @@ def places(total, most, turn=0.0):
     return sorted({*range(1, edge + 1), *middle, *range(total - edge + 1, total + 1)})
 
 
-def plan(calls, most=48 if SANITIZER == "" else 7):
+def plan(calls, most=40 if SANITIZER == "" else 6):
     """All (family, kind, fault text) for a program that makes these calls. Lasting faults get a quarter of the places. The kinds of a
     family take different places."""
     for family in families():

@@ -26,6 +26,18 @@
 
 #include <tegula/tegula.h>
 
+/* ---- how much ---- */
+
+/* Rounds of a random test: a fifth under ThreadSanitizer, where each takes ten to thirty times as long, but for TEGULA_FAULT_ALL
+ * (scripts/test --long). */
+static inline int rounds_of(int all) {
+#ifdef __SANITIZE_THREAD__
+  return getenv("TEGULA_FAULT_ALL") == NULL ? all / 5 : all;
+#else
+  return all;
+#endif
+}
+
 /* ---- checks ---- */
 
 static inline void assert_contains(const char *text, const char *part) {

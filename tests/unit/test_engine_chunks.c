@@ -531,7 +531,7 @@ static void any_parts_and_tiles_are_moved_right(void **state) {
   bench b = bench_make(3, (int64_t)96 << 10, 4);
   uint64_t seed = 21;
   int64_t absent = 0, lost = 0, read = 0, shared = 0;
-  for (int round = 0; round < 400; round++) {
+  for (int round = 0; round < rounds_of(400); round++) {
     world *w = world_make(&seed, dtypes[round % 8], &b.folder, round % 4 == 0);
     wanted want = count_wanted(w);
     for (int m = 0; m < (round % 3 == 0 ? 3 : 1); m++) check_mode(&b, w, modes[m], &want);
