@@ -4,7 +4,7 @@
 import numpy
 import pytest
 
-from launch import MPIS, Ranks, some_at_once
+from launch import MPIS, Ranks, felt, some_at_once
 
 h5py = pytest.importorskip("h5py")
 pytest.importorskip("hdf5plugin")
@@ -126,7 +126,7 @@ def into(folder):
 
 def test_one_rank_fails_and_all_get_the_error(some_mpi, source, tmp_path):
     """In the phases of a save; each MPI has every second one."""
-    cases = FAULTS[MPIS.index(some_mpi) :: 2]
+    cases = [case for case in FAULTS[MPIS.index(some_mpi) :: 2] if felt(case[1])]
     start = [lambda i=i, case=case: Ranks(some_mpi, 3, tmp_path / f"out{i}", source, *ROUNDS, f"save={into(tmp_path / str(i))}", faults=case)
              for i, case in enumerate(cases)]
     saves = 0
@@ -136,7 +136,7 @@ def test_one_rank_fails_and_all_get_the_error(some_mpi, source, tmp_path):
         assert ".tegula-" not in answers.one("message"), answers.one("message")
         assert (tmp_path / str(i) / "x.h5").read_bytes() == b"what was there" and leftovers(tmp_path / str(i)) == [], plan
         saves += answers.one("step") == "save"
-    assert saves >= 4
+    assert saves >= len(cases) - 1
 
 
 def test_a_rank_that_is_gone_or_stands_still(some_mpi, source, tmp_path):

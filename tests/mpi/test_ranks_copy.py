@@ -4,7 +4,7 @@
 import numpy
 import pytest
 
-from launch import MPIS, Ranks, some_at_once
+from launch import MPIS, Ranks, felt, some_at_once
 
 h5py = pytest.importorskip("h5py")
 pytest.importorskip("hdf5plugin")
@@ -82,7 +82,7 @@ def into(folder):
 
 
 def test_one_rank_fails_and_all_get_the_error(some_mpi, source, tmp_path):
-    cases = FAULTS[MPIS.index(some_mpi) :: 2]
+    cases = [case for case in FAULTS[MPIS.index(some_mpi) :: 2] if felt(case[0][1])]
     words = [source, "dataset=a/x", "load=0", "threads=1", LITTLE, "chunk=10,41", "codec=deflate:1", "readback=1"]
     start = [lambda i=i, fault=fault: Ranks(some_mpi, 3, tmp_path / f"out{i}", *words, f"copy={into(tmp_path / str(i))}/x.h5", faults=fault)
              for i, (fault, _) in enumerate(cases)]
