@@ -43,10 +43,12 @@ PyObject *core_array_new(tegula_array *handle) {
 }
 
 /* What is not in one block (of several ranks) is reached tile by tile. */
-static PyObject *array_of_rank(tegula_array *handle) {
+PyObject *core_array_of_rank(tegula_array *handle, bool here) {
   tegula_view block;
-  if (tegula_array_block(handle, &block, NULL) == TEGULA_OK) return core_array_new(handle);
-  return (PyObject *)wrap_handle(handle);
+  bool whole = tegula_array_block(handle, &block, NULL) == TEGULA_OK;
+  core_array *made = whole ? (core_array *)core_array_new(handle) : wrap_handle(handle);
+  if (made != NULL) made->here = here;
+  return (PyObject *)made;
 }
 
 /* Array.create(context, dtype, tiling): fresh memory */
@@ -65,9 +67,7 @@ static PyObject *array_create(PyObject *type, PyObject *arguments) {
   Py_BEGIN_ALLOW_THREADS; /* ranks wait for each other */
   status = tegula_array_create(context, dtype, tiling, NULL, &handle, &error);
   Py_END_ALLOW_THREADS;
-  PyObject *made = status == TEGULA_OK ? array_of_rank(handle) : core_raise(&error);
-  if (made != NULL) ((core_array *)made)->here = core_context_here(context_object);
-  return made;
+  return status == TEGULA_OK ? core_array_of_rank(handle, core_context_here(context_object)) : core_raise(&error);
 }
 
 /* ---- memory of Python ---- */

@@ -9,6 +9,7 @@ typedef struct batches {
   PyObject_HEAD tegula_batches *handle;
   uint32_t generation;
   atomic_bool stopped; /* what is being read is no longer wanted */
+  bool here;           /* as in the dataset's context */
 } batches;
 
 static int note_piece(void *state, int64_t done, int64_t total) {
@@ -32,6 +33,7 @@ static PyObject *batches_new(PyTypeObject *type, PyObject *arguments, PyObject *
   batches *self = dataset != NULL ? (batches *)PyType_GenericAlloc(type, 0) : NULL;
   if (self == NULL) return NULL;
   self->generation = core_generation();
+  self->here = dataset->here;
   options.progress = note_piece;
   options.progress_state = self;
   core_enter(); /* the first piece is being read */
@@ -70,7 +72,7 @@ static void run_next(core_call *call) {
 /* next(timeout) -> (array, lo, hi), or None after the last */
 static PyObject *batches_next(PyObject *object, PyObject *arguments) {
   batches *self = (batches *)object;
-  next_call next = {.call = {.run = run_next, .slow = true, .work = &self->stopped}, .handle = self->handle};
+  next_call next = {.call = {.run = run_next, .slow = true, .here = self->here, .work = &self->stopped}, .handle = self->handle};
   if (!PyArg_ParseTuple(arguments, "d", &next.call.timeout) || !core_current(self->generation)) return NULL;
   if (self->handle == NULL) return Py_NewRef(Py_None);
   if (core_run(&next.call) < 0) {
@@ -82,7 +84,7 @@ static PyObject *batches_next(PyObject *object, PyObject *arguments) {
     close_batches(self);
     return Py_NewRef(Py_None);
   }
-  return Py_BuildValue("NNN", core_array_new(next.array), core_tuple(next.box.lo, next.box.ndim), core_tuple(next.box.hi, next.box.ndim));
+  return Py_BuildValue("NNN", core_array_of_rank(next.array, self->here), core_tuple(next.box.lo, next.box.ndim), core_tuple(next.box.hi, next.box.ndim));
 }
 
 static PyObject *batches_close(PyObject *object, PyObject *unused) {

@@ -131,6 +131,7 @@ core_array *core_array_of(PyObject *object);
 
 PyObject *core_dataset_new(tegula_dataset *handle, bool here); /* takes the handle, also when it fails */
 PyObject *core_array_new(tegula_array *handle);     /* the same */
+PyObject *core_array_of_rank(tegula_array *handle, bool here); /* the same, of what one rank has */
 PyTypeObject *core_add_type(PyObject *module, const char *name, PyType_Spec *spec);
 
 /* quick.c: methods of datasets. */

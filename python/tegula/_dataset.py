@@ -6,7 +6,8 @@ SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
@@ -368,11 +369,73 @@ class Dataset:
                 self._explain(error)
                 raise
 
-    def batches(self, chunk: Sequence[int]) -> _core.Batches:
-        """For :func:`tegula.io.hdf5.from_file_batched`."""
-        if isinstance(self._threads, Ranks):
-            raise ValueError("batches: not supported for a dataset on several ranks, expected one that was opened without comm")
-        return _core.Batches(self._live(), tuple(chunk), self._missing_number)
+    def batches(self, chunk: Sequence[int]) -> Iterator[tuple[Any, Shape]]:
+        """Walks over it in pieces of `chunk` elements along each axis, cut at the end; the next one is read ahead.
+
+        Yields:
+            The piece, an array of its own, and where it begins.  Of a dataset that was opened with `comm` it is an :class:`Array` with rows
+            on each rank, and all ranks take each step.
+
+        Raises:
+            ValueError: for lengths that are not one per axis, or below 1.
+
+        >>> import numpy, tegula, tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> numpy.save(folder.name + "/x.npy", numpy.arange(12).reshape(4, 3))
+        >>> [(piece.sum().item(), offset) for piece, offset in tegula.open(folder.name + "/x.npy").batches((3, 3))]
+        [(36, (0, 0)), (30, (3, 0))]
+        """
+        return self._batches("chunk", chunk)
+
+    def _batches(self, name: str, chunk: Sequence[int]) -> Iterator[tuple[Any, Shape]]:
+        ranks = self._threads if isinstance(self._threads, Ranks) else None
+        with ranks.checking() if ranks is not None else nullcontext():
+            pieces = self._chunk_of(name, chunk)
+        return self._pieces(pieces) if ranks is None else self._pieces_on(ranks, pieces)
+
+    def _chunk_of(self, name: str, chunk: Sequence[int]) -> Shape:
+        taken = lengths(name, chunk) or ()
+        if len(taken) != self.ndim:
+            raise ValueError(f"{name}: expected {self.ndim} lengths, one per axis, found {len(taken)}")
+        if any(length < 1 for length in taken):
+            raise ValueError(f"{name}: expected lengths from 1 on, found {taken}")
+        return taken
+
+    def _pieces(self, chunk: Shape) -> Iterator[tuple[NDArray, Shape]]:
+        batches = _core.Batches(self._live(), chunk, self._missing_number)
+        try:
+            while (found := self._next_of(batches)) is not None:
+                memory, lo, hi = found
+                yield np.ndarray(_between(lo, hi), self.dtype, buffer=memoryview(memory)), lo
+        finally:
+            batches.close()
+
+    def _next_of(self, batches: _core.Batches) -> tuple[_core.Array, Shape, Shape] | None:
+        try:
+            return batches.next(timeout())
+        except Error as error:
+            self._explain(error)
+            raise
+
+    def _pieces_on(self, ranks: Ranks, chunk: Shape) -> Iterator[tuple[Array, Shape]]:
+        """Each rank reads its part of the next one ahead; they agree when it is given out."""
+        with ranks.together():
+            batches = _core.Batches(self._live(), chunk, self._missing_number)
+        try:
+            while True:
+                with ranks.together():
+                    found = self._next_of(batches)
+                if found is None:
+                    return
+                memory, lo, hi = found
+                shape = _between(lo, hi)
+                cut = tiling_of(shape, None, 0, None, 1, ranks.size)
+                if ranks.size > 1:
+                    yield Parts(memory, cut, shape, self.dtype, ranks), lo
+                else:
+                    yield Array(np.ndarray(shape, self.dtype, buffer=memoryview(memory)), cut), lo
+        finally:
+            batches.close()
 
     # ---- the rest ----
 
@@ -402,6 +465,10 @@ class Dataset:
         except UnsupportedError:
             return self._source
         return Manifest(json, self._source) if len(json) <= _JSON_MOST else self._source
+
+
+def _between(lo: Shape, hi: Shape) -> Shape:
+    return tuple(high - low for low, high in zip(lo, hi, strict=True))
 
 
 def _array_over(memory: memoryview, shape: Shape, said: tuple[str, str | None, Any]) -> NDArray:

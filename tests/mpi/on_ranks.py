@@ -50,6 +50,29 @@ assert (ds[7:9, ::2] == expected[7:9, ::2]).all()
 assert ds.hash() == sys.argv[3]
 covered(world, ds.load(tiles=4))
 
+# in pieces: of more rows than ranks, of fewer, of some columns; a piece is an array of all of them, and the next is read meanwhile
+for comm in (world, world.Split(world.rank % 2)):
+    ds = tegula.open(folder / "shards", comm=comm)
+    for chunk in ((30, 10), (2, 10), (64, 3)):
+        count = numpy.zeros(expected.shape, "i4")
+        for piece, offset in ds.batches(chunk):
+            assert piece.shape == tuple(min(n, end - low) for n, end, low in zip(chunk, expected.shape, offset))
+            for box, tile in piece.tiles:
+                box = tuple(slice(low + side.start, low + side.stop) for low, side in zip(offset, box))
+                assert (tile == expected[box]).all() and tile.dtype == expected.dtype
+                count[box] += 1
+            if offset == (30, 0) and comm is world:
+                tegula.save(piece, out / f"piece{chunk}.npy")
+                assert (numpy.load(out / f"piece{chunk}.npy") == expected[30 : 30 + chunk[0], : chunk[1]]).all()
+        assert (comm.allreduce(count) == 1).all()
+walk = ds.batches((5, 10))
+next(walk)
+walk.close()  # no call of all
+nothing = tegula.open(folder / "nothing.npy", comm=world)
+assert [(piece.tiles, offset) for piece, offset in nothing.batches((3, 4))] == []
+(scalar, offset), = tegula.open(folder / "scalar.npy", comm=world).batches(())
+assert offset == () and sum(world.allgather([tile[()] for _, tile in scalar.tiles]), []) == [7]
+
 # more ranks than rows; only one rank has everything
 few = tegula.load(folder / "few.npy", comm=world)
 assert world.allreduce(len(few.local)) == 2 and few.local.shape[1:] == (5,)
@@ -74,6 +97,8 @@ error = raised(lambda: tegula.load(folder / "nowhere", comm=world), FileNotFound
 assert error.rank == (0 if world.size > 1 else error.rank)
 error = raised(lambda: tegula.load(folder / "shards", comm=world, tiles=-1 if world.rank == world.size - 1 else 3), ValueError)
 assert "tiles: expected a whole number" in str(error)
+error = raised(lambda: next(tegula.open(folder / "shards", comm=world).batches((0 if world.rank == world.size - 1 else 3, 4))), ValueError)
+assert "chunk: expected lengths from 1 on" in str(error)
 if world.size > 1:
     error = raised(lambda: tegula.open(folder / ("few.npy" if world.rank == 1 else "whole.npy"), comm=world), tegula.Error)
     assert error.status == "mismatch" and "the paths of rank 0" in str(error), error

@@ -6,6 +6,7 @@ import pathlib
 import subprocess
 import sys
 
+import h5py
 import numpy
 import pytest
 
@@ -25,6 +26,8 @@ def folder(tmp_path_factory):
         numpy.save(folder / "shards" / f"s{i}.npy", part)
     numpy.save(folder / "whole.npy", whole)
     numpy.save(folder / "few.npy", whole[:2, :5])
+    numpy.save(folder / "nothing.npy", whole[:0])
+    numpy.save(folder / "scalar.npy", numpy.int16(7))
     return folder
 
 
@@ -44,6 +47,44 @@ def test_python_on_ranks(mpi, ranks, folder, tmp_path):
               env={"PYTHONPATH": str(PACKAGE), "PYTHONDONTWRITEBYTECODE": "1"}).end()
     assert job.code == 0, job.err[-3000:]
     assert len(list(tmp_path.glob("*.txt"))) == ranks
+
+
+PIECES = """
+import sys, tegula
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+ds = tegula.open(sys.argv[1], "x", comm=comm)
+walk, seen = ds.batches((60, 7)), []
+try:
+    for piece, offset in walk:
+        seen.append(offset[0])
+except tegula.CorruptError as error:
+    assert seen == [0, 60] and error.rank == comm.size - 1 and "(160, 0)" in str(error), (seen, error)
+assert next(walk, None) is None and len(seen) == 2
+walk = ds.batches((60, 7))
+next(walk)
+try:
+    tegula.open(sys.argv[1], "x", comm=comm) if comm.rank == 1 else next(walk)
+except tegula.Error as error:
+    assert "the ranks do not make the same call: rank 0 is in tegula_batches_next, rank 1 in" in str(error), error
+else:
+    raise AssertionError("the ranks made different calls")
+assert ds[:3].shape == (3, 7)
+"""
+
+
+@pytest.mark.parametrize("mpi", WHEELS or [None], ids=str)
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_all_ranks_stop_at_the_same_piece(mpi, ranks, tmp_path):
+    """The last rank's part of the third piece is damaged; then one rank leaves the walk."""
+    needs(mpi)
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        chunk = file.create_dataset("x", data=numpy.random.default_rng(1).random((200, 7)), chunks=(20, 7), compression="gzip").id.get_chunk_info(8)
+    with open(tmp_path / "x.h5", "r+b") as raw:
+        raw.seek(chunk.byte_offset)
+        raw.write(b"\xff" * 64)
+    job = Job(mpi, ranks, [mpi.python, "-c", PIECES, tmp_path / "x.h5"], env={"PYTHONPATH": str(PACKAGE)}).end()
+    assert job.code == 0, job.err[-3000:]
 
 
 FUNNELED = """

@@ -82,6 +82,7 @@ def calls(folder):
     yield "dataset[::]", lambda key: dataset[::key], ["key"]
     yield "dataset.explain", *of(dataset.explain)
     yield "dataset.hash", *of(dataset.hash)
+    yield "dataset.batches", *of(dataset.batches, chunk=(6, 4))
     yield "array[]", lambda key: loaded[key], ["key"]
     yield "array.__dlpack__", *of(loaded.__dlpack__, skip=("copy",))
     yield "save npy", *of(tegula.save, array=lambda: array, path=lambda: new(".npy"))

@@ -9,9 +9,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from .._arguments import lengths
-from .._context import timeout
-from .._numpy import NDArray, np
+from .._numpy import NDArray
 from .._open import load, open
 from .._save import save
 
@@ -50,21 +48,4 @@ def from_file_batched(
     Raises:
         ValueError: for lengths that are not one per axis, or below 1.
     """
-    dataset = open(path, dataset_name, format="hdf5")
-    chunk = lengths("chunk_size", chunk_size) or ()
-    if len(chunk) != dataset.ndim:
-        raise ValueError(f"chunk_size: expected {dataset.ndim} lengths, one per axis, found {len(chunk)}")
-    if any(length < 1 for length in chunk):
-        raise ValueError(f"chunk_size: expected lengths from 1 on, found {chunk}")
-    return _pieces(dataset, chunk)
-
-
-def _pieces(dataset: Any, chunk: tuple[int, ...]) -> Iterator[tuple[NDArray, tuple[int, ...]]]:
-    batches = dataset.batches(chunk)
-    try:
-        while (found := batches.next(timeout())) is not None:
-            memory, lo, hi = found
-            shape = tuple(high - low for low, high in zip(lo, hi, strict=True))
-            yield np.ndarray(shape, dataset.dtype, buffer=memoryview(memory)), lo
-    finally:
-        batches.close()
+    return open(path, dataset_name, format="hdf5")._batches("chunk_size", chunk_size)
