@@ -56,10 +56,7 @@ launched ranks_launched(void) {
   return found.ranks > 1 ? found : (launched){.ranks = 1, .rank = -1};
 }
 
-int ranks_way(const cli_job *job) {
-  int checks_sums = job->command == &verify_command && job->settings.against != NULL;
-  return checks_sums ? RANKS_FIRST : (int)job->command->on_ranks;
-}
+int ranks_way(const cli_job *job) { return (int)job->command->on_ranks; }
 
 /* ---- which MPI ---- */
 

@@ -12,7 +12,7 @@
  * - Ownership in fixed words: "owns", "borrows until X", "copies".
  * - Thread rule of each function: A = any thread, any time; O = one thread at a time per object; C = collective, every rank of the
  *   context calls it in the same order and gets the same status (with one process: the same as A unless it says O). On several ranks
- *   (tegula_mpi.h, docs/ranks.md) these are UNSUPPORTED today: saves in pieces and in the background, copies, checking sums.
+ *   (tegula_mpi.h, docs/ranks.md) these are UNSUPPORTED today: saves of chunks in pieces, saves in the background.
  * - Sizes, offsets and strides are in bytes unless the name says otherwise; shapes and boxes count elements.
  * - No global state: the library never prints, exits, aborts, reads the environment, or changes locale, umask or signal handlers. */
 #ifndef TEGULA_TEGULA_H
@@ -799,7 +799,8 @@ TEGULA_API void tegula_sums_report_init(tegula_sums_report *report);
 /* Compares files with the sums in the file `path`, and what `dataset` holds with their content hash. SIZES: that the files are there and as long
  * as they were; CHECKSUMS: also their bytes, chunk by chunk; DECODE: also the content. Goes on after a problem: each is told, in the order of the
  * sums, those of the whole last. `dataset` may be NULL, where it cannot be opened any more: its files are then looked at alone. Returns the
- * first problem; a failure with report->problems 0 is none, such as sums that cannot be read. `visit` and `report` may be NULL. [C] */
+ * first problem; a failure with report->problems 0 is none, such as sums that cannot be read. `visit` and `report` may be NULL. On several ranks
+ * each reads a share, and all get the same report. [C] */
 TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_sums_check(tegula_context *context, const char *path, tegula_dataset *dataset,
                                                              tegula_verify_level level, tegula_problem_fn visit, void *state,
                                                              const tegula_load_options *options, tegula_sums_report *report,

@@ -99,8 +99,8 @@ void tegula__call_tiling(tegula__call *call, const tegula_tiling *tiling, tegula
 void tegula__call_dataset(tegula__call *call, const tegula_dataset *dataset);
 /* Of a dataset whose late parts were found out: by each rank for itself, where there are some. */
 void tegula__call_view(tegula__call *call, const tegula_dataset *view);
-/* Every rank gets the text of rank 0, packed on its way: to be freed in any case. Collective; what fails at the end, on one rank, is still to be
- * agreed. The text is `size` bytes, without a zero at its end. */
+/* Every rank gets the text of rank 0, `size` bytes, packed on its way: to be freed in any case. Collective; what fails at the end, on one rank, is
+ * still to be agreed. There is no zero at its end. */
 tegula_status tegula__share_text(tegula_context *context, char **text, size_t *size, tegula_error *err);
 /* Rank 0 describes, the others get its manifest. */
 tegula_status tegula__open_on_ranks(tegula_context *context, const char *const *paths, size_t count, const tegula_open_options *options,

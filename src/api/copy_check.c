@@ -125,6 +125,7 @@ tegula_status tegula__copying_check_on_ranks(tegula__copying *c, tegula_error *e
   FORWARD(hash_of(c->dataset, c, c->report.hash, err));
   if (c->bytes == 0) return TEGULA_OK;
   FORWARD(tegula__comm_agree(context->comm, context->comm->rank == 0 ? write_how(c, &text, err) : TEGULA_OK, err));
+  if (text != NULL) size = strlen(text);
   tegula_status status = tegula__comm_agree(context->comm, tegula__share_text(context, &text, &size, err), err);
   if (status == TEGULA_OK) status = read_back(c, text, size, err);
   free(text);

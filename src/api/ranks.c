@@ -197,7 +197,7 @@ static tegula_status open_by_packed(tegula_context *context, const char *const *
 }
 
 tegula_status tegula__share_text(tegula_context *context, char **text, size_t *size, tegula_error *err) {
-  parcel p = {.size = *text != NULL ? (int64_t)strlen(*text) : 0};
+  parcel p = {.size = *text != NULL ? (int64_t)*size : 0};
   if (*text != NULL) compress(context, text, &p);
   FORWARD(send_text(context, text, &p, TEGULA_OK, err));
   tegula_status status = decompress(context, text, &p, err);

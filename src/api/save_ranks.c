@@ -114,6 +114,7 @@ tegula_status tegula__rank_save_share(tegula__rank_save *r, tegula_status status
     if (status == TEGULA_OK) status = write_texts(r->saving, &text, err);
   }
   status = tegula__comm_agree(comm, status, err);
+  if (text != NULL) size = strlen(text);
   if (status == TEGULA_OK) status = tegula__share_text(r->context, &text, &size, err);
   if (status == TEGULA_OK && comm->rank != 0) status = read_texts(r, text, size, err);
   free(text);

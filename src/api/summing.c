@@ -419,7 +419,7 @@ static tegula_status run_own(tegula__summing *s, tegula_error *err) {
   if (s->own_chunks > 0 && s->level != TEGULA_VERIFY_SIZES) tegula__pool_run_waiting(pool, s->own_chunks, run_chunk, s);
   if (s->assembly != NULL && !tegula__assembly_end(s->assembly)) return tegula__out_of_memory(err, s->run_count * (int64_t)sizeof *s->runs);
   if (s->stop.status == TEGULA_OK && !atomic_load(&s->stopped)) (void)ask(s, 0, &s->stop);
-  const tegula_error *problem = s->stop.status != TEGULA_OK ? &s->stop : s->comm != NULL ? tegula__summing_problem(s) : NULL;
+  const tegula_error *problem = s->stop.status != TEGULA_OK ? &s->stop : s->comm != NULL && !s->checks ? tegula__summing_problem(s) : NULL;
   if (problem == NULL) return TEGULA_OK;
   if (err != NULL) *err = *problem;
   return problem->status;
@@ -435,10 +435,11 @@ tegula_status tegula__summing_run(tegula__summing *s, tegula_error *err) {
   FORWARD(tegula__summing_share(s, err));
   if (s->level != TEGULA_VERIFY_DECODE || s->dataset == NULL) return TEGULA_OK;
   tegula_status status = tegula__sum_content(s, err);
-  if (s->comm != NULL && status == TEGULA_OK && s->content_error.status != TEGULA_OK) {
+  if (s->comm != NULL && !s->checks && status == TEGULA_OK && s->content_error.status != TEGULA_OK) {
     *err = s->content_error;
     status = err->status;
   }
   FORWARD(tegula__summing_agree(s, status, err));
-  return tegula__summing_join(s, err);
+  if (s->checks && s->comm != NULL) FORWARD(tegula__summing_join_error(s, err));
+  return s->content_error.status == TEGULA_OK ? tegula__summing_join(s, err) : TEGULA_OK;
 }

@@ -46,6 +46,7 @@ typedef struct tegula__summing {
   const tegula_dataset *dataset; /* NULL: files only */
   tegula_verify_level level;     /* SIZES: sizes only; CHECKSUMS: blocks and chunks; DECODE: the content, too */
   tegula_comm *comm; /* ranks that do it together; NULL: this process alone */
+  bool checks;       /* on ranks: what is wrong with files is shared, and does not end it */
   tegula__news *news; /* gets the total; NULL: there is none */
   tegula__stream_call call;
   tegula__sum_file *files; /* owned, like all lists here; the caller fills set, file, index, size and chunks */
@@ -80,17 +81,19 @@ void tegula__summing_free(tegula__summing *summing);
 /* Part `part` of the dataset is in file `file`: adds it where its bytes are hashed as they are. */
 tegula_status tegula__summing_part(tegula__summing *summing, const tegula__part *part, int64_t file, tegula_error *err);
 /* Goes through all files, then the content. What is wrong with files is in `files` and `content_error`; a failure here is another. On ranks it is
- * collective, and what is wrong with files fails here. */
+ * collective, and what is wrong with files fails here, unless it checks. */
 tegula_status tegula__summing_run(tegula__summing *summing, tegula_error *err);
 
 /* Bytes of files and of the content that are gone through, at most call.total. */
 int64_t tegula__summing_done(tegula__summing *summing);
 
-/* sum_ranks.c: what this rank goes through; an agreement, if there are ranks; what all found, on all; the same for the content. */
+/* sum_ranks.c: what this rank goes through; an agreement, if there are ranks; what all found, on all; the same for the content; and, of one
+ * that checks, for what is wrong with it. */
 void tegula__summing_divide(tegula__summing *summing);
 tegula_status tegula__summing_agree(tegula__summing *summing, tegula_status mine, tegula_error *err);
 tegula_status tegula__summing_share(tegula__summing *summing, tegula_error *err);
 tegula_status tegula__summing_join(tegula__summing *summing, tegula_error *err);
+tegula_status tegula__summing_join_error(tegula__summing *summing, tegula_error *err);
 
 /* The first problem of a file, or of the content; NULL: none. */
 const tegula_error *tegula__summing_problem(const tegula__summing *summing);

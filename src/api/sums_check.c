@@ -2,7 +2,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Everything is read first and told then, so that a problem can say whether the content is the same nevertheless. */
+ * Everything is read first and told then, so that a problem can say whether the content is the same nevertheless. On several ranks each reads a
+ * run of the blocks; all have then what all have found, and tell the same. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -12,6 +13,8 @@
 typedef struct checking {
   tegula_context *context;
   tegula_dataset *dataset; /* NULL: none */
+  char *text; /* of the sums */
+  size_t text_size;
   tegula__sums sums;
   tegula__summing summing;
   tegula__file *files; /* of the sums, where they are not files of the dataset */
@@ -334,42 +337,77 @@ static void tell_all(checking *c) {
   if (array || c->summing.content_error.status != TEGULA_OK) tell_content(c, found);
 }
 
-static tegula_status read_sums(const char *path, tegula__io_counts *counts, tegula__sums *out, tegula_error *err) {
-  char *text = NULL;
-  size_t size = 0;
-  FORWARD(tegula__io_read_whole(path, (int64_t)TEGULA__SUMS_BYTES, &text, &size, counts, err));
-  tegula_status status = tegula__sums_read(text, size, path, out, err);
-  free(text);
+/* Rank 0 reads them. */
+static tegula_status read_sums(checking *c, const char *path, tegula_error *err) {
+  FORWARD(tegula__io_read_whole(path, (int64_t)TEGULA__SUMS_BYTES, &c->text, &c->text_size, &c->summing.call.tally->counts, err));
+  return tegula__sums_read(c->text, c->text_size, path, &c->sums, err);
+}
+
+/* The others get its text. */
+static tegula_status share_sums(checking *c, const char *path, tegula_error *err) {
+  tegula_comm *comm = c->context->comm;
+  tegula_status status = comm->size > 1 ? tegula__share_text(c->context, &c->text, &c->text_size, err) : TEGULA_OK;
+  if (status == TEGULA_OK && comm->rank != 0) status = tegula__sums_read(c->text, c->text_size, path, &c->sums, err);
+  free(c->text);
+  c->text = NULL;
   return status;
 }
 
-static tegula_status check_view(checking *c, tegula_error *err) {
-  tegula_status status = prepare(c, err);
+static tegula_status check_view(checking *c, tegula_status status, tegula_error *err) {
+  if (status == TEGULA_OK) status = prepare(c, err);
+  status = tegula__summing_agree(&c->summing, status, err);
   if (status == TEGULA_OK) status = tegula__summing_run(&c->summing, err);
+  int64_t bytes = atomic_load(&c->summing.done);
+  if (status == TEGULA_OK) status = tegula__comm_reduce(c->context->comm, TEGULA_PLUGIN_SUM, &bytes, 1, err);
   if (status == TEGULA_OK) {
     c->report.files = c->sums.file_count;
-    c->report.bytes = atomic_load(&c->summing.done);
+    c->report.bytes = bytes;
     tell_all(c);
     if (c->report.problems > 0) {
       status = c->first.status;
-      if (err != NULL) *err = c->first;
+      *err = c->first;
     }
   }
-  tegula__summing_free(&c->summing);
+  if (c->summing.files != NULL) tegula__summing_free(&c->summing);
   return status;
 }
 
-static tegula_status check_all(checking *c, const char *path, tegula_error *err) {
+/* What must be the same on all ranks. */
+static void describe(const checking *c, const char *path, const tegula_dataset *view, tegula__call *call) {
+  tegula__call_add(call, "the sums", "%s", path);
+  tegula__call_add(call, "the level", "%d", (int)c->summing.level);
+  tegula__call_add(call, "missing", "%u", c->summing.call.options->missing);
+  if (view == NULL) {
+    tegula__call_add(call, "the dataset", "none");
+    return;
+  }
+  tegula__call_dataset(call, view);
+  tegula__call_view(call, view);
+}
+
+/* All that a rank does by itself first. */
+static tegula_status begin(checking *c, const char *path, tegula_dataset **view, tegula_error *err) {
   tegula__io_counts *counts = &c->summing.call.tally->counts;
+  if (c->context->comm->rank == 0) FORWARD(read_sums(c, path, err));
+  if (c->dataset != NULL) FORWARD(tegula__dataset_confirm(c->dataset, counts, err));
+  return c->dataset != NULL ? tegula__dataset_view_all(c->dataset, c->summing.call.options, counts, view, err) : TEGULA_OK;
+}
+
+static tegula_status check_all(checking *c, const char *path, tegula_error *err) {
   tegula_dataset *dataset = c->dataset, *view = NULL;
-  FORWARD(read_sums(path, counts, &c->sums, err));
-  if (dataset != NULL) FORWARD(tegula__dataset_confirm(dataset, counts, err));
-  if (dataset != NULL) FORWARD(tegula__dataset_view_all(dataset, c->summing.call.options, counts, &view, err));
-  c->dataset = view;
-  c->summing.dataset = view;
-  tegula_status status = check_view(c, err);
-  c->dataset = dataset;
-  c->summing.dataset = dataset;
+  tegula__call call;
+  tegula__call_init(&call, "tegula_sums_check");
+  tegula_status status = begin(c, path, &view, err);
+  if (status == TEGULA_OK) describe(c, path, view, &call);
+  status = tegula__comm_agree_call(c->context->comm, &call, status, err);
+  if (status == TEGULA_OK) {
+    status = share_sums(c, path, err);
+    c->dataset = view;
+    c->summing.dataset = view;
+    status = check_view(c, status, err);
+    c->dataset = dataset;
+    c->summing.dataset = dataset;
+  }
   tegula_dataset_close(view);
   return status;
 }
@@ -378,6 +416,7 @@ static void release(checking *c) {
   if (c->set != NULL) tegula__file_set_destroy(c->set);
   for (int64_t i = 0; c->names != NULL && i < c->sums.file_count; i++) free(c->names[i]);
   free(c->names);
+  free(c->text);
   free(c->by_name);
   free(c->number);
   free(c->by_sum);
@@ -387,7 +426,7 @@ static void release(checking *c) {
 
 static tegula_status check_arguments(const tegula_context *context, const char *path, const tegula_dataset *dataset,
                                      tegula_verify_level level, tegula_sums_report *report, tegula_error *err) {
-  CHECK_ARGUMENT(context != NULL && path != NULL && path[0] != '\0', "the context or the path of the sums is NULL");
+  CHECK_ARGUMENT(path != NULL && path[0] != '\0', "the context or the path of the sums is NULL");
   CHECK_ARGUMENT(dataset == NULL || dataset->context == context, "the dataset belongs to another context");
   CHECK_ARGUMENT(level == TEGULA_VERIFY_SIZES || level == TEGULA_VERIFY_CHECKSUMS || level == TEGULA_VERIFY_DECODE,
                  "there is no such level");
@@ -398,21 +437,29 @@ static tegula_status check_arguments(const tegula_context *context, const char *
 tegula_status tegula_sums_check(tegula_context *context, const char *path, tegula_dataset *dataset, tegula_verify_level level,
                                 tegula_problem_fn visit, void *state, const tegula_load_options *options, tegula_sums_report *report,
                                 tegula_error *err) {
-  FORWARD(check_arguments(context, path, dataset, level, report, err));
-  FORWARD(tegula__alone(context, "check sums", err));
+  CHECK_ARGUMENT(context != NULL, "the context or the path of the sums is NULL");
+  tegula_comm *comm = context->comm;
   tegula_load_options local;
   tegula__tally tally;
   tegula_op turn;
+  tegula_error unwanted;
+  tegula__news news;
+  if (err == NULL) err = &unwanted;
   tegula_load_options_init(&local);
-  FORWARD(tegula__load_options_copy(&local, options, err));
-  FORWARD(tegula__tally_start(&tally, local.statistics, err));
+  tegula_status status = check_arguments(context, path, dataset, level, report, err);
+  if (status == TEGULA_OK) status = tegula__load_options_copy(&local, options, err);
+  if (status == TEGULA_OK) status = tegula__tally_start(&tally, local.statistics, err);
+  if (status != TEGULA_OK) return tegula__comm_agree(comm, status, err);
+  tegula__news_begin(&news, comm, INT64_MAX, &local.progress, &local.progress_state);
   checking c = {.context = context, .dataset = dataset, .visit = visit, .visit_state = state, .report = {.content = -1}};
-  c.summing = (tegula__summing){.context = context, .dataset = dataset, .level = level, .call = {.options = &local, .tally = &tally}};
+  c.summing = (tegula__summing){.context = context, .dataset = dataset, .comm = comm->size > 1 ? comm : NULL, .checks = true, .news = &news, .level = level,
+                                .call = {.options = &local, .tally = &tally}};
   tegula__queue_enter(context->queue, &turn, &(tegula__touch){.places = dataset != NULL ? &dataset->places : NULL});
-  tegula_status status = check_all(&c, path, err);
+  status = check_all(&c, path, err);
   tegula__queue_leave(&turn);
   release(&c);
-  status = tegula__comm_agree(context->comm, status, err);
+  status = tegula__comm_agree(comm, status, err);
+  tegula__news_end(&news, status);
   tegula__tally_end(&tally, local.statistics, offsetof(tegula_statistics, seconds_move));
   if (report != NULL) (void)tegula__info_copy(report, sizeof c.report, FIRST_SUMS_REPORT, &c.report, "tegula_sums_report", NULL);
   return status;

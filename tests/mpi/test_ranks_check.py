@@ -9,7 +9,7 @@ import h5py
 import numpy
 import pytest
 
-from launch import BIN, RANK, RANKS, Job, Ranks
+from launch import BIN, ONCE, RANK, RANKS, WHY, Job, Ranks
 
 h5py = pytest.importorskip("h5py")
 NUMBERS = numpy.arange(900 * 400, dtype="<i4").reshape(900, 400)  # 1.44 MB
@@ -140,6 +140,101 @@ def test_sums_are_those_of_one_process(some_mpi, sources, tmp_path):
         assert {**report, "sums": "", "bytes": 0} == {**expected, "sums": "", "bytes": 0}
     job = Job(some_mpi, 3, [BIN, "verify", sources / "damaged.json", "--write", tmp_path / "none", "--json"]).end()
     assert job.code != 0 and len(json.loads(job.out)["problems"]) == 3 and not (tmp_path / "none").exists()
+
+
+@pytest.fixture
+def quick_mpi():
+    """One of them, whose launcher starts fast."""
+    found = sorted(ONCE, key=lambda mpi: "mpich" not in mpi.name)
+    if not found:
+        pytest.skip(WHY)
+    return found[0]
+
+
+@pytest.fixture(scope="module")
+def summed(sources):
+    """(what is looked at, its sums, whether it can be opened, words): as it was, and with damage of many kinds since."""
+    def renamed(old, new):
+        head = (sources / f"{old}.sums").read_text().rpartition(',\n "self"')[0]
+        (sources / f"{new}.sums").write_text(head.replace(f'"{old}', f'"{new}') + "}")
+
+    noise = numpy.random.default_rng(3).integers(0, 1 << 30, (3000, 3000), dtype="i4")
+    with h5py.File(sources / "big.h5", "w") as file:  # 36 MB: three blocks of sums
+        x = file.create_dataset("x", data=noise, chunks=(170, 333), compression="lzf")
+        where = [x.id.get_chunk_info(i) for i in (100, 160)]
+    numpy.save(sources / "big.npy", noise.astype(">i4"))
+    for name in ("chunks.h5", "big.h5", "big.npy"):
+        write_sums(sources / name, sources / f"{name}.sums")
+    (sources / "big_torn.h5").write_bytes((sources / "big.h5").read_bytes())
+    with open(sources / "big_torn.h5", "r+b") as file:
+        for chunk in where:
+            file.seek(chunk.byte_offset + 20)
+            file.write(b"\xff" * 200)
+    other = noise.copy()
+    other[2999, 0] = -1
+    numpy.save(sources / "big_other.npy", other.astype(">i4"))
+    (sources / "changed").mkdir()
+    for i, part in enumerate(numpy.split(NUMBERS, 9)):
+        numpy.save(sources / "changed" / f"part_{i}.npy", part if i not in (2, 7) else part[::-1])
+    numpy.save(sources / "changed" / "part_9.npy", NUMBERS[:1])
+    for old, new in (("shards", "damaged"), ("shards", "changed"), ("chunks.h5", "torn.h5"), ("big.h5", "big_torn.h5"), ("big.npy", "big_other.npy")):
+        renamed(old, new)
+    names = ["shards", "big.h5", "big.npy", "changed", "torn.h5", "big_torn.h5", "big_other.npy", "damaged"]
+    return {name: (sources / name, sources / f"{name}.sums") for name in names}
+
+
+def test_checks_against_sums_are_those_of_one_process(quick_mpi, summed):
+    """The report of the shell command, with the places of damage, hints, and whether the content is the same; at every level."""
+    seen = set()
+    for name, (path, sums) in summed.items():
+        for level in ("decode", "checksums", "sizes") if name in ("big_torn.h5", "damaged") else ("decode",):
+            words = ["verify", path, "--against", sums, "--level", level]
+            code, report = alone(*words)
+            job = Job(quick_mpi, {"changed": 2, "torn.h5": 7}.get(name, 3), [BIN, *words, "--json"]).end()
+            of_ranks = json.loads(job.out)
+            for one in (report, of_ranks):
+                one.get("error", {}).pop("rank", None)
+                for problem in one["problems"]:
+                    problem.pop("rank", None)
+            if code != 0 and name in ("damaged",):  # how much is read of a file that is not as it should be depends on who comes first
+                report["bytes"] = of_ranks["bytes"]
+            assert of_ranks == report and bool(job.code) == bool(code), (name, level, job.err)
+            seen.add((name, level, report["content"], len(report["problems"])))
+    assert {(name, content) for name, level, content, _ in seen if level == "decode"} >= {
+        ("shards", "same"), ("big.h5", "same"), ("big.npy", "same"), ("changed", "different"), ("big_other.npy", "different"), ("torn.h5", None)}
+    assert all((count == 0) == (name in ("shards", "big.h5", "big.npy") or (name, level) == ("big_torn.h5", "sizes")) for name, level, _, count in seen), seen
+
+
+def test_each_rank_reads_its_share_of_what_sums_say(quick_mpi, summed, tmp_path):
+    """And every rank gets the report."""
+    for name, words, status, level in (("big.h5", ["dataset=x"], "ok", 2), ("big_torn.h5", ["dataset=x"], "mismatch", 1), ("damaged", ["path=" + str(summed["shards"][0]), "files=1"], "mismatch", 2)):
+        path, sums = summed[name]
+        job = Ranks(quick_mpi, 3, tmp_path / name, path, "load=0", f"verify={level}", f"against={sums}", *words)
+        answers = job.answers()
+        assert None not in answers, job.err
+        report, problems = answers.one("verified"), answers.one("problems")
+        assert report["problems"] == len(problems) and (answers.one("status") == "ok") == (status == "ok") and answers.one("content") == (1 if status == "ok" else -1)
+        if problems:
+            assert answers.one("message") == problems[0]["message"]
+        if name != "damaged":
+            shares = [answer["bytes_read"] for answer in answers]
+            assert report["bytes"] == path.stat().st_size and max(shares) < 0.6 * sum(shares) < 0.6 * 1.8 * report["bytes"], shares
+    path, sums = summed["shards"]
+    for words, message in ((["verify=2", "@1:verify=0"], "the level of rank 0: 2, of rank 1: 0"), (["verify=2", f"@2:against={sums}2"], f"the sums of rank 0: {sums}, of rank 2: {sums}2"),
+                           (["verify=2", "@1:files=1"], "of rank 1: none")):
+        answers = Ranks(quick_mpi, 3, tmp_path / words[1][:6], path, "load=0", f"against={sums}", *words).answers()
+        assert answers.one("status") == "mismatch" and message in answers.one("message") and answers.one("verified")["problems"] == 0
+
+
+def test_one_rank_that_fails_while_it_checks_sums(quick_mpi, summed, tmp_path):
+    """A read of rank 1 that fails is a problem of that file in the report of all; no memory, or sums that rank 0 cannot read, end the check."""
+    path, sums = summed["big.h5"]
+    for plan, rank, status, problems in (("read:2:EIO", 1, "io", 1), ("open:1:EACCES", 2, "permission", 1), ("memory:40+:ENOMEM", 1, "out_of_memory", 0)):
+        answers = Ranks(quick_mpi, 3, tmp_path / plan.replace(":", "_"), path, "load=0", "dataset=x", "verify=1", f"against={sums}", "deadline=60", faults=(rank, plan)).answers()
+        assert None not in answers and answers.one("status") == status and answers.one("failed") == rank, (plan, answers)
+        assert answers.one("verified")["problems"] == problems == len(answers.one("problems"))
+    answers = Ranks(quick_mpi, 3, tmp_path / "none", path, "load=0", "dataset=x", "verify=1", f"against={sums}2").answers()
+    assert answers.one("status") == "not_found" and answers.one("failed") == 0 and answers.one("problems") == []
 
 
 def test_the_shell_command(some_mpi, sources, tmp_path):

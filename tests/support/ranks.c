@@ -13,7 +13,7 @@
  *   pieces=1: piece by piece, with token=1 by the text of the save; abandon=1: given up instead of committed
  *   copy=PATH: copies the dataset instead of saving the array, with memory=BYTES, readback=1
  *   saves=FILE: instead of save, a save for each line of the file, whose words count before all others (grid, axis and tiles too)
- *   load=0: loads nothing; verify=LEVEL (0 sizes, 1 checksums, 2 decode); compare=PATH, other=NAME: with that dataset; values=1
+ *   load=0: loads nothing; verify=LEVEL (0 sizes, 1 checksums, 2 decode), against=PATH: with these sums, files=1: without the dataset; compare=PATH, other=NAME: with that dataset; values=1
  *   batches=A,B: in pieces of that shape, which are written down as tiles; async=1: loads in the background, 2: and waits by a fence; progress=1: notes what a load tells */
 #include <inttypes.h>
 #include <signal.h>
@@ -45,6 +45,7 @@ typedef struct ranks {
   char copied[128];
   char *line; /* words that count first, with zeros between them and two at the end; NULL */
   tegula_verify_report verified;
+  int32_t content; /* of sums */
   tegula_difference difference;
   FILE *notes;    /* problems, as items of a list */
   size_t noted;
@@ -373,6 +374,25 @@ static tegula_status verify(ranks *r) {
   return status;
 }
 
+static tegula_status check_sums(ranks *r) {
+  tegula_load_options options;
+  tegula_sums_report report;
+  tegula_load_options_init(&options);
+  tegula_sums_report_init(&report);
+  options.statistics = &r->statistics;
+  r->notes = open_memstream(&r->problems, &r->noted);
+  tegula_dataset *dataset = number_of(r, "files", 0) ? NULL : r->dataset;
+  tegula_status status = tegula_sums_check(r->context, value_of(r, "against"), dataset, (tegula_verify_level)number_of(r, "verify", 0), note_problem, r, &options,
+                                           &report, &r->error);
+  fclose(r->notes);
+  r->verified.files = report.files;
+  r->verified.chunks = report.chunks;
+  r->verified.bytes = report.bytes;
+  r->verified.problems = report.problems;
+  r->content = report.content;
+  return status;
+}
+
 static tegula_status compare(ranks *r) {
   tegula_open_options options;
   tegula_load_options reading;
@@ -408,7 +428,7 @@ static tegula_status work(ranks *r) {
   if (number_of(r, "dataset_hash", 0)) STEP("dataset_hash", tegula_dataset_hash(r->dataset, r->dataset_hash, NULL, &r->error));
   STEP("save", try_save(r));
   if (value_of(r, "batches") != NULL) STEP("batches", read_batches(r));
-  if (number_of(r, "verify", -1) >= 0) STEP("verify", verify(r));
+  if (number_of(r, "verify", -1) >= 0) STEP("verify", value_of(r, "against") != NULL ? check_sums(r) : verify(r));
   if (value_of(r, "compare") != NULL) STEP("compare", compare(r));
   return TEGULA_OK;
 }
@@ -468,7 +488,7 @@ static void write_down(const ranks *r, int rank, tegula_status status) {
   fprintf(out, "\"told_total\": %" PRId64 ", \"told\": [", r->told_total);
   for (int i = 0; i < r->told_count; i++) fprintf(out, "%s%" PRId64, i > 0 ? ", " : "", r->told[i]);
   fprintf(out, "], ");
-  fprintf(out, "\"equal\": %d, ", (int)r->difference.equal);
+  fprintf(out, "\"equal\": %d, \"content\": %d, ", (int)r->difference.equal, (int)r->content);
   print_tiles(r, rank, out);
   if (fclose(out) == 0) rename(path, final); /* whole or not at all: a launcher may end this process now */
 }
