@@ -12,7 +12,7 @@
  * - Ownership in fixed words: "owns", "borrows until X", "copies".
  * - Thread rule of each function: A = any thread, any time; O = one thread at a time per object; C = collective, every rank of the
  *   context calls it in the same order and gets the same status (with one process: the same as A unless it says O). On several ranks
- *   (tegula_mpi.h, docs/ranks.md) these are UNSUPPORTED today: saves of chunks in pieces, saves in the background.
+ *   (tegula_mpi.h, docs/ranks.md) saves of chunks in pieces are UNSUPPORTED today.
  * - Sizes, offsets and strides are in bytes unless the name says otherwise; shapes and boxes count elements.
  * - No global state: the library never prints, exits, aborts, reads the environment, or changes locale, umask or signal handlers. */
 #ifndef TEGULA_TEGULA_H
@@ -711,7 +711,9 @@ typedef struct tegula_op tegula_op;
  * Order: operations on the same array, or on the same file or folder (also one inside the other, and whatever name leads there), run in
  * the order in which they were queued; two that only read it may overlap. Calls that are not in the background, opening included, take
  * their place in the same order: opening a path waits for a save to it. On several ranks a load is of each rank's own part, nothing waits for the
- * others before tegula_op_wait or tegula_fence. [C] */
+ * others before tegula_op_wait or tegula_fence. A save begins on all ranks in this call, which fails with what is wrong by then; each writes its tiles in the
+ * background, and it ends in tegula_op_wait, tegula_fence, or a call that opens or saves to its path: in these the target appears, and chunks are
+ * written. One that has not ended when the context is destroyed is given up. [C] */
 TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_load_async(tegula_dataset *dataset, tegula_array *array,
                                                              const tegula_load_options *options, tegula_op **out, tegula_error *err);
 TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_save_async(const tegula_array *array, const char *path,
@@ -719,7 +721,7 @@ TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_save_async(const tegula_array 
 /* Waits until the operation has ended and returns its status and error; TEGULA_TIMEOUT when it has not after timeout_ns (-1: no limit),
  * it then goes on. May be called again. [A; C on several ranks: all get the same, TIMEOUT where one has not ended] */
 TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_op_wait(tegula_op *op, int64_t timeout_ns, tegula_error *err);
-/* Asks it to stop: it ends with TEGULA_CANCELLED unless it ended before. Does not wait. [A] */
+/* Asks it to stop: it ends with TEGULA_CANCELLED unless it ended before; on several ranks one is enough. Does not wait. [A] */
 TEGULA_API void tegula_op_cancel(tegula_op *op);
 /* Gives the handle back; an operation that still runs goes on. [O] */
 TEGULA_API void tegula_op_destroy(tegula_op *op);

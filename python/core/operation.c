@@ -1,6 +1,8 @@
 /* Operations in the background.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include <tegula/tegula_mpi.h>
+
 #include "core.h"
 
 static PyTypeObject *operation_type;
@@ -22,17 +24,21 @@ PyObject *core_operation_new(tegula_op *handle) {
   return (PyObject *)self;
 }
 
-/* wait(seconds) -> whether it has ended; raises what it failed with. Signals are heard between two calls. */
+/* wait(seconds, comm or None) -> whether it has ended; raises what it failed with, also that ranks of the communicator are missing. Signals are heard
+ * between two calls. */
 static PyObject *operation_wait(PyObject *object, PyObject *arguments) {
   operation *self = (operation *)object;
   double seconds;
   tegula_error error;
   tegula_status status;
-  if (!PyArg_ParseTuple(arguments, "d", &seconds) || !core_current(self->generation)) return NULL;
+  PyObject *comm_object = Py_None;
+  if (!PyArg_ParseTuple(arguments, "d|O", &seconds, &comm_object) || !core_current(self->generation)) return NULL;
+  tegula_comm *comm = comm_object != Py_None ? core_comm_of(comm_object) : NULL;
+  if (comm == NULL && comm_object != Py_None) return NULL;
   Py_BEGIN_ALLOW_THREADS;
   status = tegula_op_wait(self->handle, (int64_t)(seconds * 1e9), &error);
   Py_END_ALLOW_THREADS;
-  if (status == TEGULA_TIMEOUT) return PyBool_FromLong(0);
+  if (status == TEGULA_TIMEOUT && !(comm != NULL && tegula_comm_broken(comm))) return PyBool_FromLong(0);
   if (!self->ended) core_leave();
   self->ended = true;
   return status == TEGULA_OK ? PyBool_FromLong(1) : core_raise(&error);

@@ -11,7 +11,7 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from . import _core
@@ -22,7 +22,7 @@ _contexts: dict[tuple[int, int, int], _core.Context] = {}
 _MOST_NESTED = 8
 
 
-_background: list[_core.Operation] = []
+_background: list[_core.Operation | _Together] = []
 _failed: list[Error] = []  # of operations that have ended
 _background_generation = 0
 
@@ -81,7 +81,12 @@ class Group:
     """Processes that make calls together, with the context that they share (_ranks.py)."""
 
     context: _core.Context
+    core: _core.Comm
     size: int
+
+    def together(self) -> AbstractContextManager[None]:
+        """A call that all of them make."""
+        raise NotImplementedError
 
 
 def _number_of(threads: int | None) -> int:
@@ -124,8 +129,20 @@ def timeout() -> float:
 # ---- operations in the background ----
 
 
-def later(operation: _core.Operation) -> None:
-    """Remembers an operation for :func:`fence`; one that nobody waits for is waited for at the end of the program."""
+class _Together:
+    """A save of several ranks, which wait for it together."""
+
+    def __init__(self, operation: _core.Operation, group: Group) -> None:
+        self.operation, self.group = operation, group
+
+    def wait(self, seconds: float) -> bool:
+        with self.group.together():
+            return self.operation.wait(seconds, self.group.core)
+
+
+def later(operation: _core.Operation, group: Group | None = None) -> None:
+    """Remembers an operation for :func:`fence`; one that nobody waits for is waited for at the end of the program.  With a group all its
+    ranks are here."""
     global _background_generation
     if _background_generation != _core.generation():
         import atexit
@@ -136,11 +153,12 @@ def later(operation: _core.Operation) -> None:
             atexit.register(fence_at_exit, fence)
         _background_generation = _core.generation()
     for earlier in list(_background):
-        _look_at(earlier, 0.0)
-    _background.append(operation)
+        if not isinstance(earlier, _Together) or earlier.group is group:
+            _look_at(earlier, 0.0)
+    _background.append(operation if group is None else _Together(operation, group))
 
 
-def _look_at(operation: _core.Operation, seconds: float) -> None:
+def _look_at(operation: _core.Operation | _Together, seconds: float) -> None:
     """Takes it out of the list when it has ended; what it failed with is kept."""
     failure = None
     try:
@@ -163,7 +181,8 @@ def waiting() -> bool:
 def fence() -> None:
     """Waits until every ``save(..., block=False)`` has ended.
 
-    Afterwards the files are visible to every program, and the memory that was saved may be changed.
+    Afterwards the files are visible to every program, and the memory that was saved may be changed.  With such saves of arrays of several
+    ranks all of these call it, and what they wait for is the same.
 
     Raises:
         Error: of the first save that failed; call it again for the next one.

@@ -10,7 +10,7 @@ from typing import Any
 
 from . import _core
 from ._array import Array, Box
-from ._context import progress_of, timeout
+from ._context import later, progress_of, timeout
 from ._index import slices
 from ._numpy import NDArray, np
 from ._ranks import Ranks
@@ -85,10 +85,12 @@ class Parts(Array):
         with self._ranks.together():
             return self._memory.hash()
 
-    def save(self, path: bytes, target: tuple[Any, ...], described: tuple[Any, ...], progress: Any) -> None:
+    def save(self, path: bytes, target: tuple[Any, ...], described: tuple[Any, ...], block: bool, progress: Any) -> None:
         """For :func:`tegula.save`, which all ranks call."""
         with self._ranks.together(), progress_of(progress) as report:
-            _core.save(self._memory, path, target, described, True, report, timeout())
+            operation = _core.save(self._memory, path, target, described, block, report, timeout())
+        if operation is not None:
+            later(operation, self._ranks)
 
     def _whole(self) -> NDArray:
         raise ValueError(f"rank {self._ranks.rank} holds a part of the array only: take a.local or a.tiles")

@@ -95,7 +95,8 @@ def save(
         overwrite: replace what is there (in HDF5: the dataset of that name).
         durable: on the disk before the call returns.
         whole_file: with overwrite: replace the whole HDF5 file.
-        block: False: return at once and save in the background; :func:`fence` waits.  Leave the memory alone until then.
+        block: False: return at once and save in the background; :func:`fence` waits.  Leave the memory alone until then.  Of an array of
+            several ranks each writes its part in the background; the file appears when all ranks wait.
         progress: as for :func:`load`.
         comm: may be given for an array of several ranks (``load(..., comm=...)``), which all of them save together in any case: each writes
             its tiles.
@@ -109,14 +110,12 @@ def save(
     block = flag("block", block)
     if comm is not None and not isinstance(array, Parts):
         raise ValueError("comm: only an array that tegula.load(..., comm=...) gave is saved by several ranks, expected None")
-    if not block and isinstance(array, Parts):
-        raise ValueError("block: several ranks save in the foreground only, expected True")
     if not block and progress is not None and progress is not False:
         raise ValueError("progress: a save in the background has none, expected False")
     name = path_of(path)
     if not name:
         raise ValueError("path: it is empty")
-    if not block:
+    if not block and not isinstance(array, Parts):
         name = rooted(name)  # the program may go into another folder meanwhile
     dataset, format = text_or_none("dataset", dataset), text_or_none("format", format)
     ordered = choice("order", order, ("C", "F"))
@@ -131,7 +130,7 @@ def save(
         return
     if isinstance(array, Parts):
         described = dataset, *what, _fill_bytes(fill, array.dtype), attributes_of(attrs)
-        array.save(name, (format, _descr(array, format, name), shards or 0, ordered, swapped, *flags), described, progress)
+        array.save(name, (format, _descr(array, format, name), shards or 0, ordered, swapped, *flags), described, block, progress)
         return
     data, memory = _wrap(array)
     target = format, _descr(data, format, name), shards or 0, ordered, swapped, *flags

@@ -27,6 +27,7 @@ struct tegula_context {
   tegula__handles *handles;
   tegula__queue *queue;
   tegula__plugins *plugins;
+  struct tegula__later *pending; /* saves in the background on ranks that have not ended */
 };
 
 typedef struct tegula__views tegula__views;
@@ -92,8 +93,6 @@ tegula_status tegula__argument(tegula_error *err, const char *what);
 #define FIRST_STATISTICS FIRST_SIZE(tegula_statistics, fallback_reason)
 
 /* ranks.c: calls on several ranks. */
-/* UNSUPPORTED where the context has several ranks: the same on all, so that nothing need be agreed. `what`: "save". */
-tegula_status tegula__alone(const tegula_context *context, const char *what, tegula_error *err);
 /* What must be the same on all ranks of a tiling, of a dataset, of paths and options. */
 void tegula__call_tiling(tegula__call *call, const tegula_tiling *tiling, tegula_dtype dtype);
 void tegula__call_dataset(tegula__call *call, const tegula_dataset *dataset);

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
-#include "api/api.h"
+#include "api/save_later.h"
 
 /* Enough for 1 ms a request at 1 MiB to reach 100 GB/s, and for a hundred thousand small files. */
 #define MOST_IO_THREADS 128
@@ -76,6 +76,7 @@ tegula_status tegula_context_create(const tegula_context_options *options, tegul
 
 void tegula_context_destroy(tegula_context *context) {
   if (context == NULL) return;
+  tegula__later_give_up_all(context);
   tegula__queue_close(context->queue); /* waits for what is in flight */
   tegula__context_release(context);
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "api/copy.h"
+#include "api/save_later.h"
 #include "api/save_rounds.h"
 
 static void describe(tegula__call *call, const tegula__copying *c, const tegula_save_options *options) {
@@ -130,6 +131,7 @@ tegula_status tegula__copy_on_ranks(tegula__copying *c, tegula__copy_wanted *w, 
   tegula__call_init(&call, "tegula_copy");
   if (status == TEGULA_OK) status = tegula__tally_start(&c->reading, statistics, err);
   if (status == TEGULA_OK) describe(&call, c, &w->save);
+  if (status == TEGULA_OK) FORWARD(tegula__later_end_of_paths(c->dataset->context, &c->path, 1, call.name, err));
   FORWARD(tegula__comm_agree_call(c->dataset->context->comm, &call, status, err));
   status = copy(c, w, err);
   c->reading.start = tegula__now(); /* the time is that of the save */

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
-#include "api/api.h"
+#include "api/save_later.h"
 
 void tegula_load_options_init(tegula_load_options *options) { *options = (tegula_load_options){.struct_size = sizeof *options}; }
 
@@ -151,6 +151,7 @@ tegula_status tegula_load(tegula_dataset *dataset, tegula_array *array, const te
   tegula_load_options_init(&local);
   tegula_status status = tegula__load_options_copy(&local, options, err);
   if (status != TEGULA_OK) return agree(dataset, array, &local, status, err);
+  FORWARD(tegula__later_end_of_array(dataset->context, array, "tegula_load", err));
   tegula__queue_enter(dataset->context->queue, &turn,
                       &(tegula__touch){.array = array, .array_changes = true, .places = &dataset->places});
   status = tegula__load(dataset, array, &local, err);

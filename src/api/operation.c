@@ -3,10 +3,10 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * An operation holds references to its dataset and array and copies of its options; cancelling works through the progress function. On several ranks
- * each does its part of a load by itself, and they agree where the program waits for it: no call of MPI comes from a thread of the queue. */
+ * each does its part by itself, and they agree where the program waits for it: no call of MPI comes from a thread of the queue. */
 #include <stdlib.h>
 
-#include "api/api.h"
+#include "api/save_later.h"
 
 typedef struct operation {
   tegula_op op; /* first: the queue knows this part only */
@@ -20,7 +20,9 @@ typedef struct operation {
   int64_t chunk[TEGULA_MAX_DIMS];
   int64_t origin[TEGULA_MAX_DIMS];
   tegula__places places;
-  tegula__call *call; /* what the ranks must have been called with alike; NULL: one rank */
+  tegula__call *call; /* loads: what the ranks must have been called with alike; NULL: one rank */
+  tegula__later *later; /* saves on several ranks; NULL: one rank */
+  char *said; /* their path as it was given */
 } operation;
 
 static tegula_status run_load(tegula_op *op, tegula_error *err) {
@@ -30,7 +32,9 @@ static tegula_status run_load(tegula_op *op, tegula_error *err) {
 
 static tegula_status run_save(tegula_op *op, tegula_error *err) {
   const operation *o = (const operation *)op;
-  return tegula__save(o->array, o->path, &o->save, err);
+  if (o->later == NULL) return tegula__save(o->array, o->path, &o->save, err);
+  tegula__later_write(o->later); /* how it went is said at the end */
+  return TEGULA_OK;
 }
 
 static void free_attribute(const tegula_attribute *attribute) {
@@ -52,6 +56,9 @@ static void release_operation(tegula_op *op) {
   tegula_array_destroy(o->array);
   tegula__places_free(&o->places);
   free(o->call);
+  if (o->later != NULL) tegula__places_free(&o->later->places);
+  free(o->later);
+  free(o->said);
   free(o->path);
   free(o->format);
   free(o->descr);
@@ -71,18 +78,21 @@ static operation *new_operation(tegula_status (*run)(tegula_op *, tegula_error *
   return o;
 }
 
-/* Queues it, and hands the caller's reference over or gives it back. */
-static tegula_status submit(tegula_context *context, operation *o, tegula_op **out, tegula_error *err) {
-  tegula_status status = tegula__queue_submit(context->queue, &o->op, err);
-  if (status != TEGULA_OK) {
-    release_operation(&o->op);
-    return status;
-  }
+/* Hands the caller's reference over, or gives it back. */
+static void hand_over(operation *o, tegula_op **out) {
   if (out != NULL)
     *out = &o->op;
   else
     tegula__queue_forget(&o->op);
-  return TEGULA_OK;
+}
+
+static tegula_status submit(tegula_context *context, operation *o, tegula_op **out, tegula_error *err) {
+  tegula_status status = tegula__queue_submit(context->queue, &o->op, err);
+  if (status == TEGULA_OK)
+    hand_over(o, out);
+  else
+    release_operation(&o->op);
+  return status;
 }
 
 static tegula_status note_call(operation *o, tegula_error *err) {
@@ -101,6 +111,7 @@ tegula_status tegula_load_async(tegula_dataset *dataset, tegula_array *array, co
   tegula_load_options_init(&local);
   FORWARD(tegula__load_options_copy(&local, options, err));
   CHECK_ARGUMENT(local.origin == NULL || (local.origin_ndim >= 0 && local.origin_ndim <= TEGULA_MAX_DIMS), "origin_ndim must be 0 to 64");
+  FORWARD(tegula__later_end_of_array(array->context, array, "tegula_load_async", err));
   operation *o = new_operation(run_load, array);
   if (o == NULL) return tegula__out_of_memory(err, sizeof *o);
   o->dataset = tegula__dataset_retain(dataset);
@@ -182,23 +193,61 @@ static bool keep_save_options(operation *o) {
          keep_text(&save->layout, &o->layout) && keep_text(&save->codec, &o->codec) && keep_fill(o) && keep_attributes(o);
 }
 
+static tegula_status take_save(operation *o, const char *path, const tegula_save_options *options, tegula_error *err) {
+  tegula_save_options_init(&o->save);
+  FORWARD(tegula__options_copy(&o->save, sizeof o->save, FIRST_SAVE_OPTIONS, options, "tegula_save_options", err));
+  CHECK_ARGUMENT(o->save.chunk == NULL || (o->save.chunk_ndim >= 0 && o->save.chunk_ndim <= TEGULA_MAX_DIMS), "chunk_ndim must be 0 to 64");
+  o->path = tegula__io_rooted(path); /* the program may go into another folder before it is saved */
+  tegula__queue_watch(&o->op, &o->save.progress, &o->save.progress_state);
+  if (!keep_save_options(o) || o->path == NULL) return tegula__out_of_memory(err, (int64_t)strlen(path));
+  return tegula__places_of(&path, 1, o->later != NULL ? &o->later->places : &o->places, err);
+}
+
+static bool is_on_ranks(const tegula_context *context) { return context->comm->size > 1; }
+
+static operation *new_save(const tegula_array *array, const char *path) {
+  operation *o = new_operation(run_save, array);
+  if (o == NULL) return NULL;
+  if (!is_on_ranks(array->context)) {
+    o->op.touch.places = &o->places;
+    o->op.touch.places_change = true;
+    return o;
+  }
+  o->later = calloc(1, sizeof *o->later);
+  o->said = strdup(path);
+  if (o->later != NULL) *o->later = (tegula__later){.array = o->array, .said = o->said};
+  if (o->later != NULL && o->said != NULL) return o;
+  release_operation(&o->op);
+  return NULL;
+}
+
+/* All ranks begin together. */
+static tegula_status start_on_ranks(operation *o, tegula_status status, tegula_op **out, tegula_error *err) {
+  bool queued = false;
+  status = tegula__later_begin(o->later, o->path, &o->save, status, err);
+  if (status == TEGULA_OK) {
+    status = tegula__queue_submit(o->array->context->queue, &o->op, err);
+    queued = status == TEGULA_OK;
+    status = tegula__later_queued(o->later, &o->op, status, err);
+  }
+  if (status == TEGULA_OK)
+    hand_over(o, out);
+  else if (queued)
+    tegula__queue_forget(&o->op);
+  else
+    release_operation(&o->op);
+  return status;
+}
+
 tegula_status tegula_save_async(const tegula_array *array, const char *path, const tegula_save_options *options, tegula_op **out,
                                 tegula_error *err) {
   CHECK_ARGUMENT(array != NULL && path != NULL && path[0] != '\0', "the array is NULL or the path is empty");
-  FORWARD(tegula__alone(array->context, "save in the background", err));
-  tegula_save_options local;
-  tegula_save_options_init(&local);
-  FORWARD(tegula__options_copy(&local, sizeof local, FIRST_SAVE_OPTIONS, options, "tegula_save_options", err));
-  CHECK_ARGUMENT(local.chunk == NULL || (local.chunk_ndim >= 0 && local.chunk_ndim <= TEGULA_MAX_DIMS), "chunk_ndim must be 0 to 64");
-  operation *o = new_operation(run_save, array);
-  if (o == NULL) return tegula__out_of_memory(err, sizeof *o);
-  o->path = tegula__io_rooted(path); /* the program may go into another folder before it is saved */
-  o->save = local;
-  tegula__queue_watch(&o->op, &o->save.progress, &o->save.progress_state);
-  o->op.touch.places = &o->places;
-  o->op.touch.places_change = true;
-  bool copied = keep_save_options(o) && o->path != NULL;
-  tegula_status status = copied ? tegula__places_of(&path, 1, &o->places, err) : tegula__out_of_memory(err, (int64_t)strlen(path));
+  tegula_error unwanted;
+  if (err == NULL) err = &unwanted;
+  operation *o = new_save(array, path);
+  if (o == NULL) return tegula__comm_agree(array->context->comm, tegula__out_of_memory(err, sizeof *o), err);
+  tegula_status status = take_save(o, path, options, err);
+  if (o->later != NULL) return start_on_ranks(o, status, out, err);
   if (status == TEGULA_OK) return submit(array->context, o, out, err);
   release_operation(&o->op);
   return status;
@@ -207,6 +256,7 @@ tegula_status tegula_save_async(const tegula_array *array, const char *path, con
 tegula_status tegula_op_wait(tegula_op *op, int64_t timeout_ns, tegula_error *err) {
   CHECK_ARGUMENT(op != NULL, "the operation is NULL");
   const operation *o = (const operation *)op; /* programs have no others */
+  if (o->later != NULL) return tegula__later_wait(o->later, "tegula_op_wait", timeout_ns, err);
   tegula_status status = tegula__queue_wait(op, timeout_ns, err);
   return o->call != NULL ? tegula__comm_agree_call(o->dataset->context->comm, o->call, status, err) : status;
 }
@@ -223,6 +273,7 @@ tegula_status tegula_fence(tegula_context *context, tegula_error *err) {
   CHECK_ARGUMENT(context != NULL, "the context is NULL");
   tegula__call call;
   tegula__call_init(&call, "tegula_fence");
+  FORWARD(tegula__later_end_all(context, call.name, err));
   tegula_status status = tegula__queue_fence(context->queue, err);
   return context->comm->size > 1 ? tegula__comm_agree_call(context->comm, &call, status, err) : status;
 }

@@ -207,6 +207,22 @@ void tegula__queue_forget(tegula_op *op) {
   sweep(queue);
 }
 
+tegula_op *tegula__queue_retain(tegula_op *op) {
+  pthread_mutex_lock(&op->queue->lock);
+  op->references++;
+  pthread_mutex_unlock(&op->queue->lock);
+  return op;
+}
+
+void tegula__queue_conclude(tegula_op *op, tegula_status status, const tegula_error *error) {
+  pthread_mutex_lock(&op->queue->lock);
+  bool fails = op->status == TEGULA_OK && status != TEGULA_OK;
+  op->status = status;
+  op->error = *error;
+  if (fails) note_failure(op->queue, op);
+  pthread_mutex_unlock(&op->queue->lock);
+}
+
 void tegula__queue_cancel(tegula_op *op) {
   pthread_mutex_lock(&op->queue->lock);
   atomic_store(&op->cancelled, true);

@@ -69,8 +69,12 @@ void tegula__queue_destroy(tegula__queue *queue);
 
 /* Queues a background operation; the queue takes one reference and the caller another. Not OK: nothing was queued. */
 tegula_status tegula__queue_submit(tegula__queue *queue, tegula_op *op, tegula_error *err);
+/* One more reference; the caller has one. */
+tegula_op *tegula__queue_retain(tegula_op *op);
 /* Gives a reference back. */
 void tegula__queue_forget(tegula_op *op);
+/* Gives an operation that has ended another outcome. */
+void tegula__queue_conclude(tegula_op *op, tegula_status status, const tegula_error *error);
 tegula_status tegula__queue_wait(tegula_op *op, int64_t timeout_ns, tegula_error *err);
 void tegula__queue_cancel(tegula_op *op);
 /* Keeps the caller's progress function and puts one in its place that also ends the operation when it is cancelled. */

@@ -7,17 +7,11 @@
  * packed: each rank then opens it, and finds out for itself what its tiles want. */
 #include <stdlib.h>
 
-#include "api/api.h"
+#include "api/save_later.h"
 #include "codec/codec.h"
 
 enum { COMPRESS_FROM = 64 << 10, SMALL = 16 << 10 }; /* bytes */
 #define MOST_PACKED ((size_t)1 << 32)
-
-tegula_status tegula__alone(const tegula_context *context, const char *what, tegula_error *err) {
-  if (context == NULL || context->comm->size == 1) return TEGULA_OK;
-  return tegula__hint(err, tegula__fail(err, TEGULA_UNSUPPORTED, NULL, -1, "cannot %s on %d ranks", what, context->comm->size),
-                      "do it in one process: with a context that has no communicator");
-}
 
 /* ---- what must be the same ---- */
 
@@ -234,6 +228,7 @@ tegula_status tegula__open_on_ranks(tegula_context *context, const char *const *
   tegula__call_init(&call, "tegula_dataset_open");
   tegula_status status = tegula__open_check(paths, count, options, &local, &discover, err);
   if (status == TEGULA_OK) describe_open(&call, paths, count, &local);
+  if (status == TEGULA_OK) FORWARD(tegula__later_end_of_paths(context, paths, count, call.name, err));
   FORWARD(tegula__comm_agree_call(context->comm, &call, status, err));
   tegula_dataset *made = NULL;
   status = open_from_root(context, paths, count, options, &made, err);

@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 
+#include "api/save_later.h"
 #include "api/save_rounds.h"
 
 #define BETWEEN '\x1e' /* texts of members: no JSON text has it */
@@ -158,7 +159,7 @@ tegula_status tegula__rank_save_array(tegula__rank_save *r, int64_t number, cons
 
 /* ---- the end ---- */
 
-tegula_status tegula__rank_save_end(tegula__rank_save *r, tegula_status status, tegula_error *err) {
+tegula_status tegula__rank_save_end_here(tegula__rank_save *r, tegula_status status, tegula_error *err) {
   int32_t failed = status != TEGULA_OK ? err->rank : -1; /* what is added to the message does not change whose it is */
   for (int64_t i = 0; i < r->count; i++) {
     if (r->files[i] != NULL) tegula__file_set_destroy(r->files[i]);
@@ -173,29 +174,44 @@ tegula_status tegula__rank_save_end(tegula__rank_save *r, tegula_status status, 
     tegula__tally_end(&r->tally, r->options->statistics, offsetof(tegula_statistics, seconds_move));
   }
   if (status != TEGULA_OK && failed >= 0) err->rank = failed;
-  return tegula__comm_agree(r->context->comm, status, err);
+  return status;
+}
+
+tegula_status tegula__rank_save_end(tegula__rank_save *r, tegula_status status, tegula_error *err) {
+  return tegula__comm_agree(r->context->comm, tegula__rank_save_end_here(r, status, err), err);
+}
+
+tegula_status tegula__rank_save_begin(tegula__rank_save *r, const tegula__group *g, const char *said, const char *path, const char *name,
+                                      tegula_status status, tegula_error *err) {
+  tegula_comm *comm = r->context->comm;
+  tegula__call call;
+  tegula__call_init(&call, name);
+  if (status == TEGULA_OK) status = tegula__tally_start(&r->tally, r->options->statistics, err);
+  if (status == TEGULA_OK) describe(&call, g, said, r->options);
+  FORWARD(tegula__comm_agree_call(comm, &call, status, err));
+  if (comm->rank == 0) status = tegula__saving_begin(r->saving, r->context, path, r->options, g->wanted, g->count, err);
+  status = tegula__rank_save_share(r, status, err);
+  return status == TEGULA_OK ? TEGULA_OK : tegula__rank_save_end(r, status, err);
 }
 
 /* Each step ends with an agreement, so rank 0 knows at the end whether all is written. */
-static tegula_status save(tegula__rank_save *r, const tegula__group *g, const char *path, tegula_error *err) {
+static tegula_status write_all(tegula__rank_save *r, const tegula__group *g, tegula_error *err) {
   tegula_comm *comm = r->context->comm;
-  tegula_status status = TEGULA_OK;
-  if (comm->rank == 0) status = tegula__saving_begin(r->saving, r->context, path, r->options, g->wanted, g->count, err);
-  FORWARD(tegula__rank_save_share(r, status, err));
   for (int64_t i = 0; i < g->count; i++) FORWARD(tegula__comm_agree(comm, tegula__rank_save_array(r, i, &g->arrays[i]->memory, err), err));
   return TEGULA_OK;
 }
 
 tegula_status tegula__save_on_ranks(tegula_context *context, const tegula__group *group, const char *path, const tegula_save_options *options,
                                     const char *name, tegula_status status, tegula_error *err) {
-  tegula__call call;
   tegula_error unwanted;
   tegula__saving saving;
+  tegula_op turn;
   tegula__rank_save r = {.context = context, .options = options, .saving = &saving};
   if (err == NULL) err = &unwanted;
-  tegula__call_init(&call, name);
-  if (status == TEGULA_OK) status = tegula__tally_start(&r.tally, options->statistics, err);
-  if (status == TEGULA_OK) describe(&call, group, path, options);
-  FORWARD(tegula__comm_agree_call(context->comm, &call, status, err));
-  return tegula__rank_save_end(&r, save(&r, group, path, err), err);
+  if (status == TEGULA_OK) FORWARD(tegula__later_end_of_paths(context, &path, 1, name, err));
+  FORWARD(tegula__rank_save_begin(&r, group, path, path, name, status, err));
+  tegula__queue_enter(context->queue, &turn, &(tegula__touch){.arrays = (const void *const *)group->arrays, .array_count = group->count});
+  status = write_all(&r, group, err);
+  tegula__queue_leave(&turn);
+  return tegula__rank_save_end(&r, status, err);
 }

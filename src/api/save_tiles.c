@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/save_ranks.h"
+#include "api/save_later.h"
 #include "api/saving.h"
 
 #define MOST_JSON ((size_t)64 << 20)
@@ -61,6 +61,7 @@ static tegula_status begin_on_ranks(tegula_saving *s, const char *path, const ch
     tegula__call_tiling(&call, wanted->tiling, wanted->dtype);
     tegula__call_save(&call, path, &s->options, wanted->dtype);
   }
+  if (status == TEGULA_OK) FORWARD(tegula__later_end_of_paths(s->context, &path, 1, call.name, err));
   FORWARD(tegula__comm_agree_call(comm, &call, status, err));
   status = tegula__rank_save_share(&s->ranks, comm->rank == 0 ? begin_for_all(s, rooted, wanted, err) : TEGULA_OK, err);
   return status == TEGULA_OK ? TEGULA_OK : tegula__rank_save_end(&s->ranks, status, err);

@@ -80,14 +80,32 @@ if world.size > 1:
     assert "take a.local" in str(raised(lambda: numpy.asarray(few), ValueError))
 
 # saved by all of them
-for name, words in (("saved.npy", {}), ("saved.h5", {"dataset": "/x"}), ("saved", {"shards": 4}),
-                    ("chunks.h5", {"dataset": "/x", "chunks": (7, 3), "codec": "shuffle,deflate:1"})):
+LAYOUTS = (("saved.npy", {}), ("saved.h5", {"dataset": "/x"}), ("saved", {"shards": 4}),
+           ("chunks.h5", {"dataset": "/x", "chunks": (7, 3), "codec": "shuffle,deflate:1"}))
+for name, words in LAYOUTS:
     tegula.save(tegula.load(folder / "shards", comm=world, axis=1), out / name, **words)
     assert (tegula.load(out / name).local == expected).all()
 one, other = (tegula.load(folder / "shards", comm=world, axis=axis) for axis in (0, 1))
 tegula.save({"x": one, "g/y": other}, out / "group.h5", codec="shuffle,deflate:1")
 for name in ("x", "g/y"):
     assert (tegula.load(out / "group.h5", name).local == expected).all()
+# in the background: there when all have waited; a later load of it waits, and a failure is that of all
+for name, words in LAYOUTS:
+    tegula.save(one, out / f"later-{name}", block=False, **words)
+assert world.size == 1 or not (out / "later-chunks.h5").exists()
+covered(world, tegula.load(out / "later-saved.npy", comm=world))
+assert raised(lambda: (tegula.save(one, out / "saved.npy", block=False), tegula.fence()), FileExistsError).status == "exists"
+tegula.fence()
+if world.size > 1:
+    tegula.save(one, out / "taken.npy", block=False)
+    if world.rank == 0:
+        numpy.save(out / "taken.npy", expected[:1])
+    assert raised(tegula.fence, FileExistsError).rank == 0
+    tegula.fence()
+    assert len(numpy.load(out / "taken.npy")) == 1
+    tegula.save(few, out / "exit.npy", block=False)  # nobody waits for it before the end
+for name, _ in LAYOUTS:
+    assert (tegula.load(out / f"later-{name}").local == expected).all()
 if world.size > 1:
     assert "all of them on the same ones" in str(raised(lambda: tegula.save({"x": one, "y": expected}, out / "no.h5"), ValueError))
 assert raised(lambda: tegula.save(few, out / "saved.npy"), FileExistsError).status == "exists"

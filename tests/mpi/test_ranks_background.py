@@ -1,4 +1,4 @@
-# Batches and loads in the background on ranks: each reads its part ahead, and they agree where the program waits.
+# Batches, loads and saves in the background on ranks: each does its part ahead, and they agree where the program waits.
 #
 # SPDX-License-Identifier: Apache-2.0
 import numpy
@@ -6,6 +6,7 @@ import pytest
 
 from launch import Ranks
 
+h5py = pytest.importorskip("h5py")
 NUMBERS = numpy.arange(103 * 40, dtype="<i4").reshape(103, 40)
 
 
@@ -59,3 +60,93 @@ def test_a_failure_of_one_rank_is_that_of_all(some_mpi, shards, tmp_path):
     assert other.one("message") == "the ranks do not make the same call: rank 0 is in tegula_op_wait, rank 1 in tegula_fence"
     other = Ranks(some_mpi, 3, tmp_path / "chunk", shards, "load=0", "batches=30,40", "@2:batches=31,40").answers()
     assert other.one("message") == "the ranks were not called alike: the chunk of rank 0: (30, 40), of rank 2: (31, 40)"
+
+
+# ---- saves ----
+
+
+def saved(path):
+    if path.is_dir():
+        return numpy.concatenate([numpy.load(part) for part in sorted(path.glob("*.npy"))])
+    if path.suffix == ".npy":
+        return numpy.load(path)
+    if path.suffix == ".bin":
+        return numpy.fromfile(path, "<i4").reshape(NUMBERS.shape)
+    with h5py.File(path) as file:
+        return file["data"][:]
+
+
+LAYOUTS = {"s.npy": [], "s": ["shards=5", "grid=20,30"], "s.bin": ["format=raw"], "s.h5": ["durable=1", "axis=1"], "v.h5": ["layout=virtual"],
+           "c.h5": ["chunk=30,7", "codec=shuffle,deflate:1", "axis=1"], "p.h5": ["chunk=25,40", "layout=chunked"]}
+
+
+@pytest.mark.parametrize("ranks", [2, 7])
+def test_saves_in_the_background(some_mpi, shards, tmp_path, ranks):
+    """Every layout, waited for in every way; one after the other in one job."""
+    lines = []
+    for way in ("wait", "fence", "poll", "open", "twice"):
+        (tmp_path / way).mkdir()
+        lines += [" ".join([f"save={tmp_path / way / name}", f"later={way}", *words]) for name, words in LAYOUTS.items()
+                  if way != "open" or name not in ("s", "s.bin")]
+    (tmp_path / "lines").write_text("\n".join(lines) + "\n")
+    job = Ranks(some_mpi, ranks, tmp_path / "out", shards, f"saves={tmp_path / 'lines'}")
+    answers = job.answers()
+    assert None not in answers and answers.one("status") == "ok", (job.err, answers)
+    for line in lines:
+        path = tmp_path.joinpath(line.split()[0].removeprefix("save="))
+        assert (saved(path) == NUMBERS).all(), line
+        assert not [other.name for other in path.parent.iterdir() if other.name.startswith(".tegula")]
+
+
+def test_a_save_in_the_background_has_its_turn(quick_mpi, shards, tmp_path):
+    """It is seen when all have waited, or by who opens it; the array is saved as it was when the call was made; what is being loaded into it comes first."""
+    numpy.save(tmp_path / "other.npy", NUMBERS[::-1])
+    words = {"wait": ["later=wait", "slow=1"], "open": ["later=open", "slow=1"], "change": ["later=change", f"change={tmp_path / 'other.npy'}", "slow=1"],
+             "chunks": ["later=change", f"change={tmp_path / 'other.npy'}", "chunk=10,10", "codec=deflate:1"]}
+    for name, more in words.items():
+        path = tmp_path / f"{name}.{'h5' if name == 'chunks' else 'npy'}"
+        job = Ranks(quick_mpi, 3, tmp_path / f"out-{name}", shards, f"save={path}", *more)
+        answers = job.answers()
+        assert answers.one("status") == "ok" and answers.one("copied") == "not there", (name, job.err, answers)
+        assert (saved(path) == NUMBERS).all(), name
+        if name == "change":
+            assert (job.array(NUMBERS.shape, answers) == NUMBERS[::-1]).all()
+    array = numpy.arange(2 << 20, dtype="<i4").reshape(-1, 1024)  # 8 MB, read in several steps, between which ranks but 0 sleep
+    numpy.save(tmp_path / "large.npy", array)
+    for more in (["later=wait"], []):
+        path = tmp_path / f"loading{len(more)}.npy"
+        answers = Ranks(quick_mpi, 2, tmp_path / f"out{len(more)}", tmp_path / "large.npy", "async=3", "progress=1", "threads=1", f"save={path}", *more).answers()
+        assert answers.one("status") == "ok" and (numpy.load(path) == array).all()
+
+
+def test_a_save_in_the_background_fails_on_all_ranks(quick_mpi, shards, tmp_path):
+    """In one rank's part, at its beginning and at its end; the old target stays and nothing is left."""
+    old = numpy.arange(5)
+    cases = [(1, "write:1:EIO", "wait", [], "io"), (2, "write:1+:ENOSPC", "fence", [], "io"), (0, "rename:1:EIO", "wait", [], "io"), (0, "mkdir:1:EACCES", "poll", [], "permission"),
+             (1, "sync:1:EIO", "wait", ["durable=1"], "io"), (2, "write:1+:EIO", "wait", ["shards=5"], "io"), (1, "thread:1+:EAGAIN", "fence", [], "io")]
+    for i, (rank, plan, way, words, status) in enumerate(cases):
+        folder = tmp_path / f"case{i}"
+        folder.mkdir()
+        target = folder / ("shards" if "shards=5" in words else "x.npy")
+        if target.name == "x.npy":
+            numpy.save(target, old)
+        job = Ranks(quick_mpi, 3, tmp_path / f"out{i}", shards, "threads=1", "overwrite=1", f"save={target}", f"later={way}", "deadline=60", *words, faults=(rank, plan))
+        answers = job.answers()
+        assert None not in answers and answers.one("status") == status and answers.one("failed") == rank and answers.one("step") == "save", (plan, job.err, answers)
+        assert target.name == "shards" or (numpy.load(target) == old).all()
+        assert [path.name for path in folder.iterdir()] == [path.name for path in [target] if path.suffix], plan
+
+
+def test_a_save_that_is_cancelled_or_left(quick_mpi, shards, tmp_path):
+    """By one rank; a context that goes away before the save is waited for; ranks that call it, or wait for it, differently."""
+    for way, words, status in (("cancel", ["later=wait", "@1:later=cancel", "slow=1"], "cancelled"), ("leave", ["later=leave"], "ok"),
+                               ("chunks", ["later=wait", "@2:later=cancel", "chunk=10,10", "layout=chunked", "format=hdf5"], "cancelled")):
+        folder = tmp_path / way
+        folder.mkdir()
+        answers = Ranks(quick_mpi, 3, tmp_path / f"out-{way}", shards, f"save={folder / 'x'}", *words).answers()
+        assert answers.one("status") == status and list(folder.iterdir()) == [], (way, answers)
+    answers = Ranks(quick_mpi, 3, tmp_path / "out-1", shards, f"save={tmp_path / 'y.npy'}", "later=wait", "@1:later=fence").answers()
+    assert answers.one("message") == "the ranks do not make the same call: rank 0 is in tegula_op_wait, rank 1 in tegula_fence"
+    answers = Ranks(quick_mpi, 3, tmp_path / "out-2", shards, f"save={tmp_path / 'y.npy'}", "later=wait", "@2:durable=1").answers()
+    assert answers.one("message").startswith("the ranks were not called alike: the options of rank 0: ")
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith((".tegula", "y"))]

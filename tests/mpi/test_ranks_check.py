@@ -9,7 +9,7 @@ import h5py
 import numpy
 import pytest
 
-from launch import BIN, ONCE, RANK, RANKS, WHY, Job, Ranks
+from launch import BIN, RANK, RANKS, Job, Ranks
 
 h5py = pytest.importorskip("h5py")
 NUMBERS = numpy.arange(900 * 400, dtype="<i4").reshape(900, 400)  # 1.44 MB
@@ -140,15 +140,6 @@ def test_sums_are_those_of_one_process(some_mpi, sources, tmp_path):
         assert {**report, "sums": "", "bytes": 0} == {**expected, "sums": "", "bytes": 0}
     job = Job(some_mpi, 3, [BIN, "verify", sources / "damaged.json", "--write", tmp_path / "none", "--json"]).end()
     assert job.code != 0 and len(json.loads(job.out)["problems"]) == 3 and not (tmp_path / "none").exists()
-
-
-@pytest.fixture
-def quick_mpi():
-    """One of them, whose launcher starts fast."""
-    found = sorted(ONCE, key=lambda mpi: "mpich" not in mpi.name)
-    if not found:
-        pytest.skip(WHY)
-    return found[0]
 
 
 @pytest.fixture(scope="module")

@@ -47,6 +47,7 @@ def test_python_on_ranks(mpi, ranks, folder, tmp_path):
               env={"PYTHONPATH": str(PACKAGE), "PYTHONDONTWRITEBYTECODE": "1"}).end()
     assert job.code == 0, job.err[-3000:]
     assert len(list(tmp_path.glob("*.txt"))) == ranks
+    assert ranks == 1 or (numpy.load(tmp_path / "exit.npy") == whole[:2, :5]).all()
 
 
 PIECES = """

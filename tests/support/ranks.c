@@ -12,9 +12,11 @@
  *   codec=CHAIN, shards=N, durable=1, overwrite=1, group=N: N datasets in one save, in turn contiguous, in plain chunks and with the codec; staging=BYTES
  *   pieces=1: piece by piece, with token=1 by the text of the save; abandon=1: given up instead of committed
  *   copy=PATH: copies the dataset instead of saving the array, with memory=BYTES, readback=1
+ *   later=WAY: saves in the background. wait: by the operation; poll: until it is done; fence; cancel: and waits; open: opens what was saved, hashes it; change: loads
+ *   the dataset of change=PATH into the array and waits; twice: the same again, replacing it, and a fence; leave: ends without waiting; slow=1: ranks but 0 take their time
  *   saves=FILE: instead of save, a save for each line of the file, whose words count before all others (grid, axis and tiles too)
  *   load=0: loads nothing; verify=LEVEL (0 sizes, 1 checksums, 2 decode), against=PATH: with these sums, files=1: without the dataset; compare=PATH, other=NAME: with that dataset; values=1
- *   batches=A,B: in pieces of that shape, which are written down as tiles; async=1: loads in the background, 2: and waits by a fence; progress=1: notes what a load tells */
+ *   batches=A,B: in pieces of that shape, which are written down as tiles; async=1: loads in the background, 2: and waits by a fence, 3: and does not wait; progress=1: notes what a load tells */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -53,6 +55,7 @@ typedef struct ranks {
   int pieces;
   int64_t told[1000], told_total;
   int told_count;
+  _Atomic int slept;
   char host[256];
   FILE *counts;
 } ranks;
@@ -158,6 +161,15 @@ static int note_progress(void *state, int64_t done, int64_t total) {
   return 0;
 }
 
+/* The same, of a call in the background; only the first two calls take time. */
+static int note_slowly(void *state, int64_t done, int64_t total) {
+  (void)done;
+  (void)total;
+  ranks *r = state;
+  if (tegula_comm_rank(r->comm) > 0 && r->slept++ < 2) usleep(300000);
+  return 0;
+}
+
 static tegula_status load(ranks *r) {
   int64_t numbers[2 * TEGULA_MAX_DIMS];
   tegula_load_options options;
@@ -179,9 +191,12 @@ static tegula_status load_in_background(ranks *r) {
   tegula_load_options_init(&options);
   options.statistics = &r->statistics;
   options.missing = (uint32_t)number_of(r, "missing", 0);
+  options.progress = number_of(r, "progress", 0) ? note_slowly : NULL;
+  options.progress_state = r;
   tegula_status status = tegula_load_async(r->dataset, r->array, &options, &op, &r->error);
   if (status == TEGULA_OK && number_of(r, "async", 0) == 1) status = tegula_op_wait(op, -1, &r->error);
   tegula_op_destroy(op);
+  if (number_of(r, "async", 0) == 3) return status;
   return status == TEGULA_OK ? tegula_fence(r->context, &r->error) : status;
 }
 
@@ -306,6 +321,48 @@ static tegula_status copy_dataset(ranks *r, const char *path, const tegula_save_
   return status;
 }
 
+/* Whether the file is there yet, before the save is waited for. */
+static tegula_status open_saved(ranks *r, const char *path) {
+  tegula_dataset *saved = NULL;
+  tegula_status status = tegula_dataset_open(r->context, path, NULL, &saved, &r->error);
+  if (status == TEGULA_OK) status = tegula_dataset_hash(saved, r->dataset_hash, NULL, &r->error);
+  tegula_dataset_close(saved);
+  return status;
+}
+
+static tegula_status change_array(ranks *r, const char *path) {
+  tegula_dataset *other = NULL;
+  tegula_status status = tegula_dataset_open(r->context, path, NULL, &other, &r->error);
+  if (status == TEGULA_OK) status = tegula_load(other, r->array, NULL, &r->error);
+  tegula_dataset_close(other);
+  return status;
+}
+
+static tegula_status poll(ranks *r, tegula_op *op) {
+  tegula_status status = TEGULA_TIMEOUT;
+  for (r->told_total = 0; status == TEGULA_TIMEOUT && !tegula_comm_broken(r->comm); r->told_total++) status = tegula_op_wait(op, 10000000, &r->error);
+  return status;
+}
+
+static tegula_status save_later(ranks *r, const char *way, const char *path, tegula_save_options *options) {
+  tegula_op *op = NULL;
+  int waits = strcmp(way, "fence") != 0 && strcmp(way, "open") != 0 && strcmp(way, "twice") != 0;
+  if (number_of(r, "slow", 0)) options->progress = note_slowly;
+  options->progress_state = r;
+  tegula_status status = tegula_save_async(r->array, path, options, waits ? &op : NULL, &r->error);
+  snprintf(r->copied, sizeof r->copied, "%s", access(path, F_OK) == 0 ? "there" : "not there");
+  if (status != TEGULA_OK) return status;
+  if (strcmp(way, "cancel") == 0) tegula_op_cancel(op);
+  if (strcmp(way, "change") == 0) status = change_array(r, value_of(r, "change"));
+  if (strcmp(way, "open") == 0) status = open_saved(r, path);
+  options->overwrite = 1;
+  if (strcmp(way, "twice") == 0) status = tegula_save_async(r->array, path, options, NULL, &r->error);
+  if (strcmp(way, "poll") == 0) status = poll(r, op);
+  if (status == TEGULA_OK && strcmp(way, "leave") != 0) status = waits ? tegula_op_wait(op, -1, &r->error) : tegula_fence(r->context, &r->error);
+  tegula_op_destroy(op);
+  return status;
+}
+
 static tegula_status save_one(ranks *r) {
   const char *path = value_of(r, "save"), *copy = value_of(r, "copy");
   int64_t chunks[2 * TEGULA_MAX_DIMS], count = number_of(r, "group", 0);
@@ -314,6 +371,7 @@ static tegula_status save_one(ranks *r) {
   if (copy != NULL) return copy_dataset(r, copy, &options);
   if (path == NULL) return TEGULA_OK;
   if (number_of(r, "pieces", 0)) return save_pieces(r, path, &options);
+  if (value_of(r, "later") != NULL) return save_later(r, value_of(r, "later"), path, &options);
   return count > 0 ? save_group(r, count, path, &options) : tegula_save(r->array, path, &options, &r->error);
 }
 
