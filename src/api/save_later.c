@@ -132,6 +132,7 @@ void tegula__later_give_up_all(tegula_context *context) {
   while (context->pending != NULL) {
     tegula__later *l = context->pending;
     tegula_error error;
+    tegula__queue_cancel(l->op);
     (void)tegula__queue_wait(l->op, -1, NULL);
     tegula_status status = tegula__fail(&error, TEGULA_CANCELLED, NULL, -1, "the context was destroyed before the save was waited for");
     status = tegula__rank_save_end_here(&l->ranks, status, &error);

@@ -42,7 +42,8 @@ def run(mpi, source, folder, injections):
     lines = []
     for i, (rank, plan) in enumerate(injections):
         (folder / str(i)).mkdir()
-        lines.append(f"{rank} {plan} save={folder / str(i) / name}")
+        later = " later=fence" if i % 2 and not plan.startswith("thread") else ""  # every other save in the background, which needs a thread
+        lines.append(f"{rank} {plan} save={folder / str(i) / name}{later}")
     answers = injected(mpi, RANKS, folder, path, lines, "hash=1", "threads=2", "deadline=100", *words, limit=110)
     return [(list(of), sorted((folder / str(i)).rglob("*"))) for i, of in enumerate(answers)]
 

@@ -353,6 +353,7 @@ static tegula_status save_later(ranks *r, const char *way, const char *path, teg
   snprintf(r->copied, sizeof r->copied, "%s", access(path, F_OK) == 0 ? "there" : "not there");
   if (status != TEGULA_OK) return status;
   if (strcmp(way, "cancel") == 0) tegula_op_cancel(op);
+  if (strcmp(way, "leave") == 0) usleep(200000); /* all have written: a rank looks for five seconds for a file that another one has taken away */
   if (strcmp(way, "change") == 0) status = change_array(r, value_of(r, "change"));
   if (strcmp(way, "open") == 0) status = open_saved(r, path);
   options->overwrite = 1;
