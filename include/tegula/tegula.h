@@ -633,7 +633,7 @@ TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_save_tile(tegula_saving *savin
  * places only this process can find. Free with tegula_free. [A] */
 TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_saving_to_json(const tegula_saving *saving, char **out, tegula_error *err);
 /* Writes a tile of a save that another process has begun, any thread, any process. The caller sees to it that commit comes after all of
- * them. CORRUPT for a text that is none. [A] */
+ * them; with `durable` the tile is on the disk when this returns. CORRUPT for a text that is none. [A] */
 TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_save_tile_from(tegula_context *context, const char *json, const tegula_view *tile,
                                                                  tegula_error *err);
 /* Makes it visible; ends `saving` in any case. Elements that no tile brought are zeros or undefined: the caller's word. [C, O] */

@@ -159,6 +159,7 @@ static tegula_status choose_member(tegula__saving *s, tegula__member *m, const t
   m->attribute_count = o->attribute_count;
   m->origin = wanted->origin;
   tegula__manifest_init(&m->manifest);
+  m->manifest.durable = m->saving->options.durable != 0;
   CHECK_ARGUMENT(o->byte_order == 0 || o->byte_order == '<' || o->byte_order == '>', "byte_order must be '<' or '>'");
   CHECK_ARGUMENT(s->options.shards == 0 || m->tiling->ndim > 0, "a scalar has no rows and cannot be cut into shards");
   if (m->stored.order != '|' && o->byte_order != 0) m->stored.order = (uint8_t)o->byte_order;

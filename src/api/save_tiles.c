@@ -201,6 +201,7 @@ static tegula_status write_tile(tegula_context *context, const tegula__manifest 
   tegula__tally tally = {0};
   tegula_save_options options;
   tegula_save_options_init(&options);
+  options.durable = manifest->durable; /* here: the process that commits may be on another machine */
   FORWARD(tegula__file_set_create(context->handles, manifest->files, manifest->file_count, true, &files, err));
   tegula__move move = tegula__saving_move_by(manifest, files, tile, 1, &options, &tally);
   tegula_status status = tegula__engine_run(&context->engine, &move, err);

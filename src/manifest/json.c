@@ -36,7 +36,8 @@ static bool write_head(tegula__buffer *buffer, const tegula__manifest *manifest)
          write_member(buffer, "name", manifest->name) && write_member(buffer, "dtype", dtype) &&
          (manifest->descr == NULL || write_member(buffer, "descr", manifest->descr)) && tegula__buffer_printf(buffer, ",\n \"shape\": ") &&
          tegula__json_write_numbers(buffer, manifest->shape, manifest->ndim) &&
-         (manifest->fill == NULL || (tegula__buffer_printf(buffer, ",\n ") && write_item(buffer, "fill", manifest, manifest->fill)));
+         (manifest->fill == NULL || (tegula__buffer_printf(buffer, ",\n ") && write_item(buffer, "fill", manifest, manifest->fill))) &&
+         (!manifest->durable || tegula__buffer_printf(buffer, ",\n \"durable\": 1"));
 }
 
 /* A name that is no UTF-8 cannot be a text in JSON: its bytes are written as hexadecimal digits. */

@@ -69,6 +69,14 @@ static tegula_status read_shape(const tegula__json *root, tegula__manifest *out,
   return tegula__json_wrong(&shape, err, "a shape of at most 2^63 - 1 bytes");
 }
 
+static tegula_status read_durable(const tegula__json *root, bool *out, tegula_error *err) {
+  tegula__json durable = tegula__json_member(root, "durable");
+  int64_t number = 0;
+  if (durable.value != NULL) FORWARD(tegula__json_integer(&durable, 0, 1, &number, err));
+  *out = number != 0;
+  return TEGULA_OK;
+}
+
 /* ---- files ---- */
 
 int tegula__json_hex_digit(char c) {
@@ -144,7 +152,8 @@ static tegula_status read_files(const tegula__json *root, tegula__manifest *out,
 /* ---- the whole ---- */
 
 static tegula_status read_root(const tegula__json *root, const tegula__manifest_names *names, tegula__manifest *out, tegula_error *err) {
-  static const char *const keys[] = {TEGULA__MANIFEST_KEY, "format", "name", "dtype", "descr", "shape", "fill", "files", "grids", "parts", NULL};
+  static const char *const keys[] = {TEGULA__MANIFEST_KEY, "format", "name", "dtype", "descr", "shape", "fill",
+                                     "durable", "files", "grids", "parts", NULL};
   FORWARD(read_version(root, err));
   FORWARD(tegula__json_only(root, keys, err));
   FORWARD(read_known(root, "format", names->formats, &out->format, err));
@@ -152,6 +161,7 @@ static tegula_status read_root(const tegula__json *root, const tegula__manifest_
   FORWARD(read_dtype(root, out, err));
   FORWARD(read_shape(root, out, err));
   FORWARD(tegula__json_read_item(root, "fill", out, &out->fill, err));
+  FORWARD(read_durable(root, &out->durable, err));
   FORWARD(read_files(root, out, err));
   FORWARD(tegula__json_read_grids(root, names->codecs, out, err));
   return tegula__json_read_parts(root, out, err);

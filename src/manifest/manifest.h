@@ -113,6 +113,7 @@ struct tegula__manifest {
   const char *format; /* static text: the driver's name */
   const char *name;   /* the dataset's name: static, or kept */
   const void *fill;   /* kept: what the format says about elements that were never written; NULL: nothing */
+  bool durable;       /* of a save that goes on: who writes to the files brings that to the disk; only as text */
   tegula__file *files; /* owned, paths too */
   int64_t file_count;
   tegula__part *parts;

@@ -113,6 +113,47 @@ static void durable_saves_push_all_bytes_before_they_wait(void **state) {
   assert_true(syncs > 0 && late == 0);
 }
 
+/* As another process does it: it has the text, and may be on a machine of its own. */
+static void write_by_text(bool durable) {
+  static char data[16 * MIB];
+  tegula_context *context;
+  tegula_tiling *tiling;
+  tegula_saving *saving;
+  tegula_error error;
+  tegula_save_options options;
+  tegula_context_options one;
+  char *text;
+  tegula_dtype dtype = dtype_of("|u1");
+  file_name path = name_in(&where, "x.npy");
+  tegula_context_options_init(&one);
+  one.threads = 1;
+  assert_ok(tegula_context_create(&one, NULL, &context, &error));
+  assert_ok(tegula_tiling_even((int64_t[]){sizeof data}, 1, 0, 1, 1, &tiling, &error));
+  tegula_save_options_init(&options);
+  options.durable = durable;
+  tegula_view view = {.data = data, .dtype = dtype, .device_type = TEGULA_DEVICE_HOST, .box = {.ndim = 1, .hi = {sizeof data}}, .stride_bytes = {1}};
+  assert_ok(tegula_save_begin(context, dtype, tiling, path.text, &options, &saving, &error));
+  assert_ok(tegula_saving_to_json(saving, &text, &error));
+  assert_int_equal(pushed + syncs, 0);
+  assert_ok(tegula_save_tile_from(context, text, &view, &error));
+  assert_int_equal(pushed, durable ? sizeof data : 0);
+  assert_int_equal(syncs, durable ? 1 : 0);
+  assert_ok(tegula_save_commit(saving, &error));
+  tegula_free(text);
+  tegula_tiling_destroy(tiling);
+  tegula_context_destroy(context);
+}
+
+static void who_writes_by_a_text_brings_it_to_the_disk(void **state) {
+  (void)state;
+  write_by_text(true);
+}
+
+static void unless_nobody_waits_for_it(void **state) {
+  (void)state;
+  write_by_text(false);
+}
+
 static void other_saves_push_nothing(void **state) {
   (void)state;
   save(false);
@@ -124,6 +165,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(what_is_written_is_pushed, setup, teardown),
       cmocka_unit_test_setup_teardown(little_is_not_pushed_nor_what_nobody_waits_for, setup, teardown),
       cmocka_unit_test_setup_teardown(durable_saves_push_all_bytes_before_they_wait, setup, teardown),
+      cmocka_unit_test_setup_teardown(who_writes_by_a_text_brings_it_to_the_disk, setup, teardown),
+      cmocka_unit_test_setup_teardown(unless_nobody_waits_for_it, setup, teardown),
       cmocka_unit_test_setup_teardown(other_saves_push_nothing, setup, teardown),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -97,6 +97,7 @@ static void tampered_texts_are_refused(void **state) {
       {"[5, 4]", "[5, 3]", 0, TEGULA_CORRUPT, "parts[0] holds [0, 4) of axis 1"},
       {"[5, 4]", "[5, 4, 1]", 0, TEGULA_CORRUPT, "parts[0].lo is a list of 2, expected a list of 3"},
       {"[5, 4]", "[]", 0, TEGULA_CORRUPT, "parts is a list of 2"},
+      {"[5, 4]", "[5, 4], \"durable\": 2", 0, TEGULA_CORRUPT, "durable is 2, expected an integer of 0 to 1"},
       {"\"a.npy\"", "\"\"", 0, TEGULA_CORRUPT, "files[0].path"},
       {"\"a.npy\"", "3", 0, TEGULA_CORRUPT, "files[0].path is 3"},
       {"\"path\": \"a.npy\", ", "", 0, TEGULA_CORRUPT, "files[0].path is missing"},
