@@ -7,8 +7,9 @@ Subjects: load, from_file, to_file, durable (to_file that is on the disk when it
 there), hand (a loader as people write it: a task with np.load of a memory map), theirs (legate.io.hdf5), theirs_to_file, theirs_durable (and then
 fdatasync of each of its files). A save replaces the one before: legate.io.hdf5 cuts its files first and so gets their memory back at once, tegula
 keeps the old file until the new one is whole. In a virtual machine that gives free memory back to its host, fresh memory costs many times as
-much, and the time of tegula's save is then that of the memory. Memory is re-used by the runtime, as in a program that runs; each side ends with a
-fence. Afterwards the arrays are compared. Run in an environment with legate and nvidia-cupynumeric.
+much, and the time of tegula's save is then that of the memory; a durable save gives back that of the old file first. Memory of arrays is re-used by
+the runtime, as in a program that runs; each side ends with a fence. Afterwards the arrays are compared. Run in an environment with legate and
+nvidia-cupynumeric.
 """
 import json
 import os

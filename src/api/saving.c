@@ -145,6 +145,7 @@ tegula_status tegula__saving_begin(tegula__saving *s, tegula_context *context, c
   tegula__member *first = &s->members[0];
   FORWARD(tegula__file_set_create(context->handles, first->manifest.files, first->manifest.file_count, true, &first->files, err));
   for (int64_t i = 1; i < count; i++) s->members[i].files = first->files; /* several arrays are in one file, which is opened once */
+  tegula__saving_let_go(s, least_bytes(s));
   return TEGULA_OK;
 }
 

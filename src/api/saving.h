@@ -129,6 +129,8 @@ tegula_status tegula__saving_lay_out(tegula__saving *saving, tegula_error *err);
 
 /* The rows of the array that shard i holds: from first_row(i) up to first_row(i + 1). */
 int64_t tegula__saving_first_row(const tegula__member *member, int64_t i);
+/* save_replaced.c: gives back the memory of what a durable save replaces, of up to as many bytes as it writes. */
+void tegula__saving_let_go(tegula__saving *saving, int64_t bytes);
 /* save_side.c: what is to lie beside the shards, if anything. */
 tegula_status tegula__saving_side_file(tegula__saving *saving, tegula_error *err);
 

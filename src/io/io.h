@@ -107,6 +107,11 @@ tegula_status tegula__io_copy(const char *from, int fd, const char *path, tegula
 tegula_status tegula__io_resize(int fd, const char *path, int64_t from, int64_t size, tegula_error *err);
 /* Closes it in any case; with `durable` when it is on the disk. */
 tegula_status tegula__io_complete(int fd, const char *path, bool durable, tegula_error *err);
+/* Gives back the memory in which the system keeps these bytes of a file, which stay as they are: whoever reads them next waits for the disk.
+ * Only if all of them are on the disk, else the system would begin to write them; best effort. `size` is above 0. */
+void tegula__io_let_go(const char *path, int64_t offset, int64_t size, tegula__io_counts *counts);
+/* Is some of it in memory, and all of that on the disk? False where the system does not say (Linux before 6.5). */
+bool tegula__io_cached_clean(int fd, int64_t offset, int64_t size);
 /* The first bytes of a file: at most `size`. */
 tegula_status tegula__io_read_head(const char *path, void *out, size_t size, size_t *got, tegula__io_counts *counts, tegula_error *err);
 /* The stamp of the file that has the name now. */
