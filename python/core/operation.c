@@ -38,10 +38,20 @@ static PyObject *operation_wait(PyObject *object, PyObject *arguments) {
   Py_BEGIN_ALLOW_THREADS;
   status = tegula_op_wait(self->handle, (int64_t)(seconds * 1e9), &error);
   Py_END_ALLOW_THREADS;
-  if (status == TEGULA_TIMEOUT && !(comm != NULL && tegula_comm_broken(comm))) return PyBool_FromLong(0);
+  if (!tegula_op_ended(self->handle)) {
+    bool waits = status == TEGULA_TIMEOUT && !(comm != NULL && tegula_comm_broken(comm));
+    return waits ? PyBool_FromLong(0) : core_raise(&error);
+  }
   if (!self->ended) core_leave();
   self->ended = true;
   return status == TEGULA_OK ? PyBool_FromLong(1) : core_raise(&error);
+}
+
+/* ended() -> whether wait would say how it went */
+static PyObject *operation_ended(PyObject *object, PyObject *unused) {
+  operation *self = (operation *)object;
+  (void)unused;
+  return core_current(self->generation) ? PyBool_FromLong(tegula_op_ended(self->handle)) : NULL;
 }
 
 static PyObject *operation_cancel(PyObject *object, PyObject *unused) {
@@ -66,7 +76,7 @@ static void operation_dealloc(PyObject *object) {
 
 int core_operation_init(PyObject *module) {
   static PyMethodDef methods[] = {
-    {"wait", operation_wait, METH_VARARGS, NULL}, {"cancel", operation_cancel, METH_NOARGS, NULL}, {NULL, NULL, 0, NULL}};
+    {"wait", operation_wait, METH_VARARGS, NULL}, {"ended", operation_ended, METH_NOARGS, NULL}, {"cancel", operation_cancel, METH_NOARGS, NULL}, {NULL, NULL, 0, NULL}};
   PyType_Slot slots[] = {{Py_tp_dealloc, operation_dealloc}, {Py_tp_methods, methods}, {0, NULL}};
   PyType_Spec spec = {"tegula._core.Operation", sizeof(operation), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
   operation_type = core_add_type(module, "Operation", &spec);

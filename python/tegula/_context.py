@@ -139,6 +139,9 @@ class _Together:
         with self.group.together():
             return self.operation.wait(seconds, self.group.core)
 
+    def ended(self) -> bool:
+        return self.operation.ended()
+
 
 def later(operation: _core.Operation, group: Group | None = None) -> None:
     """Remembers an operation for :func:`fence`; one that nobody waits for is waited for at the end of the program.  With a group all its
@@ -152,10 +155,11 @@ def later(operation: _core.Operation, group: Group | None = None) -> None:
         if _background_generation == 0:
             atexit.register(fence_at_exit, fence)
         _background_generation = _core.generation()
-    for earlier in list(_background):
+    before = list(_background)
+    _background.append(operation if group is None else _Together(operation, group))
+    for earlier in before:
         if not isinstance(earlier, _Together) or earlier.group is group:
             _look_at(earlier, 0.0)
-    _background.append(operation if group is None else _Together(operation, group))
 
 
 def _look_at(operation: _core.Operation | _Together, seconds: float) -> None:
@@ -165,6 +169,8 @@ def _look_at(operation: _core.Operation | _Together, seconds: float) -> None:
         if not operation.wait(seconds):
             return
     except Error as error:
+        if isinstance(operation, _Together) and not operation.ended():  # ranks made different calls: it is still to be waited for
+            raise
         failure = error
     try:
         _background.remove(operation)

@@ -265,6 +265,12 @@ void tegula_op_cancel(tegula_op *op) {
   if (op != NULL) tegula__queue_cancel(op);
 }
 
+int32_t tegula_op_ended(const tegula_op *op) {
+  const operation *o = (const operation *)op;
+  RETURN_IF(op == NULL, 1);
+  return o->later != NULL ? o->later->ended : tegula__queue_ended(op);
+}
+
 void tegula_op_destroy(tegula_op *op) {
   if (op != NULL) tegula__queue_forget(op);
 }

@@ -223,6 +223,13 @@ void tegula__queue_conclude(tegula_op *op, tegula_status status, const tegula_er
   pthread_mutex_unlock(&op->queue->lock);
 }
 
+bool tegula__queue_ended(const tegula_op *op) {
+  pthread_mutex_lock(&op->queue->lock);
+  bool ended = op->ended;
+  pthread_mutex_unlock(&op->queue->lock);
+  return ended;
+}
+
 void tegula__queue_cancel(tegula_op *op) {
   pthread_mutex_lock(&op->queue->lock);
   atomic_store(&op->cancelled, true);

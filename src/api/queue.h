@@ -76,6 +76,7 @@ void tegula__queue_forget(tegula_op *op);
 /* Gives an operation that has ended another outcome. */
 void tegula__queue_conclude(tegula_op *op, tegula_status status, const tegula_error *error);
 tegula_status tegula__queue_wait(tegula_op *op, int64_t timeout_ns, tegula_error *err);
+bool tegula__queue_ended(const tegula_op *op);
 void tegula__queue_cancel(tegula_op *op);
 /* Keeps the caller's progress function and puts one in its place that also ends the operation when it is cancelled. */
 void tegula__queue_watch(tegula_op *op, tegula_progress_fn *progress, void **progress_state);

@@ -103,6 +103,11 @@ if world.size > 1:
     assert raised(tegula.fence, FileExistsError).rank == 0
     tegula.fence()
     assert len(numpy.load(out / "taken.npy")) == 1
+    tegula.save(one, out / "kept.npy", block=False)
+    error = raised(lambda: tegula.open(folder / "few.npy", comm=world) if world.rank == 1 else tegula.fence(), tegula.Error)
+    assert "the ranks do not make the same call: rank 0 is in tegula_op_wait, rank 1 in tegula_dataset_open" in str(error)
+    tegula.fence()  # the save was not lost by that
+    assert (numpy.load(out / "kept.npy") == expected).all()
     tegula.save(few, out / "exit.npy", block=False)  # nobody waits for it before the end
 for name, _ in LAYOUTS:
     assert (tegula.load(out / f"later-{name}").local == expected).all()

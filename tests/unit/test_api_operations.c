@@ -104,8 +104,10 @@ static void a_load_in_the_background_ends_with_the_data(void **state) {
   assert_ok(tegula_load_async(dataset, array, NULL, &op, &error));
   assert_refused(tegula_op_wait(op, 2000000, &error), TEGULA_TIMEOUT);
   assert_refused(tegula_op_wait(op, 0, &error), TEGULA_TIMEOUT);
+  assert_int_equal(tegula_op_ended(op), 0);
   g.open = true;
   assert_ok(tegula_op_wait(op, -1, &error));
+  assert_int_equal(tegula_op_ended(op), 1);
   assert_ok(tegula_op_wait(op, 0, &error)); /* again */
   assert_int_equal(first_value(array), 5);
   tegula_op_destroy(op);
