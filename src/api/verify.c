@@ -13,7 +13,7 @@
 #include "api/stream.h"
 #include "check/check.h"
 
-enum { GROUP = 1024 /* files */, LEAST_AT_ONCE = 64 << 10 /* bytes, on ranks */ };
+enum { GROUP = 1024 /* files */, LEAST_AT_ONCE = 64 << 10 /* bytes, on ranks */, ASK = 4096 /* boxes that are passed over */ };
 
 /* A tile of the window, and the file that it is read from. */
 typedef struct piece {
@@ -42,6 +42,7 @@ typedef struct verify {
   /* the window */
   tegula__block window;
   int64_t used; /* bytes */
+  int64_t passed; /* boxes */
   piece *pieces;
   int64_t piece_count, piece_capacity;
   tegula__tile *tiles; /* of the pieces, as the engine takes them */
@@ -267,6 +268,24 @@ static void add_box(verify *v, const tegula__part *part, const int64_t *lo, cons
   v->used += bytes;
 }
 
+/* Where no bytes move, nobody else asks whether to go on. */
+static void ask(verify *v) {
+  const tegula_load_options *options = v->call.options;
+  if (v->stop == TEGULA_OK && options->progress != NULL && options->progress(options->progress_state, v->call.told, v->call.total) != 0)
+    v->stop = tegula__fail(&v->stop_error, TEGULA_CANCELLED, NULL, -1, "cancelled after %lld of %lld files", (long long)v->report.files,
+                           (long long)v->manifest->file_count);
+}
+
+/* Passes over a box of which nothing is stored. */
+static void pass_over(verify *v, const int64_t *lo, const int64_t *hi) {
+  int64_t bytes = tegula__box_count(v->manifest->ndim, lo, hi) * v->manifest->dtype.item_size;
+  if (comm_of(v)->size > 1 && !next_is_mine(v, bytes)) return;
+  v->report.bytes += bytes;
+  v->call.done += bytes;
+  v->call.told = tegula__max(v->call.told, tegula__min(v->call.total, v->call.done));
+  if (++v->passed % ASK == 0) ask(v);
+}
+
 /* In blocks of whole chunks, so that none lies in two windows. */
 static void read_chunked(verify *v, const tegula__part *part) {
   int32_t ndim = v->manifest->ndim;
@@ -281,10 +300,14 @@ static void read_chunked(verify *v, const tegula__part *part) {
     for (int32_t k = 0; k < ndim; k++) end[k] = tegula__min(chunks[k], last[k] - at[k]) + at[k] - 1;
     tegula__part_chunk(part, ndim, end, unused, hi, &chunk);
     tegula__part_chunk(part, ndim, at, lo, unused, &chunk);
-    add_box(v, part, lo, hi);
+    for (int32_t i = 0; i < ndim; i++) end[i]++;
+    if (v->call.options->missing != TEGULA_MISSING_STRICT && tegula__part_bare(part, ndim, at, end))
+      pass_over(v, lo, hi);
+    else
+      add_box(v, part, lo, hi);
     int32_t k = ndim - 1;
     for (; k >= 0; k--) {
-      at[k] = end[k] + 1;
+      at[k] = end[k];
       if (at[k] < last[k]) break;
       at[k] = first[k];
     }
@@ -369,14 +392,6 @@ static void verify_group(verify *v, int64_t files, tegula_verify_level level, in
   flush(v);
   share(v);
   if (v->stop == TEGULA_OK) tell(v);
-}
-
-/* Where no bytes move, nobody else asks whether to go on. */
-static void ask(verify *v) {
-  const tegula_load_options *options = v->call.options;
-  if (v->stop == TEGULA_OK && options->progress != NULL && options->progress(options->progress_state, v->call.told, v->call.total) != 0)
-    v->stop = tegula__fail(&v->stop_error, TEGULA_CANCELLED, NULL, -1, "cancelled after %lld of %lld files", (long long)v->report.files,
-                           (long long)v->manifest->file_count);
 }
 
 /* The window, for a level that reads: at least the largest chunk. */

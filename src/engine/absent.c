@@ -43,12 +43,12 @@ static tegula_status fill_chunks(tegula__worker *worker, const tegula__doing *do
 
 tegula_status tegula__absent_step(tegula__worker *worker, const tegula__doing *doing, tegula_error *err) {
   const tegula__part *part = doing->part;
-  if (part->kind == TEGULA__PART_CHUNKED) return fill_chunks(worker, doing, err);
+  if (part->kind == TEGULA__PART_CHUNKED && doing->step->count > 0) return fill_chunks(worker, doing, err);
   if (part->kind == TEGULA__PART_LOST && doing->move->missing != TEGULA_MISSING_FILL) {
     if (err != NULL) *err = *part->lost;
     return part->lost->status;
   }
   if (doing->move->missing == TEGULA_MISSING_STRICT) return absent(doing, doing->step->lo, err);
-  fill_pieces(worker, doing, part->fill);
+  fill_pieces(worker, doing, part->kind == TEGULA__PART_CHUNKED ? part->grid->fill : part->fill);
   return TEGULA_OK;
 }

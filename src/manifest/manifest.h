@@ -173,6 +173,9 @@ void tegula__part_chunks(const tegula__part *part, int32_t ndim, int64_t *lo, in
 /* What chunk `at` (ndim numbers of chunks) holds of the part: a dense part with the box [lo, hi) whose offset counts from the start of the
  * decoded chunk. Returns its slot. `out` points at lo, hi and the part's strides. */
 int64_t tegula__part_chunk(const tegula__part *part, int32_t ndim, const int64_t *at, int64_t *lo, int64_t *hi, tegula__part *out);
+/* Is none of the chunks from `first` up to `last` stored? Found out by one look at a table that says only what is there; false also where that
+ * does not tell. */
+bool tegula__part_bare(const tegula__part *part, int32_t ndim, const int64_t *first, const int64_t *last);
 
 /* Is given one stored chunk of a part and the box of the array that it holds; false: no more. */
 typedef bool (*tegula__chunk_fn)(void *state, const tegula__chunk *chunk, const int64_t *lo, const int64_t *hi);

@@ -163,3 +163,15 @@ int64_t tegula__part_chunk(const tegula__part *part, int32_t ndim, const int64_t
                         .strides = part->strides};
   return slot;
 }
+
+bool tegula__part_bare(const tegula__part *part, int32_t ndim, const int64_t *first, const int64_t *last) {
+  const tegula__grid *grid = part->grid;
+  int64_t low = part->slot_base, high = part->slot_base;
+  RETURN_IF(grid == NULL || grid->coordinates == NULL, false);
+  for (int32_t k = 0; k < ndim; k++) {
+    low += first[k] * part->slot_strides[k];
+    high += (last[k] - 1) * part->slot_strides[k];
+  }
+  int64_t entry = tegula__grid_entry_from(grid, low);
+  return entry == grid->count || grid->coordinates[entry] > (uint64_t)high;
+}

@@ -110,7 +110,8 @@ static tegula_status collect_part(const tegula__cutting *cutting, int64_t number
     hi[k] = (part->start[k] + (hi[k] - part->lo[k]) - 1) / part->chunk[k] + 1;
     lo[k] = (part->start[k] + (lo[k] - part->lo[k])) / part->chunk[k];
   }
-  return collect(cutting, number, lo, hi, err);
+  bool sparse = !cutting->limits->writing && part->grid->coordinates != NULL;
+  return sparse ? tegula__cut_sparse(cutting, number, lo, hi, collect, err) : collect(cutting, number, lo, hi, err);
 }
 
 /* In the order of the file, those of one entry together in the order of their parts; absent ones behind it in the order of the array. */

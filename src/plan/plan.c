@@ -20,6 +20,7 @@
 #define SMALLEST_STEP ((int64_t)256 << 10)
 #define STAGED_STEP ((int64_t)1 << 20)   /* stays in the second-level cache between read and copy */
 #define PATCH ((int64_t)256)
+#define MOST_FILLS 1024                  /* steps for a box that is filled, however large it is */
 
 /* What is known about a part before it is cut. */
 typedef struct cut {
@@ -272,7 +273,7 @@ tegula_status tegula__cut_dense(const tegula__cutting *cutting, const tegula__pa
   return step_all_blocks(plan, &c, err);
 }
 
-/* Parts without bytes in a file: blocks of an even share, or a reader's own pieces. */
+/* Parts that are lost, or that a reader gives: the whole, or the reader's own pieces. */
 static tegula_status cut_other(const tegula__cutting *cutting, int64_t number, tegula__step_kind kind, tegula_error *err) {
   tegula__plan *plan = cutting->plan;
   const tegula__part *part = &plan->manifest->parts[number];
@@ -287,13 +288,36 @@ static tegula_status cut_other(const tegula__cutting *cutting, int64_t number, t
   return step_all_blocks(plan, &c, err);
 }
 
+tegula_status tegula__cut_fill(const tegula__cutting *cutting, int64_t number, const int64_t *lo, const int64_t *hi, tegula_error *err) {
+  tegula__plan *plan = cutting->plan;
+  int32_t ndim = plan->manifest->ndim;
+  uint32_t item = plan->manifest->dtype.item_size;
+  int64_t extents[TEGULA_MAX_DIMS], strides[TEGULA_MAX_DIMS];
+  for (int32_t k = 0; k < ndim; k++) extents[k] = hi[k] - lo[k];
+  tegula__dense_strides(extents, ndim, item, 'C', strides);
+  tegula__part box = {.kind = TEGULA__PART_FILL, .file = TEGULA__NO_FILE, .order = plan->manifest->dtype.order, .lo = lo, .hi = hi, .strides = strides};
+  cut c = {.part = &box, .number = number, .chunk = -1, .kind = TEGULA__STEP_FILL};
+  if (!look_at(plan, &c)) return TEGULA_OK;
+  memcpy(c.origin, c.lo, sizeof c.origin);
+  choose_block(&c, tegula__max(cutting->share, tegula__box_count(ndim, lo, hi) / MOST_FILLS * item), item);
+  return step_all_blocks(plan, &c, err);
+}
+
+/* A part that is absent as a whole. */
+static tegula_status cut_absent(const tegula__cutting *cutting, int64_t number, tegula_error *err) {
+  const tegula__part *part = &cutting->plan->manifest->parts[number];
+  int64_t lo[TEGULA_MAX_DIMS], hi[TEGULA_MAX_DIMS], bytes;
+  cutting->plan->absent += tegula__plan_wants(cutting->plan, part->lo, part->hi, lo, hi, &bytes);
+  return tegula__cut_fill(cutting, number, part->lo, part->hi, err);
+}
+
 static tegula_status cut_part(const tegula__cutting *cutting, int64_t number, tegula_error *err) {
   const tegula__part *part = &cutting->plan->manifest->parts[number];
   if (cutting->next != NULL && cutting->next[number - cutting->first_part] == TEGULA__CUT_PART) return TEGULA_OK;
   switch (part->kind) {
     case TEGULA__PART_DENSE: return tegula__cut_dense(cutting, part, number, -1, 0, err);
     case TEGULA__PART_CHUNKED: return tegula__cut_chunked(cutting, number, err);
-    case TEGULA__PART_FILL: return cut_other(cutting, number, TEGULA__STEP_FILL, err);
+    case TEGULA__PART_FILL: return cut_absent(cutting, number, err);
     case TEGULA__PART_LOST: return cut_other(cutting, number, TEGULA__STEP_LOST, err);
     case TEGULA__PART_READ: return cut_other(cutting, number, TEGULA__STEP_READ, err);
     case TEGULA__PART_LATE: break; /* whoever plans finds out first */

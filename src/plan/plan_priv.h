@@ -33,6 +33,14 @@ tegula_status tegula__plan_add(tegula__plan *plan, const tegula__step *step, teg
  * (-1: none). */
 tegula_status tegula__cut_dense(const tegula__cutting *cutting, const tegula__part *stored, int64_t number, int64_t chunk, int64_t count,
                                 tegula_error *err);
+/* Steps that fill the box [lo, hi) of part `number`, of which nothing is stored. */
+tegula_status tegula__cut_fill(const tegula__cutting *cutting, int64_t number, const int64_t *lo, const int64_t *hi, tegula_error *err);
+/* The chunks between first and last of a part whose table says only what is stored: boxes of absent ones become steps, all others go to
+ * `collect`. Both vectors are as they were afterwards. */
+typedef tegula_status (*tegula__collect_fn)(const tegula__cutting *cutting, int64_t number, const int64_t *first, const int64_t *last,
+                                            tegula_error *err);
+tegula_status tegula__cut_sparse(const tegula__cutting *cutting, int64_t number, int64_t *first, int64_t *last, tegula__collect_fn collect,
+                                 tegula_error *err);
 /* `count` chunks of the plan from `index` on are of one large plain chunk: does each of them move it like a file of its own? */
 bool tegula__plan_apart(const tegula__plan *plan, int64_t index, int64_t count);
 /* Puts them in the order in which they begin in the chunk. */
