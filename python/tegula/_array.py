@@ -148,6 +148,9 @@ class Array(_core.Exporter):
         flags = (0 if data.flags.writeable else _DL_READ_ONLY) | (_DL_COPIED if copy else 0)
         return _core.dlpack(data, address(data), data.shape, strides, code, bits, versioned, flags)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (self._whole(), self._boxes)
+
     def __len__(self) -> int:
         return len(self._whole())
 
@@ -159,6 +162,13 @@ class Array(_core.Exporter):
 
     def __repr__(self) -> str:
         return f"<tegula.Array shape={self.shape} dtype={self.dtype} tiles={len(self._boxes)}>"
+
+
+def _again(local: NDArray, boxes: list[Box]) -> Array:
+    """What was pickled, with the elements; or copied."""
+    made = Array.__new__(Array)
+    made._make, made._made, made._boxes = None, local, boxes
+    return made
 
 
 def _dlpack_type(dtype: np.dtype[Any]) -> tuple[int, int]:

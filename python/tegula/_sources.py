@@ -22,13 +22,15 @@ from ._numpy import NDArray, np
 Path = str | os.PathLike[str] | bytes | Sequence[str | os.PathLike[str] | bytes]
 Read = Callable[[tuple[slice, ...], NDArray], object]
 
+_PATHS = "a path or a list of paths"
+
 #: Called with the paths before they are opened or saved to: who has saves on their way waits for those.
 before_use: list[Callable[[tuple[bytes, ...]], None]] = []
 
 
-def path_of(path: object) -> bytes:
+def path_of(path: object, expected: str = "a path") -> bytes:
     if not isinstance(path, (str, bytes, os.PathLike)):
-        raise TypeError(f"path: expected a path or a list of paths, found {type(path).__name__}")
+        raise TypeError(f"path: expected {expected}, found {type(path).__name__}")
     try:
         name = os.fsencode(path)
     except UnicodeEncodeError:
@@ -41,9 +43,10 @@ def path_of(path: object) -> bytes:
 def paths_of(path: Path) -> tuple[bytes, ...]:
     if isinstance(path, (str, bytes, os.PathLike)):
         return (path_of(path),)
-    if isinstance(path, (Mapping, Set)) or not isinstance(path, Iterable) or (isinstance(path, np.ndarray) and not path.ndim):
-        raise TypeError(f"path: expected a path or a list of paths, found {type(path).__name__}")
-    return tuple(map(path_of, path))
+    odd = isinstance(path, (Mapping, Set)) or hasattr(path, "read")  # a file that is open gives its lines
+    if odd or not isinstance(path, Iterable) or (isinstance(path, np.ndarray) and not path.ndim):
+        raise TypeError(f"path: expected {_PATHS}, found {type(path).__name__}")
+    return tuple(path_of(one, _PATHS) for one in path)
 
 
 def rooted(path: bytes, is_pattern: bool = False) -> bytes:

@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import decimal
 import inspect
+import io
 import math
 import os
 import re
@@ -131,6 +132,9 @@ def test_everything_wrong(tmp_path, monkeypatch, capsys):
     ("call", "kind", "words"),
     [
         (lambda: tegula.open(5), TypeError, "path: expected a path or a list of paths, found int"),
+        (lambda: tegula.open(["x", 5]), TypeError, "path: expected a path or a list of paths, found int"),
+        (lambda: tegula.open(io.BytesIO(b"x\n\0")), TypeError, "path: expected a path or a list of paths, found BytesIO"),
+        (lambda: tegula.save(np.zeros(3), ["x.npy"]), TypeError, "path: expected a path, found list"),
         (lambda: tegula.open("x", b"x"), TypeError, "dataset: expected text (str), found bytes"),
         (
             lambda: tegula.load("x", tiles=10**30),

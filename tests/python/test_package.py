@@ -166,6 +166,25 @@ def test_numpy_is_imported_when_it_is_needed(run_python, tmp_path):
     assert run_python(LATER, tmp_path) == "fine\n"
 
 
+def test_arrays_can_be_pickled_and_copied(run_python, tmp_path):
+    """Also before anything has asked for numpy."""
+    import numpy
+
+    numpy.save(tmp_path / "x.npy", numpy.arange(24).reshape(8, 3))
+    program = """
+import copy, pickle, sys, tegula
+a = tegula.load(sys.argv[1], tiles=3)
+assert "numpy" not in sys.modules
+again = [pickle.loads(pickle.dumps(a, protocol)) for protocol in range(pickle.HIGHEST_PROTOCOL + 1)] + [copy.deepcopy(a), copy.copy(a)]
+import numpy
+for b in again:
+    assert (b.local == numpy.load(sys.argv[1])).all() and b.hash() == a.hash()
+    assert [box for box, _ in b.tiles] == [box for box, _ in a.tiles]
+print([numpy.shares_memory(a.local, b.local) for b in again].index(True) == len(again) - 1)
+"""
+    assert run_python(program, tmp_path / "x.npy") == "True\n"
+
+
 def test_h5py_is_not_imported(run_python, tmp_path):
     program = """
 import sys, tegula, numpy
