@@ -258,7 +258,7 @@ static const cli_option source_rows[] = {
 static const cli_option target_rows[] = {
   {"format", "npy|raw|hdf5", "of DST (default: by its suffix; npy where it has none)", FIELD(to_format), 0, 0, OPTION_CHOICE, 0},
   {"to-dataset", "NAME", "HDF5: its path in DST (default: as in SRC, /data for an array without a name)", FIELD(to_dataset), 0, 0, OPTION_TEXT, 0},
-  {"layout", "contiguous|chunked|virtual", "HDF5 (default: see above); virtual: tile files in DST.tiles, and DST over them", FIELD(layout), 0, 0, OPTION_CHOICE, 0},
+  {"layout", "contiguous|chunked|virtual", "HDF5 (default: see above); virtual: tile files in DST.tiles-*, and DST over them", FIELD(layout), 0, 0, OPTION_CHOICE, 0},
   {"chunks", "N,N,..", "HDF5: shape of a chunk (default: as in SRC, else whole rows of up to 4 MiB)", FIELD(chunk_shape), 1, INT64_MAX, OPTION_SHAPE, 0},
   {"codec", "CHAIN", "HDF5: what chunks go through: shuffle,zstd:3; none (default: as in SRC)", FIELD(codec), 0, 0, OPTION_TEXT, 0},
   {"shards", "N", "a folder DST with N files, cut along axis 0", FIELD(shards), 1, MAX_SHARDS, OPTION_INTEGER, 0},

@@ -67,25 +67,33 @@ static int take(void *state, const tegula_entry *entry) {
   return l->no_memory;
 }
 
+/* As Python writes it: (7, 6), (7,), (). */
+static void print_shape(const json_t *shape) {
+  size_t ndim = json_array_size(shape);
+  for (size_t axis = 0; axis < ndim; axis++) {
+    printf("%s%" PRId64, axis > 0 ? ", " : "(", (int64_t)json_integer_value(json_array_get(shape, axis)));
+  }
+  fputs(json_is_null(shape) ? "?" : ndim == 0 ? "()" : ndim == 1 ? ",)" : ")", stdout);
+}
+
 static void print_entry(const json_t *entry) {
   const char *name = json_string_value(json_object_get(entry, "name")), *dtype = json_string_value(json_object_get(entry, "dtype"));
   const char *refused = json_string_value(json_object_get(entry, "refused"));
-  char *shape = json_dumps(json_object_get(entry, "shape"), JSON_COMPACT | JSON_ENCODE_ANY);
-  char *chunks = json_dumps(json_object_get(entry, "chunks"), JSON_COMPACT | JSON_ENCODE_ANY);
+  const json_t *chunks = json_object_get(entry, "chunks"), *codecs = json_object_get(entry, "codecs");
   fputs("dataset ", stdout);
   report_shown(stdout, name);
-  printf(": shape %s, dtype %s", shape != NULL ? shape : "?", dtype != NULL ? dtype : "-");
-  if (!json_is_null(json_object_get(entry, "chunks"))) {
-    printf(", chunks %s", chunks != NULL ? chunks : "?");
+  fputs(": shape ", stdout);
+  print_shape(json_object_get(entry, "shape"));
+  printf(", dtype %s", dtype != NULL ? dtype : "-");
+  if (!json_is_null(chunks)) {
+    fputs(", chunks ", stdout);
+    print_shape(chunks);
   }
-  const json_t *codecs = json_object_get(entry, "codecs");
   for (size_t i = 0; i < json_array_size(codecs); i++) {
-    printf("%s%s", i == 0 ? ", " : "+", json_string_value(json_array_get(codecs, i)));
+    printf("%s%s", i == 0 ? ", " : ",", json_string_value(json_array_get(codecs, i)));
   }
   printf(", %" PRId64 " bytes stored", (int64_t)json_integer_value(json_object_get(entry, "stored_bytes")));
   report_line(stdout, refused != NULL ? "; cannot be loaded: " : "", refused != NULL ? refused : "");
-  free(shape);
-  free(chunks);
   info_print_attributes(entry);
 }
 

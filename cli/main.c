@@ -41,7 +41,8 @@ static void print_help(void) {
          "  tegula write shards --shape 1000000,16   make demonstration shards\n"
          "  tegula load shards                       load them in parallel and report\n"
          "  tegula clean shards                      remove them again\n"
-         "\nEnvironment: TEGULA_THREADS, TEGULA_TIMEOUT (as --threads and --timeout).\n"
+         "\nEnvironment: TEGULA_THREADS, TEGULA_TIMEOUT (as --threads and --timeout); TEGULA_HDF5_LIBRARY, TEGULA_MPI_LIBRARY (the\n"
+         "libhdf5 and the MPI to use); TEGULA_PLUGIN_PATH (where to look for plugins first).\n"
          "Exit status: 0 done; 1 it failed; 2 wrong usage; 3 data differ or a check failed; 130 interrupted.\n");
 }
 

@@ -72,7 +72,9 @@ def main_page(text, rows):
     page += ["*%s*\n\t%s. See *tegula-%s*(1).\n" % (name, escape(text[0].upper() + text[1:]), name) for name, text in rows]
     page += ["*completion* _bash|zsh_\n\tPrint the completion for a shell.\n"]
     page += ["# EXAMPLES\n", "```\n%s\n```\n" % examples.rstrip("\n"), "# ENVIRONMENT\n",
-             "*TEGULA_THREADS*, *TEGULA_TIMEOUT*\n\tAs the options *--threads* and *--timeout*, which win over them.\n", STATUS]
+             "*TEGULA_THREADS*, *TEGULA_TIMEOUT*\n\tAs the options *--threads* and *--timeout*, which win over them.\n",
+             "*TEGULA_HDF5_LIBRARY*, *TEGULA_MPI_LIBRARY*\n\tThe libhdf5 and the MPI to use.\n",
+             "*TEGULA_PLUGIN_PATH*\n\tA folder where plugins are looked for first.\n", STATUS]
     return "\n".join(page)
 
 

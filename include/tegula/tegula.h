@@ -376,7 +376,7 @@ typedef struct tegula_entry {
   const char *codecs;  /* what chunks went through, in that order: "shuffle,deflate:6"; "" for nothing */
   int32_t ndim;
   int32_t reserved;
-  const int64_t *shape;
+  const int64_t *shape; /* NULL: there is none (a null dataspace), or it cannot be read */
   const int64_t *chunk; /* NULL: not stored in chunks */
   int64_t stored_bytes;
 } tegula_entry;

@@ -201,7 +201,7 @@ typedef struct tegula_plugin_entry_info {
   const char *dtype;     /* numpy's text, or NULL with `refused` */
   const char *refused;   /* why it cannot be loaded, or NULL */
   int32_t ndim;
-  const int64_t *shape;
+  const int64_t *shape;  /* NULL: there is none, or it cannot be read */
   const int64_t *chunk;  /* NULL: not chunked */
   const char *codecs;    /* "shuffle,deflate:6"; "" for none */
   int64_t stored_bytes;  /* -1: not known without too much work */

@@ -31,6 +31,7 @@ static tegula_status read_shape(hdf5_dataset *out, tegula_error *err) {
   bool good = type >= 0 && out->ndim >= 0 && out->ndim <= HDF5_MAX_RANK;
   good = good && (type != HDF5_SPACE_SIMPLE || call->H5Sget_simple_extent_dims(space, dims, NULL) >= 0);
   if (space >= 0) call->H5Sclose(space);
+  if (!good || type == HDF5_SPACE_NULL) out->ndim = -1;
   if (!good)
     return hdf5_failed(library, err, TEGULA_CORRUPT, out->file->path, "read the shape of \"%s\" in \"%s\"", out->name, out->file->path);
   if (type == HDF5_SPACE_NULL)

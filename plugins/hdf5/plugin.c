@@ -99,7 +99,7 @@ static tegula_status list_one(void *state, hdf5_file *file, hid_t id, const char
   tegula_error refusal = {0};
   char dtype[TEGULA_DTYPE_TEXT], codecs[512] = "", why[sizeof refusal.message];
   tegula_plugin_entry_info info = {.name = name, .codecs = codecs};
-  dataset.ndim = 0;
+  dataset.ndim = -1;
   tegula_status status = TEGULA_CORRUPT;
   if (unopened)
     refusal = *unopened;
@@ -111,8 +111,10 @@ static tegula_status list_one(void *state, hdf5_file *file, hid_t id, const char
     if (err) *err = refusal;
     return status;
   }
-  info.ndim = dataset.ndim;
-  info.shape = dataset.shape;
+  if (dataset.ndim >= 0) {
+    info.ndim = dataset.ndim;
+    info.shape = dataset.shape;
+  }
   if (status != TEGULA_OK) {
     snprintf(why, sizeof why, "%s", refusal.message);
     info.refused = why;

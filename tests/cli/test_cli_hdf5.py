@@ -56,9 +56,20 @@ def test_info_for_people(container):
     run = tegula("info", container, env=ENV)
     assert run.returncode == 0 and run.stderr == ""
     assert run.stdout.splitlines()[0] == "format  hdf5, 6 datasets"
-    for text in ("/run/pressure: shape [7,6], dtype <i4, chunks [3,4], shuffle+deflate:6", "/texts", "cannot be loaded: "):
+    for text in ("/run/pressure: shape (7, 6), dtype <i4, chunks (3, 4), shuffle,deflate:6", "/scalar: shape (), dtype <f8",
+                 "/texts: shape (", "cannot be loaded: "):
         assert text in run.stdout
     assert tegula("info", "--quiet", container, env=ENV).stdout == ""
+
+
+def test_a_shape_that_nobody_knows_is_not_that_of_a_scalar(tmp_path):
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        file["null"] = h5py.Empty("f4")
+        file["text"] = "one"
+    null, text = report("info", path, env=ENV)["datasets"]
+    assert null["shape"] is None and "no shape" in null["refused"] and text["shape"] == []
+    assert "dataset /null: shape ?, dtype -" in tegula("info", path, env=ENV).stdout
 
 
 @pytest.mark.parametrize("name", ["/run/pressure", "run/pressure"])
