@@ -33,8 +33,8 @@ extern const cli_command *const cli_commands[];
 tegula_status open_dataset(cli_job *job, uint32_t flags, tegula_statistics *statistics, tegula_dataset **out);
 /* One path of several: no order and no expected numbers are checked. */
 tegula_status open_alone(cli_job *job, const char *path, tegula_dataset **out);
-/* One of two paths that may be stored differently: the options of raw files count only if it is no npy. */
-tegula_status open_side(cli_job *job, const char *path, tegula_dataset **out);
+/* One of two paths that may be stored differently: the options of raw files count only if it does not describe itself. */
+tegula_status open_side(cli_job *job, const char *path, const char *name, tegula_dataset **out);
 /* Usage errors that can be seen before any file is touched. */
 tegula_status open_check_settings(cli_job *job);
 /* Paths of the libhdf5s that the Pythons at hand bring along, separated by ':', to be freed; NULL on lack of memory. */

@@ -56,13 +56,14 @@ static tegula_status compare_datasets(cli_job *job, tegula_dataset *a, tegula_da
 }
 
 static tegula_status run_compare(cli_job *job) {
+  const cli_settings *values = &job->settings;
   tegula_dataset *a = NULL, *b = NULL;
   tegula_status status = open_check_settings(job);
   if (status == TEGULA_OK) {
-    status = open_side(job, job->settings.paths[0], &a);
+    status = open_side(job, values->paths[0], values->dataset, &a);
   }
   if (status == TEGULA_OK) {
-    status = open_side(job, job->settings.paths[1], &b);
+    status = open_side(job, values->paths[1], values->to_dataset != NULL ? values->to_dataset : values->dataset, &b);
   }
   if (status == TEGULA_OK) {
     status = compare_datasets(job, a, b);
@@ -75,10 +76,11 @@ static tegula_status run_compare(cli_job *job) {
 #define FIELD(name) offsetof(cli_settings, name)
 
 static const cli_option compare_rows[] = {
+  {"to-dataset", "NAME", "the array of B, where it has another name than that of A (default: as --dataset)", FIELD(to_dataset), 0, 0, OPTION_TEXT, 0},
   {"values", NULL, "floats by value: NaN equals NaN, -0 equals +0", FIELD(by_value), 0, 0, OPTION_FLAG, 0},
 };
 
-static const option_group compare_group = {"What is equal", compare_rows, sizeof compare_rows / sizeof compare_rows[0]};
+static const option_group compare_group = {"What is compared", compare_rows, sizeof compare_rows / sizeof compare_rows[0]};
 
 const cli_command compare_command = {
   .name = "compare",
@@ -88,12 +90,14 @@ const cli_command compare_command = {
                  "order) and every element are; how the array is stored and cut into files does not matter. The first element\n"
                  "in C order that differs is named with both values, and the status is 3. Elements are compared byte by byte in\n"
                  "one byte order, bools as true or false; with --values floats are compared by value, each part of a complex\n"
-                 "number by itself. The options of raw files are for those of the two that are not npy.\n\n"
+                 "number by itself. The options of raw files are for those of the two that are raw,\n"
+                 "--dataset for those that have names.\n\n"
                  "With --json: equal, index (null: not an element), a, b (the two values, shapes or dtypes), reason.\n",
   .examples = "  tegula compare shards copy.npy                 a folder and a file\n"
               "  tegula compare before.npy after.npy --values   a NaN is a NaN\n"
               "  tegula compare shards data.bin --dtype '>f4' --row-shape 16\n"
-              "                                                 npy shards with a raw file\n",
+              "                                                 npy shards with a raw file\n"
+              "  tegula compare a.h5 b.h5 --dataset /x --to-dataset /entry/x\n",
   .min_paths = 2,
   .max_paths = 2,
   .groups = {&compare_group, &options_raw, &options_common, NULL},

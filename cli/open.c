@@ -134,33 +134,66 @@ tegula_status open_dataset(cli_job *job, uint32_t flags, tegula_statistics *stat
   return status != TEGULA_OK ? status : job_check(job);
 }
 
-tegula_status open_alone(cli_job *job, const char *path, tegula_dataset **out) {
+static tegula_status open_named(cli_job *job, const char *path, const char *name, tegula_dataset **out, tegula_error *error) {
   tegula_open_options options;
   open_fill_options(job, NULL, &options);
+  options.dataset = name;
   options.expect_files = -1;
   options.expect_rows = -1;
+  return tegula_dataset_open(job->context, path, &options, out, error);
+}
+
+tegula_status open_alone(cli_job *job, const char *path, tegula_dataset **out) {
+  return open_named(job, path, job->settings.dataset, out, &job->error);
+}
+
+/* As a format that describes itself, with nothing but name and dtype of what the settings say. */
+static tegula_status open_as(cli_job *job, const char *format, const char *path, const char *name, const char *dtype, tegula_dataset **out) {
+  tegula_open_options options;
+  init_options(job, &options);
+  options.format = format;
+  options.dataset = strcmp(format, "npy") != 0 ? name : NULL;
+  options.dtype = dtype;
+  options.flags = job->settings.allow_locked ? TEGULA_OPEN_LOCKED : 0;
   return tegula_dataset_open(job->context, path, &options, out, &job->error);
 }
 
-/* As npy, with nothing but the dtype of what the settings say. */
-static tegula_status open_npy(cli_job *job, const char *path, const char *dtype, tegula_dataset **out) {
-  tegula_open_options options;
-  init_options(job, &options);
-  options.format = "npy";
-  options.dataset = job->settings.dataset;
-  options.dtype = dtype;
-  return tegula_dataset_open(job->context, path, &options, out, NULL);
+/* Comparing says how the dtypes differ. */
+static tegula_status open_described(cli_job *job, const char *path, const char *name, tegula_dataset **out) {
+  static const char *const formats[] = {"npy", "manifest", "hdf5"};
+  tegula_status status = TEGULA_UNSUPPORTED;
+  for (size_t i = 0; i < 3 && status != TEGULA_OK; i++) {
+    status = open_as(job, formats[i], path, name, job->settings.dtype, out);
+    status = status == TEGULA_MISMATCH ? open_as(job, formats[i], path, name, NULL, out) : status;
+  }
+  return status;
 }
 
-tegula_status open_side(cli_job *job, const char *path, tegula_dataset **out) {
-  const cli_settings *values = &job->settings;
-  if (values->dtype != NULL) {
-    tegula_status status = open_npy(job, path, values->dtype, out);
-    status = status == TEGULA_MISMATCH ? open_npy(job, path, NULL, out) : status; /* comparing says how the dtypes differ */
-    if (status == TEGULA_OK) {
-      return status;
+/* An array that has no name is meant whatever the other one is called. */
+static int open_nameless(cli_job *job, const char *path, tegula_dataset **out) {
+  tegula_dataset_info_t info;
+  tegula_dataset_info_init(&info);
+  if (open_named(job, path, NULL, out, NULL) != TEGULA_OK) {
+    return 0;
+  }
+  if (tegula_dataset_info(*out, &info, NULL) == TEGULA_OK && strcmp(info.format, "hdf5") != 0) {
+    return 1;
+  }
+  tegula_dataset_close(*out);
+  *out = NULL;
+  return 0;
+}
+
+tegula_status open_side(cli_job *job, const char *path, const char *name, tegula_dataset **out) {
+  if (job->settings.dtype != NULL) {
+    tegula_status status = open_described(job, path, name, out);
+    if (status == TEGULA_OK || status == TEGULA_NOT_FOUND || status == TEGULA_INVALID_ARGUMENT) {
+      return status; /* opened, or HDF5 without that name */
     }
   }
-  tegula_status status = open_alone(job, path, out);
+  tegula_status status = open_named(job, path, name, out, &job->error);
+  if (status == TEGULA_NOT_FOUND && name != NULL && open_nameless(job, path, out)) {
+    status = TEGULA_OK;
+  }
   return status != TEGULA_OK ? status : job_check(job);
 }

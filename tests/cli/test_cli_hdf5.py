@@ -72,6 +72,26 @@ def test_a_shape_that_nobody_knows_is_not_that_of_a_scalar(tmp_path):
     assert "dataset /null: shape ?, dtype -" in tegula("info", path, env=ENV).stdout
 
 
+def test_compare_by_names(container, tmp_path):
+    """Each side has its name; an array without one is meant whatever the other is called."""
+    numpy.save(tmp_path / "a.npy", data)
+    data.tofile(tmp_path / "a.bin")
+    equal = {"equal": True, "index": None, "a": None, "b": None, "reason": None}
+    names = "--dataset", "/run/pressure", "--to-dataset", "/run/temperature"
+    assert report("compare", container, container, *names, env=ENV) == equal
+    for words in ([container, tmp_path / "a.npy"], [tmp_path / "a.npy", container],
+                  [tmp_path / "a.bin", container, "--dtype", ">i4", "--row-shape", "6"]):
+        assert report("compare", *words, "--dataset", "/run/pressure", env=ENV) == equal
+    assert report("compare", tmp_path / "a.npy", container, "--to-dataset", "/run/pressure", env=ENV) == equal
+    assert report("compare", container, container, "--dataset", "/run/pressure", "--to-dataset", "/scalar", status=3, env=ENV)["equal"] is False
+    for size in (0, 4, 9):  # shorter than what other formats begin with
+        (tmp_path / "short.bin").write_bytes(bytes(size))
+        assert report("compare", tmp_path / "short.bin", tmp_path / "short.bin", "--dtype", "u1", env=ENV) == equal
+    raw = "--dtype", ">i4", "--row-shape", "6"
+    for words in ([container, tmp_path / "a.npy"], [tmp_path / "a.npy", container], [container, container], [container, tmp_path / "a.bin", *raw]):
+        refused("compare", *words, "--dataset", "/none", status="not_found", says=["/none"], env=ENV)
+
+
 @pytest.mark.parametrize("name", ["/run/pressure", "run/pressure"])
 def test_info_of_one_dataset(container, name):
     entry, = report("info", container, "--dataset", name, env=ENV)["datasets"]
