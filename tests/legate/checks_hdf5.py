@@ -325,6 +325,9 @@ def check_lengths_of_batches(files, scratch):
             raises(ValueError, lambda module=module, chunk=chunk: list(module.from_file_batched(files / "plain.h5", "s5", chunk)))
         for chunk in (2, (2.5,)):
             raises(TypeError, lambda module=module, chunk=chunk: list(module.from_file_batched(files / "plain.h5", "s5", chunk)))
+        for chunk in (None, "ab", (None,), ([1],)):
+            words = () if module is theirs else ("chunk_size: expected whole numbers, one per axis, found",)
+            raises(TypeError, lambda module=module, chunk=chunk: list(module.from_file_batched(files / "plain.h5", "s5", chunk)), *words)
         module.from_file_batched(files / "no.h5", "s5", (0,))  # nothing is looked at before the first step
         assert [at for _, at in module.from_file_batched(files / "plain.h5", "s5", [9])] == [(0,)]
     raises(ValueError, lambda: list(ours.from_file_batched(files / "plain.h5", "s4_2", (-1, -1))))

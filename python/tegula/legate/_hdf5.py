@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from .._arguments import Shape
+from .._arguments import Shape, shown
 from .._dataset import Dataset
 from .._errors import Error
 from .._open import open
@@ -85,8 +85,12 @@ def from_file_batched(path: Any, dataset_name: str, chunk_size: Sequence[int]) -
         ValueError: for lengths that are not one per axis, or below 1; from the first step on, as all that is raised here.
         Error: as :func:`from_file`.
     """
-    chunk = tuple(operator.index(n) if hasattr(n, "__index__") else n for n in chunk_size)  # sums of numpy's small integers wrap around
-    if math.prod(chunk) <= 0 or any(length <= 0 for length in chunk):
+    try:  # sums of numpy's small integers wrap around
+        chunk = tuple(operator.index(n) if hasattr(n, "__index__") else n for n in chunk_size)
+        nothing = math.prod(chunk) <= 0 or any(length <= 0 for length in chunk)
+    except TypeError:
+        raise TypeError(f"chunk_size: expected whole numbers, one per axis, found {shown(chunk_size)}") from None
+    if nothing:
         raise ValueError(f"chunk_size: expected lengths from 1 on, found {chunk}")
     if not all(hasattr(length, "__index__") for length in chunk):
         raise TypeError(f"chunk_size: expected whole numbers, found {chunk}")
