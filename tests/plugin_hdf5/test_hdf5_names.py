@@ -56,13 +56,19 @@ def test_names_and_links_lead_to_the_dataset(path, library, name, shape):
 
 
 @pytest.mark.parametrize("name, suggestion", [
-    ("temperatur", "/run/again"), ("run/presure", "/run/pressure"), ("pressure", "/run/pressure"), ("run/X", "/run/deep/er/x"),
+    ("run/presure", "/run/pressure"), ("pressure", "/run/pressure"), ("run/X", "/run/deep/er/x"),
 ])
 def test_near_names_are_suggested(path, library, name, suggestion):
     with pytest.raises(Refused) as refused:
         dump(path, name, library=library)
     assert refused.value.status == "not_found" and f'"{name.split("/")[-1]}"'[1:] in refused.value.message
-    assert f'"{suggestion}"' in refused.value.hint
+    assert refused.value.hint == f'is it "{suggestion}"?'
+
+
+def test_where_none_is_near_all_are_named(path, library):
+    with pytest.raises(Refused) as refused:
+        dump(path, "temperatur", library=library)  # each dataset is known by one of its names
+    assert refused.value.hint == 'its datasets are "/run/again", "/run/deep/er/x", "/run/pressure"'
 
 
 def test_a_group_and_a_type_are_no_datasets(path, library):

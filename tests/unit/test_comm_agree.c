@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <pthread.h>
+#include <sys/mman.h>
 
 #include "comm/comm.h"
 #include "support.h"
@@ -345,8 +346,61 @@ static void numbers_and_bytes_come_over(void **state) {
   run_all(act_data);
 }
 
+/* ---- much data: nobody looks at it, it is only counted ---- */
+
+typedef struct counted {
+  int calls;
+  int64_t next, largest;
+  const char *data;
+} counted;
+
+static int32_t count_rank(const void *group) { return group != NULL ? 0 : 1; }
+static int32_t count_size(const void *group) { return group != NULL ? 2 : 0; }
+
+static tegula_status count_broadcast(void *group, void *data, int32_t bytes, int32_t root, tegula_plugin_request *request, tegula_error *err) {
+  counted *c = group;
+  (void)root, (void)err;
+  assert_true(bytes > 0 && (const char *)data == c->data + c->next);
+  c->calls++;
+  c->next += bytes;
+  c->largest = bytes > c->largest ? bytes : c->largest;
+  *request = (tegula_plugin_request){0};
+  return TEGULA_OK;
+}
+
+static tegula_status count_test(void *group, tegula_plugin_request *request, bool *done, tegula_error *err) {
+  (void)group, (void)request, (void)err;
+  *done = true;
+  return TEGULA_OK;
+}
+
+static tegula_status count_probe(void *group, int32_t from, int32_t tag, bool *there, tegula_error *err) {
+  (void)group, (void)from, (void)tag, (void)err;
+  *there = false;
+  return TEGULA_OK;
+}
+
+static void much_data_goes_in_pieces_of_at_most_a_gibibyte(void **state) {
+  (void)state;
+  tegula_plugin_comm counting = plugin;
+  counting.rank = count_rank, counting.size = count_size, counting.broadcast = count_broadcast, counting.test = count_test, counting.probe = count_probe;
+  int64_t size = ((int64_t)5 << 30) + 7;
+  void *data = mmap(NULL, (size_t)size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  assert_true(data != MAP_FAILED);
+  counted group = {.data = data};
+  tegula_comm *comm;
+  assert_int_equal(tegula__comm_create(&counting, &group, &comm, NULL), TEGULA_OK);
+  assert_int_equal(tegula__comm_broadcast(comm, data, size, 0, NULL), TEGULA_OK);
+  assert_int_equal(group.calls, 6);
+  assert_int_equal(group.next, size);
+  assert_int_equal(group.largest, (int64_t)1 << 30);
+  tegula__comm_destroy(comm);
+  munmap(data, (size_t)size);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(much_data_goes_in_pieces_of_at_most_a_gibibyte),
       cmocka_unit_test(the_error_of_the_lowest_rank_is_on_all), cmocka_unit_test(ranks_that_are_called_differently),
       cmocka_unit_test(a_failure_between_calls_reaches_all),    cmocka_unit_test(those_that_are_missing_are_named),
       cmocka_unit_test(numbers_and_bytes_come_over),            cmocka_unit_test(numbers_travel_with_an_agreement),
