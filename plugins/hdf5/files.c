@@ -104,6 +104,10 @@ static tegula_status open_id(hdf5_call *call, tegula_plugin_file *host_file, hdf
 }
 
 static void free_file(hdf5_file *file) {
+  for (hdf5_known_array *known = file->arrays, *next; known; known = next) {
+    next = known->next;
+    free(known);
+  }
   free(file->path);
   free(file->canonical);
   free(file);

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 typedef int64_t hid_t;
 typedef uint64_t hsize_t;
@@ -22,6 +23,7 @@ typedef int herr_t;
 #define HDF5_DEFAULT 0 /* H5P_DEFAULT, H5S_ALL */
 
 enum { HDF5_READ_ONLY = 0, HDF5_READ_WRITE = 1, HDF5_TRUNCATE = 2, HDF5_SWMR_READ = 0x40 };
+enum { HDF5_OPEN_DATASETS = 2 /* H5F_OBJ_DATASET */ };
 enum { HDF5_ALLOCATE_EARLY = 1, HDF5_ALLOCATE_INCREMENTALLY = 3, HDF5_FILL_NEVER = 1, HDF5_FILTER_OPTIONAL = 1 };
 enum { HDF5_ID_GROUP = 2, HDF5_ID_DATATYPE = 3, HDF5_ID_DATASET = 5 };
 enum { HDF5_LINK_HARD = 0, HDF5_LINK_SOFT = 1, HDF5_LINK_EXTERNAL = 64 };
@@ -87,6 +89,7 @@ typedef int (*hdf5_chunk_fn)(const hsize_t *offset, unsigned mask, haddr_t addre
   X(hid_t, H5Fopen, (const char *, unsigned, hid_t))                                                                                       \
   X(herr_t, H5Fflush, (hid_t, int))                                                                                                        \
   X(herr_t, H5Fclose, (hid_t))                                                                                                             \
+  X(ssize_t, H5Fget_obj_count, (hid_t, unsigned))                                                                                          \
   X(int, H5Iget_type, (hid_t))                                                                                                             \
   X(hid_t, H5Oopen, (hid_t, const char *, hid_t))                                                                                          \
   X(ptrdiff_t, H5Oget_comment, (hid_t, char *, size_t))                                                                                    \

@@ -138,6 +138,18 @@ hid_t hdf5_driver_save(hdf5_library *library, tegula_plugin_sink *sink);
 /* ---- files ---- */
 
 /* An open file; counted, because readers keep theirs. */
+/* Where an object is in its file. */
+typedef struct hdf5_object {
+  unsigned char place[16];
+} hdf5_object;
+
+/* The header of a dataset's array, for the next time: libhdf5 reads it once. */
+typedef struct hdf5_known_array {
+  struct hdf5_known_array *next;
+  hdf5_object dataset;
+  hdf5_array_head head;
+} hdf5_known_array;
+
 typedef struct hdf5_file {
   hdf5_library *library;
   int64_t references;
@@ -149,6 +161,7 @@ typedef struct hdf5_file {
   size_t address_width, length_width;
   hid_t id;
   int64_t number; /* in the host's table; -1: not yet there */
+  hdf5_known_array *arrays;
   struct hdf5_file *next;
 } hdf5_file;
 
@@ -416,10 +429,6 @@ typedef struct hdf5_replaced {
 } hdf5_replaced;
 bool hdf5_replaced_note(hdf5_library *library, hid_t old, hdf5_replaced *out);
 bool hdf5_replaced_mend(hdf5_library *library, hid_t new, hdf5_replaced *replaced);
-/* Where an object is in its file. */
-typedef struct hdf5_object {
-  unsigned char place[16];
-} hdf5_object;
 bool hdf5_object_of(hdf5_library *library, hid_t id, hdf5_object *out);
 /* spare.c: INVALID_ARGUMENT when what is copied is read from `old`, which is to be replaced. */
 tegula_status hdf5_save_spares_sources(hdf5_library *library, const tegula_plugin_layout *layout, hid_t old, const char *path, tegula_error *err);

@@ -1,6 +1,9 @@
 /* Chunk indexes that are arrays with very many slots: libhdf5 would look at all of them.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
 #include "chunks.h"
 
 #define MOST_WALKED ((uint64_t)1 << 28) /* of what an array claims in its header */
@@ -117,15 +120,48 @@ static tegula_status list_nothing(listing *list, bool *done, tegula_error *err) 
   return *done ? TEGULA_OK : check_slots(list, err);
 }
 
-tegula_status hdf5_listing_array(listing *list, bool *done, tegula_error *err) {
+/* ---- the header ---- */
+
+static bool recall(hdf5_library *library, const hdf5_file *file, const hdf5_object *object) {
+  const hdf5_known_array *known = file->arrays;
+  while (known && memcmp(&known->dataset, object, sizeof *object) != 0) known = known->next;
+  if (known) library->array = known->head;
+  return known != NULL;
+}
+
+static void remember(const hdf5_library *library, hdf5_file *file, const hdf5_object *object) {
+  hdf5_known_array *known = malloc(sizeof *known);
+  if (!known) return;
+  *known = (hdf5_known_array){.next = file->arrays, .dataset = *object, .head = library->array};
+  file->arrays = known;
+}
+
+/* No dataset of the file is open but this one. H5Drefresh (to 2.0 at least) leaves one that is open a second time without the shape of its grid of
+ * chunks: to libhdf5 each of them is then the first one, for those who read it, too. */
+static bool is_alone(const hdf5_dataset *dataset) {
+  return dataset->call->library->call.H5Fget_obj_count(dataset->file->id, HDF5_OPEN_DATASETS) == 1;
+}
+
+/* Has libhdf5 read the header, and notes it; size 0: there is none, or libhdf5 has it in memory and does not read it again. */
+static void find_head(const listing *list) {
   const hdf5_dataset *dataset = list->dataset;
   hdf5_library *library = dataset->call->library;
   hsize_t offset[HDF5_MAX_RANK + 1] = {0};
+  hdf5_object object;
   stored item;
+  bool named = hdf5_object_of(library, dataset->id, &object);
+  if (named && recall(library, dataset->file, &object)) return;
   library->array.size = 0;
-  hdf5_listing_probe(list, offset, &item); /* reads the header, unless it is known already */
-  if (library->array.size == 0 && library->call.H5Drefresh(dataset->id) >= 0) hdf5_listing_probe(list, offset, &item);
+  hdf5_listing_probe(list, offset, &item);
+  if (library->array.size == 0 && is_alone(dataset) && library->call.H5Drefresh(dataset->id) >= 0) hdf5_listing_probe(list, offset, &item);
   library->failure.status = TEGULA_OK; /* if it could not be read the listing says so */
+  if (named && library->array.size > 0) remember(library, dataset->file, &object);
+}
+
+tegula_status hdf5_listing_array(listing *list, bool *done, tegula_error *err) {
+  const hdf5_dataset *dataset = list->dataset;
+  hdf5_library *library = dataset->call->library;
+  find_head(list);
   if (library->array.size == 0) return list_nothing(list, done, err);
   bool extensible;
   uint64_t claimed = hdf5_array_claimed(&library->array, dataset->file, &extensible);

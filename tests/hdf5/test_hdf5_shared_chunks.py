@@ -159,3 +159,18 @@ def test_the_plan_foretells_the_reads(probe, tmp_path, filters):
     tiling = {"do": "tiling", "kind": "even", "shape": opened["shape"], "tiles": 3}
     _, _, explained, moved = probe.batch([tiling, {"do": "array", "dtype": "<f8"}, {"do": "explain"}, {"do": "load"}])
     assert explained["plan"]["reads"] == moved["statistics"]["reads"]
+
+
+@pytest.mark.parametrize("other", ["d", "e"])
+@pytest.mark.parametrize("longest", [1000, None])
+@pytest.mark.parametrize("options", [{"scaleoffset": 0}, FILTERS["shuffle"], {}])
+def test_a_source_of_a_source_is_open_twice(probe, tmp_path, options, longest, other):
+    """Indexes that are arrays; libhdf5 itself reads what is scaled, by the dataset that was opened first."""
+    with h5py.File(tmp_path / "s.h5", "w", libver="latest") as file:
+        file.create_dataset("d", data=numpy.arange(1000, dtype="<i4"), chunks=(10,), maxshape=(longest,), **options)
+        file["e"] = file["d"]
+    h5.virtual(tmp_path / "v.h5", "inner", (1000,), "<i4", [(numpy.s_[:], "s.h5", other, (1000,), None)])
+    for name, first, second in (("v", ("s.h5", "d"), (".", "inner")), ("w", (".", "inner"), ("s.h5", "d"))):
+        mappings = [(numpy.s_[:1000], *first, (1000,), None), (numpy.s_[1000:], *second, (1000,), None)]
+        h5.virtual(tmp_path / "v.h5", name, (2000,), "<i4", mappings)
+        h5.check_load(probe, tmp_path, tmp_path / "v.h5", name)
