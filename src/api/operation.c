@@ -255,6 +255,8 @@ tegula_status tegula_save_async(const tegula_array *array, const char *path, con
 
 tegula_status tegula_op_wait(tegula_op *op, int64_t timeout_ns, tegula_error *err) {
   CHECK_ARGUMENT(op != NULL, "the operation is NULL");
+  tegula_error unwanted; /* by this rank */
+  if (err == NULL) err = &unwanted;
   const operation *o = (const operation *)op; /* programs have no others */
   if (o->later != NULL) return tegula__later_wait(o->later, "tegula_op_wait", timeout_ns, err);
   tegula_status status = tegula__queue_wait(op, timeout_ns, err);
@@ -278,6 +280,8 @@ void tegula_op_destroy(tegula_op *op) {
 tegula_status tegula_fence(tegula_context *context, tegula_error *err) {
   CHECK_ARGUMENT(context != NULL, "the context is NULL");
   tegula__call call;
+  tegula_error unwanted; /* by this rank */
+  if (err == NULL) err = &unwanted;
   tegula__call_init(&call, "tegula_fence");
   FORWARD(tegula__later_end_all(context, call.name, err));
   tegula_status status = tegula__queue_fence(context->queue, err);

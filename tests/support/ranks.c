@@ -16,7 +16,7 @@
  *   the dataset of change=PATH into the array and waits; twice: the same again, replacing it, and a fence; leave: ends without waiting; slow=1: ranks but 0 take their time
  *   saves=FILE: instead of save, a save for each line of the file, whose words count before all others (grid, axis and tiles too)
  *   load=0: loads nothing; verify=LEVEL (0 sizes, 1 checksums, 2 decode), against=PATH: with these sums, files=1: without the dataset; compare=PATH, other=NAME: with that dataset; values=1
- *   batches=A,B: in pieces of that shape, which are written down as tiles; async=1: loads in the background, 2: and waits by a fence, 3: and does not wait; progress=1: notes what a load tells */
+ *   batches=A,B: in pieces of that shape, which are written down as tiles; async=1: loads in the background, 2: and waits by a fence, 3: and does not wait; quiet=1: wants no error of it; progress=1: notes what a load tells */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -188,16 +188,17 @@ static tegula_status load(ranks *r) {
 static tegula_status load_in_background(ranks *r) {
   tegula_load_options options;
   tegula_op *op = NULL;
+  tegula_error *error = number_of(r, "quiet", 0) ? NULL : &r->error;
   tegula_load_options_init(&options);
   options.statistics = &r->statistics;
   options.missing = (uint32_t)number_of(r, "missing", 0);
   options.progress = number_of(r, "progress", 0) ? note_slowly : NULL;
   options.progress_state = r;
   tegula_status status = tegula_load_async(r->dataset, r->array, &options, &op, &r->error);
-  if (status == TEGULA_OK && number_of(r, "async", 0) == 1) status = tegula_op_wait(op, -1, &r->error);
+  if (status == TEGULA_OK && number_of(r, "async", 0) == 1) status = tegula_op_wait(op, -1, error);
   tegula_op_destroy(op);
   if (number_of(r, "async", 0) == 3) return status;
-  return status == TEGULA_OK ? tegula_fence(r->context, &r->error) : status;
+  return status == TEGULA_OK ? tegula_fence(r->context, error) : status;
 }
 
 static void write_view(const tegula_view *view, int32_t axis, const char *data, uint32_t item, FILE *out) {
