@@ -708,9 +708,10 @@ typedef struct tegula_op tegula_op;
  * dataset and array alive; the memory of the array belongs to it until it has ended. `options` is copied with all that it points to; its statistics
  * and what the progress function uses must live until the end. A relative path is that of the folder in which the process is now. `out` may be NULL: the operation then reports to tegula_fence only.
  *
- * Order: operations on the same array, or on the same file or folder (also one inside the other, and whatever name leads there), run in
- * the order in which they were queued; two that only read it may overlap. Calls that are not in the background, opening included, take
- * their place in the same order: opening a path waits for a save to it. On several ranks a load is of each rank's own part, nothing waits for the
+ * Order, on one context (a load is one of its array's): operations on the same array, or on the same file or folder (also one inside the
+ * other, and whatever name leads there), run in the order in which they were queued; two that only read it may overlap. Calls that are not in
+ * the background, opening included, take their place in the same order: opening a path waits for a save to it. On several ranks a load is of
+ * each rank's own part, nothing waits for the
  * others before tegula_op_wait or tegula_fence. A save begins on all ranks in this call, which fails with what is wrong by then; each writes its tiles in the
  * background, and it ends in tegula_op_wait, tegula_fence, or a call that opens or saves to its path: in these the target appears, and chunks are
  * written. One that has not ended when the context is destroyed is given up. [C] */

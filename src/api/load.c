@@ -151,8 +151,8 @@ tegula_status tegula_load(tegula_dataset *dataset, tegula_array *array, const te
   tegula_load_options_init(&local);
   tegula_status status = tegula__load_options_copy(&local, options, err);
   if (status != TEGULA_OK) return agree(dataset, array, &local, status, err);
-  FORWARD(tegula__later_end_of_array(dataset->context, array, "tegula_load", err));
-  tegula__queue_enter(dataset->context->queue, &turn,
+  FORWARD(tegula__later_end_of_array(array->context, array, "tegula_load", err));
+  tegula__queue_enter(array->context->queue, &turn, /* where its saves are, if the dataset is of another context */
                       &(tegula__touch){.array = array, .array_changes = true, .places = &dataset->places});
   status = tegula__load(dataset, array, &local, err);
   tegula__queue_leave(&turn);

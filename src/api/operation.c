@@ -124,7 +124,7 @@ tegula_status tegula_load_async(tegula_dataset *dataset, tegula_array *array, co
   }
   tegula__queue_watch(&o->op, &o->load.progress, &o->load.progress_state);
   tegula_status status = note_call(o, err);
-  if (status == TEGULA_OK) return submit(dataset->context, o, out, err);
+  if (status == TEGULA_OK) return submit(array->context, o, out, err); /* where the array's saves are */
   release_operation(&o->op);
   return status;
 }

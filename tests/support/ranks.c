@@ -13,7 +13,7 @@
  *   pieces=1: piece by piece, with token=1 by the text of the save; abandon=1: given up instead of committed
  *   copy=PATH: copies the dataset instead of saving the array, with memory=BYTES, readback=1
  *   later=WAY: saves in the background. wait: by the operation; poll: until it is done; fence; cancel: and waits; open: opens what was saved, hashes it; change: loads
- *   the dataset of change=PATH into the array and waits; twice: the same again, replacing it, and a fence; leave: ends without waiting; slow=1: ranks but 0 take their time
+ *   the dataset of change=PATH into the array (elsewhere=1: by another context) and waits; twice: the same again, replacing it, and a fence; leave: ends without waiting; slow=1: ranks but 0 take their time
  *   saves=FILE: instead of save, a save for each line of the file, whose words count before all others (grid, axis and tiles too)
  *   load=0: loads nothing; verify=LEVEL (0 sizes, 1 checksums, 2 decode), against=PATH: with these sums, files=1: without the dataset; compare=PATH, other=NAME: with that dataset; values=1
  *   batches=A,B: in pieces of that shape, which are written down as tiles; async=1: loads in the background, 2: and waits by a fence, 3: and does not wait; quiet=1: wants no error of it; progress=1: notes what a load tells */
@@ -333,9 +333,12 @@ static tegula_status open_saved(ranks *r, const char *path) {
 
 static tegula_status change_array(ranks *r, const char *path) {
   tegula_dataset *other = NULL;
-  tegula_status status = tegula_dataset_open(r->context, path, NULL, &other, &r->error);
+  tegula_context *context = r->context;
+  tegula_status status = number_of(r, "elsewhere", 0) ? tegula_context_create(NULL, r->comm, &context, &r->error) : TEGULA_OK;
+  if (status == TEGULA_OK) status = tegula_dataset_open(context, path, NULL, &other, &r->error);
   if (status == TEGULA_OK) status = tegula_load(other, r->array, NULL, &r->error);
   tegula_dataset_close(other);
+  if (context != r->context) tegula_context_destroy(context);
   return status;
 }
 

@@ -157,6 +157,28 @@ static void a_save_waits_for_the_load_into_its_array_and_an_open_for_the_save(vo
   tegula_context_destroy(context);
 }
 
+/* The array's saves are in the order of its own context. */
+static void a_load_by_another_context_has_its_turn(void **state) {
+  (void)state;
+  tegula_error error;
+  tegula_context *context = context_make(2), *other = context_make(2);
+  gate g = {.value = 6};
+  tegula_dataset *dataset = gate_dataset(other, &g);
+  tegula_array *array = array_of_4(context);
+  file_name path = name_in(&where, "other.npy");
+  assert_ok(tegula_load_async(dataset, array, NULL, NULL, &error));
+  assert_ok(tegula_save_async(array, path.text, NULL, NULL, &error));
+  while (!g.entered) pause_a_little();
+  for (int i = 0; i < 50; i++) pause_a_little();
+  assert_int_not_equal(access(path.text, F_OK), 0);
+  g.open = true;
+  assert_int_equal(saved_value(context, path.text), 6);
+  tegula_array_destroy(array);
+  tegula_dataset_close(dataset);
+  tegula_context_destroy(other);
+  tegula_context_destroy(context);
+}
+
 static void two_saves_to_one_file_keep_their_order_whatever_its_name(void **state) {
   (void)state;
   tegula_error error;
@@ -658,6 +680,7 @@ int main(void) {
       WITH_SHARDS(a_load_in_the_background_ends_with_the_data),
       WITH_SHARDS(what_runs_in_the_background_gives_way),
       WITH_SHARDS(a_save_waits_for_the_load_into_its_array_and_an_open_for_the_save),
+      WITH_SHARDS(a_load_by_another_context_has_its_turn),
       WITH_SHARDS(two_saves_to_one_file_keep_their_order_whatever_its_name),
       WITH_SHARDS(a_save_waits_for_one_to_the_same_place),
       WITH_SHARDS(an_open_waits_for_a_save_that_fails_and_finds_the_old),
