@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "api/save_later.h"
 
+#include <string.h>
+
 /* ---- the list ---- */
 
 static void append(tegula__later *l) {
@@ -52,6 +54,7 @@ static tegula_status complete(tegula__later *l, const char *name, int64_t timeou
   tegula__call call;
   tegula__call_init(&call, name);
   tegula__call_add(&call, "the save", "%s", l->said);
+  tegula__call_mix(&call, l->said, strlen(l->said)); /* the whole of a long one */
   tegula_status status = tegula__queue_wait(l->op, timeout_ns, err);
   FORWARD(tegula__comm_agree_call(l->array->context->comm, &call, status == TEGULA_TIMEOUT ? status : TEGULA_OK, err));
   end(l);
@@ -79,20 +82,40 @@ tegula_status tegula__later_end_of_array(tegula_context *context, const tegula_a
   return TEGULA_OK;
 }
 
-static tegula_status end_of_places(tegula_context *context, const tegula__places *places, const char *name, tegula_error *err) {
-  for (tegula__later *l = context->pending, *next; l != NULL; l = next) {
-    next = l->next;
-    if (tegula__places_meet(&l->places, places)) FORWARD(complete(l, name, -1, err));
+/* Of those that have not ended, how many there are from the first one to these places on; 0: none is to them. */
+static int64_t count_from_place(const tegula_context *context, const tegula__places *places) {
+  int64_t count = 0;
+  for (const tegula__later *l = context->pending; l != NULL; l = l->next)
+    if (count > 0 || tegula__places_meet(&l->places, places)) count++;
+  return count;
+}
+
+static tegula__later *last_but(tegula_context *context, int64_t behind) {
+  tegula__later *found = context->pending;
+  for (const tegula__later *l = found; l != NULL; l = l->next)
+    if (behind-- < 0) found = found->next;
+  return found;
+}
+
+/* Each that any rank knows as one to these places: ranks in other folders, or whose machine sees an older state of one, know other names. `mine`: how
+ * this rank found the places. */
+static tegula_status end_of_places(tegula_context *context, const tegula__places *places, const char *name, tegula_status mine, tegula_error *err) {
+  tegula__call call;
+  tegula__call_init(&call, name);
+  while (context->pending != NULL) {
+    int64_t count = mine == TEGULA_OK ? count_from_place(context, places) : 0;
+    FORWARD(tegula__comm_agree_values(context->comm, &call, mine, &count, 1, err));
+    if (count == 0) return TEGULA_OK;
+    FORWARD(complete(last_but(context, count - 1), name, -1, err));
   }
-  return TEGULA_OK;
+  return mine;
 }
 
 tegula_status tegula__later_end_of_paths(tegula_context *context, const char *const *paths, size_t count, const char *name, tegula_error *err) {
-  tegula__places places;
+  tegula__places places = {0};
   RETURN_IF(context->pending == NULL, TEGULA_OK);
   tegula_status status = tegula__places_of_paths(paths, count, &places, err);
-  if (status != TEGULA_OK) return tegula__comm_agree(context->comm, status, err); /* the others are told in the call that they make */
-  status = end_of_places(context, &places, name, err);
+  status = end_of_places(context, &places, name, status, err);
   tegula__places_free(&places);
   return status;
 }
@@ -104,7 +127,7 @@ tegula_status tegula__later_begin(tegula__later *l, const char *path, const tegu
   tegula__wanted wanted = {.dtype = array->memory.dtype, .tiling = array->memory.tiling, .options = options};
   const tegula__group group = {.arrays = &array, .wanted = &wanted, .count = 1};
   l->ranks = (tegula__rank_save){.context = array->context, .options = options, .saving = &l->saving};
-  if (status == TEGULA_OK) FORWARD(end_of_places(array->context, &l->places, "tegula_save_async", err));
+  if (status == TEGULA_OK) FORWARD(end_of_places(array->context, &l->places, "tegula_save_async", TEGULA_OK, err));
   return tegula__rank_save_begin(&l->ranks, &group, l->said, path, "tegula_save_async", status, err);
 }
 

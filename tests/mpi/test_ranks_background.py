@@ -120,6 +120,16 @@ def test_a_save_in_the_background_has_its_turn(quick_mpi, shards, tmp_path):
         assert answers.one("status") == "ok" and (numpy.load(path) == array).all()
 
 
+def test_an_open_ends_the_save_to_its_path_and_no_other(quick_mpi, shards, tmp_path):
+    """By whatever name; also where ranks stand in other folders, of which that of rank 0 counts."""
+    (tmp_path / "link").symlink_to(tmp_path)
+    for i, words in enumerate(([f"as={tmp_path / 'link' / 'x0.1'}"], [f"as={tmp_path / 'x1.1'}", "@1:folder=/"], [f"as={tmp_path / 'x2.1'}", "@0:folder=/"])):
+        name = tmp_path / f"x{i}" if i == 2 else f"x{i}"
+        answers = Ranks(quick_mpi, 2, tmp_path / f"out{i}", shards, f"save={name}", "format=npy", f"folder={tmp_path}", "deadline=60", *words).answers()
+        assert answers.one("status") == "ok" and answers[0]["copied"] == "010" and answers.one("dataset_hash"), answers
+        assert all((numpy.load(tmp_path / f"x{i}.{k}") == NUMBERS).all() for k in range(3))
+
+
 def test_a_save_in_the_background_fails_on_all_ranks(quick_mpi, shards, tmp_path):
     """In one rank's part, at its beginning and at its end; the old target stays and nothing is left."""
     old = numpy.arange(5)

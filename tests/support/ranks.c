@@ -14,6 +14,7 @@
  *   copy=PATH: copies the dataset instead of saving the array, with memory=BYTES, readback=1
  *   later=WAY: saves in the background. wait: by the operation; poll: until it is done; fence; cancel: and waits; open: opens what was saved, hashes it; change: loads
  *   the dataset of change=PATH into the array (elsewhere=1: by another context) and waits; twice: the same again, replacing it, and a fence; leave: ends without waiting; slow=1: ranks but 0 take their time
+ *   as=NAME: three saves in the background, to PATH.0 to .2, of which NAME is opened, before a fence; folder=PATH: from there
  *   saves=FILE: instead of save, a save for each line of the file, whose words count before all others (grid, axis and tiles too)
  *   load=0: loads nothing; verify=LEVEL (0 sizes, 1 checksums, 2 decode), against=PATH: with these sums, files=1: without the dataset; compare=PATH, other=NAME: with that dataset; values=1
  *   batches=A,B: in pieces of that shape, which are written down as tiles; async=1: loads in the background, 2: and waits by a fence, 3: and does not wait; quiet=1: wants no error of it; progress=1: notes what a load tells */
@@ -368,6 +369,23 @@ static tegula_status save_later(ranks *r, const char *way, const char *path, teg
   return status;
 }
 
+/* To PATH.0, .1 and .2; the second is opened, by another name of it, and written down which are there then. */
+static tegula_status save_several(ranks *r, const char *path, const tegula_save_options *options) {
+  tegula_status status = TEGULA_OK;
+  char name[4096];
+  if (value_of(r, "folder") != NULL && chdir(value_of(r, "folder")) != 0) return TEGULA_IO;
+  for (int i = 0; status == TEGULA_OK && i < 3; i++) {
+    snprintf(name, sizeof name, "%s.%d", path, i);
+    status = tegula_save_async(r->array, name, options, NULL, &r->error);
+  }
+  if (status == TEGULA_OK) status = open_saved(r, value_of(r, "as"));
+  for (int i = 0; i < 3; i++) {
+    snprintf(name, sizeof name, "%s.%d", path, i);
+    r->copied[i] = access(name, F_OK) == 0 ? '1' : '0';
+  }
+  return status == TEGULA_OK ? tegula_fence(r->context, &r->error) : status;
+}
+
 static tegula_status save_one(ranks *r) {
   const char *path = value_of(r, "save"), *copy = value_of(r, "copy");
   int64_t chunks[2 * TEGULA_MAX_DIMS], count = number_of(r, "group", 0);
@@ -376,6 +394,7 @@ static tegula_status save_one(ranks *r) {
   if (copy != NULL) return copy_dataset(r, copy, &options);
   if (path == NULL) return TEGULA_OK;
   if (number_of(r, "pieces", 0)) return save_pieces(r, path, &options);
+  if (value_of(r, "as") != NULL) return save_several(r, path, &options);
   if (value_of(r, "later") != NULL) return save_later(r, value_of(r, "later"), path, &options);
   return count > 0 ? save_group(r, count, path, &options) : tegula_save(r->array, path, &options, &r->error);
 }
