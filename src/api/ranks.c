@@ -67,6 +67,7 @@ static void describe_open(tegula__call *call, const char *const *paths, size_t c
   tegula__call_add(call, "the paths", "%.150s%s", paths[0], count > 1 ? ", ..." : "");
   for (size_t i = 0; i < count; i++) mix_text(call, paths[i]);
   tegula__call_add(call, "the dataset", "%s", options->dataset != NULL ? options->dataset : "not given");
+  mix_text(call, options->dataset);
   tegula__call_add(call, "format and dtype", "%s, %s", options->format != NULL ? options->format : "not given",
                    options->dtype != NULL ? options->dtype : "not given");
   tegula__call_add(call, "the layout of raw files", "offset %lld, row gap %lld, order %d, byte order %d", (long long)options->offset,

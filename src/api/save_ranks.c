@@ -38,6 +38,7 @@ static void mix_member(tegula__call *call, const tegula_save_options *o, tegula_
 
 void tegula__call_save(tegula__call *call, const char *path, const tegula_save_options *options, tegula_dtype dtype) {
   tegula__call_add(call, "the path", "%s", path);
+  mix_text(call, path); /* the whole of a long one */
   tegula__call_add(call, "the dataset", "%s", options->dataset != NULL ? options->dataset : "not given");
   tegula__call_add(call, "the options", "format %.20s, layout %.20s, %lld shards, flags %u, overwrite %d, durable %d",
                    options->format != NULL ? options->format : "not given", options->layout != NULL ? options->layout : "not given",

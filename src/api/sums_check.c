@@ -375,6 +375,7 @@ static tegula_status check_view(checking *c, tegula_status status, tegula_error 
 /* What must be the same on all ranks. */
 static void describe(const checking *c, const char *path, const tegula_dataset *view, tegula__call *call) {
   tegula__call_add(call, "the sums", "%s", path);
+  tegula__call_mix(call, path, strlen(path));
   tegula__call_add(call, "the level", "%d", (int)c->summing.level);
   tegula__call_add(call, "missing", "%u", c->summing.call.options->missing);
   if (view == NULL) {

@@ -29,7 +29,7 @@ typedef struct tegula__call {
 } tegula__call;
 
 void tegula__call_init(tegula__call *call, const char *name);
-/* `what`: "the paths". The text is cut, its hash is not. */
+/* `what`: "the paths". The text is cut, and its hash is that of what is left: what may be longer is mixed in, too. */
 void tegula__call_add(tegula__call *call, const char *what, const char *format, ...) TEGULA__PRINTF(3, 4);
 /* Further bytes that count as part of the last item. */
 void tegula__call_mix(tegula__call *call, const void *data, size_t size);

@@ -160,4 +160,7 @@ def test_a_save_that_is_cancelled_or_left(quick_mpi, shards, tmp_path):
     assert answers.one("message") == "the ranks do not make the same call: rank 0 is in tegula_op_wait, rank 1 in tegula_fence"
     answers = Ranks(quick_mpi, 3, tmp_path / "out-2", shards, f"save={tmp_path / 'y.npy'}", "later=wait", "@2:durable=1").answers()
     assert answers.one("message").startswith("the ranks were not called alike: the options of rank 0: ")
+    long = tmp_path / ("y" * 240)
+    answers = Ranks(quick_mpi, 3, tmp_path / "out-3", shards, f"save={long}a.npy", "later=wait", f"@1:save={long}b.npy").answers()
+    assert answers.one("message").startswith("the ranks were not called alike: the path of rank 0: ")
     assert not [path for path in tmp_path.iterdir() if path.name.startswith((".tegula", "y"))]
