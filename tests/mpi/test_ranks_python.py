@@ -140,6 +140,27 @@ def test_a_rank_that_never_joins_ends_the_job(folder):
     assert job.code != 0 and "tegula: not all ranks of the communicator came to join it within the deadline of 1 s" in job.err
 
 
+ALONE = """
+import sys
+from mpi4py import MPI
+import tegula
+comm = MPI.COMM_WORLD
+tegula.save(tegula.load(sys.argv[1], comm=comm), sys.argv[2], block=False)
+if comm.rank == 1:
+    raise KeyError("of the program")
+tegula.load(sys.argv[1], comm=comm)
+"""
+
+
+def test_a_rank_that_fails_by_itself_leaves_no_save_waiting(folder, tmp_path):
+    """All end, each by its error, and what was being saved is saved at the end of all."""
+    mpi = (WHEELS or [None])[0]
+    needs(mpi)
+    job = Job(mpi, 3, [mpi.python, "-c", ALONE, folder / "whole.npy", tmp_path / "x.npy"], env={"PYTHONPATH": str(PACKAGE)}).end(60)
+    assert job.code != 0 and "of the program" in job.err and "the ranks do not make the same call: rank 0 is in" in job.err
+    assert (numpy.load(tmp_path / "x.npy") == numpy.load(folder / "whole.npy")).all()
+
+
 def test_without_comm_mpi_is_not_touched(folder):
     needs(WHEELS)
     words = "import sys, tegula; tegula.load(sys.argv[1]); assert 'libmpi' not in open('/proc/self/maps').read()"
