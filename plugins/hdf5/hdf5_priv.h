@@ -137,7 +137,6 @@ hid_t hdf5_driver_save(hdf5_library *library, tegula_plugin_sink *sink);
 
 /* ---- files ---- */
 
-/* An open file; counted, because readers keep theirs. */
 /* Where an object is in its file. */
 typedef struct hdf5_object {
   unsigned char place[16];
@@ -150,6 +149,7 @@ typedef struct hdf5_known_array {
   hdf5_array_head head;
 } hdf5_known_array;
 
+/* An open file; counted, because readers keep theirs. */
 typedef struct hdf5_file {
   hdf5_library *library;
   int64_t references;

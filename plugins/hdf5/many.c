@@ -149,13 +149,13 @@ static void find_head(const listing *list) {
   hsize_t offset[HDF5_MAX_RANK + 1] = {0};
   hdf5_object object;
   stored item;
-  bool named = hdf5_object_of(library, dataset->id, &object);
-  if (named && recall(library, dataset->file, &object)) return;
   library->array.size = 0;
   hdf5_listing_probe(list, offset, &item);
-  if (library->array.size == 0 && is_alone(dataset) && library->call.H5Drefresh(dataset->id) >= 0) hdf5_listing_probe(list, offset, &item);
+  bool read = library->array.size > 0, named = hdf5_object_of(library, dataset->id, &object);
+  bool known = !read && named && recall(library, dataset->file, &object);
+  if (!read && !known && is_alone(dataset) && library->call.H5Drefresh(dataset->id) >= 0) hdf5_listing_probe(list, offset, &item);
   library->failure.status = TEGULA_OK; /* if it could not be read the listing says so */
-  if (named && library->array.size > 0) remember(library, dataset->file, &object);
+  if (named && !known && library->array.size > 0) remember(library, dataset->file, &object);
 }
 
 tegula_status hdf5_listing_array(listing *list, bool *done, tegula_error *err) {
