@@ -142,12 +142,12 @@ def compare_case(probe, rng, folder):
             assert answer["a"] == answer["b"] == answer["reason"] == ""
             assert answer["statistics"]["bytes_read"] >= 2 * array.nbytes
         else:
-            check_texts(answer, array[tuple(expected)], other[tuple(expected)])
+            assert "differs" in answer["reason"] and "(" in answer["reason"]
+            if dtype.kind != "U":  # numpy makes no text of numbers beyond Unicode, of which a changed bit makes some
+                check_texts(answer, array[tuple(expected)], other[tuple(expected)])
 
 
 def check_texts(answer, a, b):
-    shown = answer["reason"]
-    assert "differs" in shown and "(" in shown
     for text, value in ((answer["a"], a), (answer["b"], b)):
         kind = value.dtype.kind
         if kind in "iu":
