@@ -724,8 +724,8 @@ TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_save_async(const tegula_array 
 TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_op_wait(tegula_op *op, int64_t timeout_ns, tegula_error *err);
 /* Asks it to stop: it ends with TEGULA_CANCELLED unless it ended before; on several ranks one is enough. Does not wait. [A] */
 TEGULA_API void tegula_op_cancel(tegula_op *op);
-/* 1 when it has ended: tegula_op_wait would return its status at once. A wait that fails and leaves this 0 has not waited: ranks made different
- * calls, or one is missing. Asks no other rank. [A] */
+/* 1 when it has ended: tegula_op_wait would return its status at once; it may have ended since a wait that returned TIMEOUT. A wait that fails
+ * and leaves this 0 has not waited: ranks made different calls, or one is missing. Asks no other rank. [A] */
 TEGULA_API int32_t tegula_op_ended(const tegula_op *op);
 /* Gives the handle back; an operation that still runs goes on. [O] */
 TEGULA_API void tegula_op_destroy(tegula_op *op);

@@ -31,14 +31,18 @@ static PyObject *operation_wait(PyObject *object, PyObject *arguments) {
   double seconds;
   tegula_error error;
   tegula_status status;
+  int32_t ended;
   PyObject *comm_object = Py_None;
   if (!PyArg_ParseTuple(arguments, "d|O", &seconds, &comm_object) || !core_current(self->generation)) return NULL;
   tegula_comm *comm = comm_object != Py_None ? core_comm_of(comm_object) : NULL;
   if (comm == NULL && comm_object != Py_None) return NULL;
   Py_BEGIN_ALLOW_THREADS;
   status = tegula_op_wait(self->handle, (int64_t)(seconds * 1e9), &error);
+  ended = tegula_op_ended(self->handle);
+  if (status == TEGULA_TIMEOUT && ended && comm == NULL) /* after the wait, which does not know how it went */
+    status = tegula_op_wait(self->handle, 0, &error);
   Py_END_ALLOW_THREADS;
-  if (!tegula_op_ended(self->handle)) {
+  if (!ended) {
     bool waits = status == TEGULA_TIMEOUT && !(comm != NULL && tegula_comm_broken(comm));
     return waits ? PyBool_FromLong(0) : core_raise(&error);
   }

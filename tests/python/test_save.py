@@ -11,6 +11,7 @@ import ml_dtypes
 import numpy
 import pytest
 import tegula
+from tegula import _context
 
 ARRAY = numpy.arange(60 * 7, dtype="f8").reshape(60, 7)
 LAYOUTS = {
@@ -262,6 +263,16 @@ def test_background_saves(tmp_path):
     tegula.fence()
     for i in range(8):
         numpy.testing.assert_array_equal(numpy.load(tmp_path / f"{i}.npy"), ARRAY + i)
+
+
+def test_background_saves_that_end_just_after_they_were_asked(tmp_path):
+    """A wait that is over and a save that ends right behind it: the save has not failed for that."""
+    for i in range(2000):
+        tegula.save(ARRAY, tmp_path / f"{i % 4}.npy", overwrite=True, block=False)
+        for operation in list(_context._background):
+            while not operation.wait(0.0):
+                pass
+    tegula.fence()
 
 
 def test_background_saves_have_their_attributes_and_fill_value(tmp_path):
