@@ -3,12 +3,14 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * For each part: the bounding box of what the tiles want of it is cut into a grid of blocks, from the slowest axis of the file to the
- * fastest, until a block is small enough. Where the order of axes differs between file and memory (Fortran files), the axis that is
- * dense in memory keeps at least PATCH bytes in each block, so that whole cache lines are written, and the file's own fastest axis is
- * cut last, so that reads stay long:
+ * fastest, until a block is small enough. Where the order of axes differs between file and memory (Fortran files), what lies within PATCH
+ * bytes in memory stays together in a block, so that whole cache lines are written, and the file's own fastest axis is cut last, so that
+ * reads stay long:
  *
  *   file (columns slow, rows fast)          one block: 64 columns x 16384 rows of 4 bytes
- *   reads runs of 64 KiB, writes runs of 256 bytes. */
+ *   reads runs of 64 KiB, writes runs of 256 bytes.
+ *
+ * Where blocks are too small for both, the patch gives way: a request costs more than a line that is written twice. */
 #include "plan/plan_priv.h"
 
 #include <stdlib.h>
@@ -20,6 +22,9 @@
 #define SMALLEST_STEP ((int64_t)256 << 10)
 #define STAGED_STEP ((int64_t)1 << 20)   /* stays in the second-level cache between read and copy */
 #define PATCH ((int64_t)256)
+#define LINE ((int64_t)64)               /* of a cache */
+#define LONG_REQUEST ((int64_t)16 << 10) /* worth smaller patches down to lines */
+#define SHORT_REQUEST ((int64_t)4 << 10) /* worth even parts of lines */
 #define MOST_FILLS 1024                  /* steps for a box that is filled, however large it is */
 
 /* What is known about a part before it is cut. */
@@ -32,6 +37,7 @@ typedef struct cut {
   tegula__file_order order;
   int64_t block[TEGULA_MAX_DIMS]; /* lengths of a block */
   int32_t memory_axis;            /* densest axis of the tiles' memory, -1 for none */
+  const int64_t *memory_strides;  /* of the first of them */
   int64_t gap;                    /* as in a step */
   int64_t origin[TEGULA_MAX_DIMS]; /* blocks start at multiples of their length from here */
   tegula__step_kind kind;
@@ -101,6 +107,7 @@ static bool look_at(const tegula__plan *plan, cut *c) {
   c->memory_axis = -1;
   while ((tile = next_tile(plan->targets, &w, c->part->lo, c->part->hi, lo, hi)) != NULL) {
     include_box(c, ndim, lo, hi, pieces++ == 0);
+    if (c->memory_strides == NULL) c->memory_strides = tile->strides;
     if (c->memory_axis < 0) c->memory_axis = densest_axis(tile, ndim, lo, hi);
     if (swaps && tile->order != c->part->order) direct = false;
     tegula__file_order order;
@@ -116,13 +123,20 @@ static bool look_at(const tegula__plan *plan, cut *c) {
   return true;
 }
 
+/* Bytes of one request for a block, of which it spans the `inner` fastest axes. */
+static int64_t request(const cut *c, uint32_t item, int32_t *inner) {
+  int64_t zero[TEGULA_MAX_DIMS] = {0}, span;
+  *inner = tegula__read_unit(&c->order, c->part->strides, zero, c->block, item, c->gap, &span);
+  return span;
+}
+
 /* Bytes that a block would read: gaps inside a request count, those between requests do not. */
 static int64_t weight(const cut *c, uint32_t item) {
-  int64_t zero[TEGULA_MAX_DIMS] = {0}, span;
-  int32_t inner = tegula__read_unit(&c->order, c->part->strides, zero, c->block, item, c->gap, &span);
+  int32_t inner;
+  int64_t bytes = request(c, item, &inner);
   for (int32_t i = 0; i < c->order.count - inner; i++)
-    if (!tegula__mul(span, c->block[c->order.axes[i]], &span)) return INT64_MAX;
-  return span;
+    if (!tegula__mul(bytes, c->block[c->order.axes[i]], &bytes)) return INT64_MAX;
+  return bytes;
 }
 
 /* The longest length of axis k, at least `least`, with which the block weighs no more than `most`. */
@@ -142,25 +156,57 @@ static bool is_transposed(const cut *c) {
   return c->memory_axis >= 0 && c->order.count > 0 && c->memory_axis != c->order.axes[c->order.count - 1];
 }
 
-/* From the slowest axis to the fastest, until the block weighs no more than `most`; the axis that is dense in memory keeps `patch`. */
+/* Indices of axis k that lie within `patch` bytes of memory, at least one. */
+static int64_t patch_indices(const cut *c, int32_t k, int64_t patch) {
+  int64_t stride = c->memory_strides[k];
+  return patch > 0 && stride != 0 ? tegula__min(c->block[k], (patch + llabs(stride) - 1) / llabs(stride)) : 1;
+}
+
+/* From the slowest axis to the fastest, until the block weighs no more than `most`; what lies within `patch` bytes of memory stays together. */
 static bool shorten_all(cut *c, int64_t most, uint32_t item, int64_t patch) {
   for (int32_t i = 0; i < c->order.count; i++) {
     int32_t k = c->order.axes[i];
-    shorten(c, k, k == c->memory_axis ? tegula__min(c->block[k], patch) : 1, most, item);
+    shorten(c, k, patch_indices(c, k, patch), most, item);
     if (weight(c, item) <= most) return true;
   }
   return false;
 }
 
-static void choose_block(cut *c, int64_t most, uint32_t item) {
+static void take_whole(cut *c) {
   for (int32_t k = 0; k < TEGULA_MAX_DIMS; k++) c->block[k] = 1;
   for (int32_t i = 0; i < c->order.count; i++) c->block[c->order.axes[i]] = c->hi[c->order.axes[i]] - c->lo[c->order.axes[i]];
-  if (weight(c, item) <= most) return;
-  if (is_transposed(c)) {
-    c->gap = 0; /* a fast axis may be cut while a slow one is not: what lies in between is wanted by other blocks, not to be read twice */
-    if (shorten_all(c, most, item, tegula__max(1, PATCH / item))) return;
+}
+
+/* The widest gap inside a request for the whole box. */
+static int64_t widest_gap(const cut *c, uint32_t item) {
+  int64_t bytes = item, widest = 0;
+  for (int32_t i = c->order.count - 1; i >= 0; i--) {
+    int64_t stride = c->part->strides[c->order.axes[i]], gap = stride - bytes;
+    if (gap > c->gap) break;
+    widest = tegula__max(widest, gap);
+    bytes += (c->block[c->order.axes[i]] - 1) * stride;
   }
-  shorten_all(c, most, item, 1);
+  return widest;
+}
+
+/* With the largest patch that leaves requests long enough; false: none does. */
+static bool choose_patch(cut *c, int64_t most, uint32_t item) {
+  int32_t inner;
+  c->gap = widest_gap(c, item); /* a fast axis may be cut while a slow one is not: wider gaps are wanted by other blocks, not to be read twice */
+  int64_t longest = tegula__min(most, request(c, item, &inner));
+  for (int64_t patch = PATCH; patch > item; patch /= 2) {
+    int64_t wanted = tegula__min(longest, patch >= LINE ? LONG_REQUEST : SHORT_REQUEST);
+    if (shorten_all(c, most, item, patch) && request(c, item, &inner) >= wanted) return true;
+    take_whole(c);
+  }
+  return false;
+}
+
+static void choose_block(cut *c, int64_t most, uint32_t item) {
+  take_whole(c);
+  if (weight(c, item) <= most) return;
+  if (is_transposed(c) && choose_patch(c, most, item)) return;
+  shorten_all(c, most, item, 0);
 }
 
 tegula_status tegula__plan_add(tegula__plan *plan, const tegula__step *step, tegula_error *err) {

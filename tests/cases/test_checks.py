@@ -276,6 +276,28 @@ def test_explain_of_columns(probe, tmp_path, rows, columns, width):
     assert {192: first["reads"] > first["steps"], 600: first["reads"] == first["steps"], 5000: first["reads"] == rows}[columns]
 
 
+@pytest.mark.parametrize(
+    "shape,box,context,most",
+    [
+        ((3, 128, 128, 64), [1, None, None, None], {"threads": 2}, 256),  # a component of a field: what lies between its elements is read over
+        ((3, 128, 128, 64), [None, 5, None, None], {"threads": 2}, 128 * 64),  # 12 bytes of each column, but no more requests than columns
+        ((3, 121, 2, 2120), [None] * 4, {"threads": 4, "staging_bytes": 200_000}, 6_150_000 // 4096),  # too little for long requests and whole lines
+        ((60_000, 5, 4, 3, 2), [None] * 5, {"threads": 2}, 30_000_000 // 16384),  # short axes at the end
+        ((2, 3, 4, 5, 60_000), [None] * 5, {"threads": 2}, 30_000_000 // 16384),  # at the start
+    ],
+)
+def test_reads_of_fortran_files(probe, tmp_path, shape, box, context, most):
+    """In memory the axes lie the other way round, and there is more than a step holds: requests stay long."""
+    array = numpy.arange(numpy.prod(shape), dtype="f4").reshape(shape)
+    numpy.save(tmp_path / "a.npy", numpy.asfortranarray(array))
+    box = [[0, n] if k is None else [k, k + 1] for k, n in zip(box, shape, strict=True)]
+    probe.batch([{"do": "context", **context}, {"do": "open", "path": str(tmp_path / "a.npy")}])
+    read = probe.call("read", dtype="f4", box=box, layout={"axes": list(range(len(shape)))}, path=str(tmp_path / "box"))
+    wanted = array[tuple(slice(*edges) for edges in box)]
+    assert (numpy.fromfile(tmp_path / "box", "f4").reshape(wanted.shape) == wanted).all()
+    assert read["statistics"]["reads"] <= most
+
+
 def test_explain_of_many_tiles_that_lie_side_by_side(probe, tmp_path):
     """1500 tiles to a row, but one run in the file and in memory: they count as one place of a request."""
     path = tmp_path / "rows.bin"
