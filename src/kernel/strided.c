@@ -4,7 +4,13 @@
  *
  * Every case is brought to one form first: axes in the order of the destination's strides (largest first, all positive), axes of length 1
  * gone, axes that are contiguous in both memories joined, and what is dense in both folded into the item. So two dense arrays are one
- * item; rows of a tile are items of a row's length; C <- Fortran order is one plane of small items to transpose per step of the rest. */
+ * item; rows of a tile are items of a row's length; C <- Fortran order is one plane of small items to transpose per step of the rest.
+ *
+ * Where an axis of that plane is short, those that follow it without a gap in the same memory are taken with it. In the other memory they lie
+ * here and there, so blocks of the plane go through buffers in L1:
+ *
+ *   (2, 3, 100) <- Fortran order     rows: axis 2    columns: axes 0 and 1, 6 items of 100 rows each, written to 6 places of dst
+ *   (100, 3, 2) <- Fortran order     columns: axis 0    rows: axes 2 and 1, 6 items for each column, read from 6 places of src */
 #include <string.h>
 
 #include "kernel/kernel.h"
@@ -99,7 +105,7 @@ static void copy_items(char *dst, int64_t dst_stride, const char *src, int64_t s
   }
 }
 
-enum { SMALL_ITEM = 64, STAGE_BYTES = 2048 };
+enum { SMALL_ITEM = 64, STAGE_BYTES = 2048, SHORT_RUN = 256, BLOCK_BYTES = 16384 };
 
 /* One line of items: small ones with swapped bytes are collected densely first, so that the swap kernels get long runs. */
 static void copy_line(const copy_job *job, char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t count) {
@@ -162,11 +168,20 @@ static int32_t source_axis(const copy_job *job) {
   return best;
 }
 
-/* How the innermost one or two axes are moved; the rest is stepped through around them. */
+/* Axes that are one in one of the memories. */
+typedef struct axis_group {
+  int64_t unit;  /* from item to item there */
+  int64_t items; /* of all axes */
+  int32_t count;
+  int64_t extents[TEGULA_MAX_DIMS], steps[TEGULA_MAX_DIMS]; /* fastest first; steps in the other memory */
+} axis_group;
+
+/* How the innermost axes are moved; the rest is stepped through around them. */
 typedef struct inner_loops {
   tegula__transpose_fn transpose; /* NULL: not a plane to transpose */
-  copy_axis outer, inner;
-  bool plane;  /* `outer` is in use */
+  axis_group rows;    /* one in dst */
+  axis_group columns; /* one in src; only of a plane */
+  bool plane;
   bool stream; /* the whole copy is large */
 } inner_loops;
 
@@ -176,28 +191,133 @@ static size_t job_bytes(const copy_job *job) {
   return bytes;
 }
 
+static copy_axis axis_take(copy_job *job, int32_t at) {
+  copy_axis axis = job->axes[at];
+  job->ndim--;
+  memmove(&job->axes[at], &job->axes[at + 1], (size_t)(job->ndim - at) * sizeof *job->axes);
+  return axis;
+}
+
+static void group_add(axis_group *group, int64_t extent, int64_t unit, int64_t step) {
+  if (group->count == 0) {
+    group->unit = unit;
+    group->items = 1;
+  }
+  group->extents[group->count] = extent;
+  group->steps[group->count++] = step;
+  group->items *= extent;
+}
+
+/* Until rows are long enough, axes that follow in dst. */
+static void rows_grow(copy_job *job, axis_group *rows) {
+  for (int32_t k = job->ndim - 1; k >= 0 && rows->items * (int64_t)job->item < SHORT_RUN; k--) {
+    if (job->axes[k].dst != rows->items * rows->unit) continue;
+    copy_axis axis = axis_take(job, k);
+    group_add(rows, axis.extent, axis.dst, axis.src);
+    k = job->ndim;
+  }
+}
+
+/* Until columns are, axes that follow in src. */
+static void columns_grow(copy_job *job, axis_group *columns) {
+  for (int32_t k = job->ndim - 1; k >= 0 && columns->items * (int64_t)job->item < SHORT_RUN; k--) {
+    if (magnitude(job->axes[k].src) != columns->items * columns->unit) continue;
+    if (job->axes[k].src < 0) axis_flip(job, &job->axes[k]);
+    copy_axis axis = axis_take(job, k);
+    group_add(columns, axis.extent, axis.src, axis.dst);
+    k = job->ndim;
+  }
+}
+
 /* Takes the inner axes out of the job. */
 static inner_loops inner_take(copy_job *job) {
-  inner_loops loops = {.inner = job->axes[job->ndim - 1], .stream = job_bytes(job) >= TEGULA__KERNEL_STREAM_BYTES};
+  inner_loops loops = {.stream = job_bytes(job) >= TEGULA__KERNEL_STREAM_BYTES};
   int32_t fast = source_axis(job);
+  loops.plane = fast != job->ndim - 1 && job->item < SMALL_ITEM;
+  copy_axis inner = axis_take(job, job->ndim - 1);
+  group_add(&loops.rows, inner.extent, inner.dst, inner.src);
+  if (!loops.plane) return loops;
+  if (job->axes[fast].src < 0) axis_flip(job, &job->axes[fast]);
+  copy_axis outer = axis_take(job, fast);
+  group_add(&loops.columns, outer.extent, outer.src, outer.dst);
+  rows_grow(job, &loops.rows);
+  columns_grow(job, &loops.columns);
   int64_t item = (int64_t)job->item;
-  bool plane = fast != job->ndim - 1 && job->item < SMALL_ITEM;
-  job->ndim--;
-  if (!plane) return loops;
-  if (loops.inner.dst == item && magnitude(job->axes[fast].src) == item) loops.transpose = transpose_for(job);
-  if (loops.transpose && job->axes[fast].src < 0) axis_flip(job, &job->axes[fast]);
-  loops.plane = true;
-  loops.outer = job->axes[fast];
-  job->ndim--;
-  memmove(&job->axes[fast], &job->axes[fast + 1], (size_t)(job->ndim - fast) * sizeof *job->axes);
+  if ((loops.rows.unit == item || loops.columns.count > 1) && (loops.columns.unit == item || loops.rows.count > 1)) loops.transpose = transpose_for(job);
   return loops;
 }
 
+/* One place of a group in the other memory, and the way to the next. */
+typedef struct group_walk {
+  int64_t index[TEGULA_MAX_DIMS], at;
+} group_walk;
+
+static void walk_on(const axis_group *group, group_walk *walk) {
+  for (int32_t k = 0; k < group->count; k++) {
+    walk->at += group->steps[k];
+    if (++walk->index[k] < group->extents[k]) return;
+    walk->at -= group->extents[k] * group->steps[k];
+    walk->index[k] = 0;
+  }
+}
+
+static void copy_run(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t count, size_t item) {
+  if (dst_stride == (int64_t)item && src_stride == (int64_t)item) memcpy(dst, src, (size_t)count * item);
+  else copy_items(dst, dst_stride, src, src_stride, count, item);
+}
+
+/* rows->extent items of each of columns->extent lines. */
+static void plane_run(const copy_job *job, const inner_loops *loops, char *dst, const char *src, const copy_axis *columns, const copy_axis *rows,
+                      bool stream) {
+  if (loops->transpose) loops->transpose(dst, columns->dst, src, rows->src, rows->extent, columns->extent, job->swap_size, stream);
+  else copy_tiled(job, dst, src, columns, rows);
+}
+
+/* A plane with a group of several axes. Before the next columns come all rows of these: what their lines still lack. */
+static void blocks_run(const copy_job *job, const inner_loops *loops, char *dst, const char *src) {
+  const axis_group *rows = &loops->rows, *columns = &loops->columns;
+  _Alignas(64) char gathered[BLOCK_BYTES], scattered[BLOCK_BYTES];
+  int64_t item = (int64_t)job->item, edge = item == 1 ? 128 : tegula__min(64, SHORT_RUN / item);
+  group_walk column = {0}, next = {0};
+  for (int64_t c = 0; c < columns->items; c += edge, column = next) {
+    copy_axis across = {tegula__min(edge, columns->items - c), columns->steps[0], columns->unit};
+    group_walk row = {0};
+    for (int64_t r = 0; r < rows->items; r += edge) {
+      copy_axis along = {tegula__min(edge, rows->items - r), rows->unit, rows->steps[0]};
+      const char *from = src + c * columns->unit + row.at;
+      char *to = dst + r * rows->unit + column.at;
+      if (rows->count > 1) {
+        along.src = across.extent * item;
+        across.src = item;
+        for (int64_t k = 0; k < along.extent; k++, walk_on(rows, &row))
+          copy_run(gathered + k * along.src, item, src + c * columns->unit + row.at, columns->unit, across.extent, job->item);
+        from = gathered;
+      } else {
+        row.at += along.extent * rows->steps[0];
+      }
+      if (columns->count > 1) {
+        along.dst = item;
+        across.dst = along.extent * item;
+        to = scattered;
+      }
+      plane_run(job, loops, to, from, &across, &along, loops->stream && columns->count == 1);
+      next = column;
+      if (columns->count == 1) {
+        next.at += across.extent * columns->steps[0];
+        continue;
+      }
+      for (int64_t k = 0; k < across.extent; k++, walk_on(columns, &next))
+        copy_run(dst + r * rows->unit + next.at, rows->unit, scattered + k * across.dst, item, along.extent, job->item);
+    }
+  }
+}
+
 static void inner_run(const copy_job *job, const inner_loops *loops, char *dst, const char *src) {
-  const copy_axis *outer = &loops->outer, *inner = &loops->inner;
-  if (loops->transpose) loops->transpose(dst, outer->dst, src, inner->src, inner->extent, outer->extent, job->swap_size, loops->stream);
-  else if (loops->plane) copy_tiled(job, dst, src, outer, inner);
-  else copy_line(job, dst, inner->dst, src, inner->src, inner->extent);
+  const axis_group *rows = &loops->rows, *columns = &loops->columns;
+  copy_axis inner = {rows->items, rows->unit, rows->steps[0]}, outer = {columns->items, columns->steps[0], columns->unit};
+  if (!loops->plane) copy_line(job, dst, inner.dst, src, inner.src, inner.extent);
+  else if (rows->count == 1 && columns->count == 1) plane_run(job, loops, dst, src, &outer, &inner, loops->stream);
+  else blocks_run(job, loops, dst, src);
 }
 
 /* Steps through the axes that are left, the last one fastest. */

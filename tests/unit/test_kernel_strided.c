@@ -129,6 +129,29 @@ static void fortran_order_becomes_c_order(void **state) {
     }
 }
 
+/* Planes whose rows, columns or both are several short axes, longer together than a block: at both ends of memory, with and without gaps behind
+ * them, between their items and backwards. */
+static void short_axes_are_taken_together(void **state) {
+  (void)state;
+  srand(5);
+  for (int round = 0; round < 600; round++) {
+    block b = {.ndim = 3 + rand() % 3, .item = 1 + (uint32_t)(rand() % (rand() % 4 ? 16 : 70))};
+    b.swap = b.item % 2 ? 1 : 1u << rand() % (b.item % 4 ? 2 : b.item % 8 ? 3 : 4);
+    int32_t longest = rand() % b.ndim;
+    for (int32_t k = 0; k < b.ndim; k++) b.extents[k] = 2 + rand() % (k == longest ? 300 : b.ndim == 3 ? 12 : 5);
+    tegula__dense_strides(b.extents, b.ndim, b.item * (rand() % 6 ? 1 : 2), 'C', b.dst);
+    tegula__dense_strides(b.extents, b.ndim, b.item * (rand() % 6 ? 1 : 2), 'F', b.src);
+    if (rand() % 3 == 0) b.dst[0] += 3 * b.item;
+    if (rand() % 3 == 0) b.src[b.ndim - 1] += 64;
+    int32_t backwards = rand() % b.ndim;
+    if (rand() % 3 == 0) b.src[backwards] = -b.src[backwards];
+    if (rand() % 3 == 0) b.dst[backwards] = -b.dst[backwards];
+    if (rand() % 8 == 0)
+      for (int32_t k = 0; k < b.ndim; k++) b.src[k] = -b.src[k];
+    check_block(table_of_round(round), &b);
+  }
+}
+
 static void large_blocks_are_copied(void **state) {
   (void)state; /* above the size from which writing may pass the caches by, for items of 2 bytes and more */
   for (uint32_t item = 1; item <= 24; item += item < 4 ? 1 : 4) {
@@ -167,6 +190,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(random_blocks_are_copied),
       cmocka_unit_test(fortran_order_becomes_c_order),
+      cmocka_unit_test(short_axes_are_taken_together),
       cmocka_unit_test(large_blocks_are_copied),
       cmocka_unit_test(all_axes_there_can_be_are_copied),
       cmocka_unit_test(a_worked_example),
