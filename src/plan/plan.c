@@ -38,7 +38,8 @@ typedef struct cut {
   int64_t block[TEGULA_MAX_DIMS]; /* lengths of a block */
   int32_t memory_axis;            /* densest axis of the tiles' memory, -1 for none */
   const int64_t *memory_strides;  /* of the first of them */
-  int64_t gap;                    /* as in a step */
+  int64_t most_gap;               /* that is worth reading over */
+  int64_t gap;                    /* as in a step, for a whole block */
   int64_t origin[TEGULA_MAX_DIMS]; /* blocks start at multiples of their length from here */
   tegula__step_kind kind;
 } cut;
@@ -123,6 +124,23 @@ static bool look_at(const tegula__plan *plan, cut *c) {
   return true;
 }
 
+/* The widest gap inside a request for the box [lo, hi) of a block: of those along axes that are not cut, which nobody wants. */
+static int64_t gap_within(const cut *c, const int64_t *lo, const int64_t *hi, uint32_t item) {
+  int64_t bytes = item, widest = c->gap;
+  bool is_cut = false;
+  for (int32_t i = c->order.count - 1; i >= 0; i--) {
+    int32_t k = c->order.axes[i];
+    if (hi[k] - lo[k] > 1) {
+      int64_t gap = c->part->strides[k] - bytes;
+      if (gap > widest && (is_cut || gap > c->most_gap)) break;
+      widest = tegula__max(widest, gap);
+      bytes += (hi[k] - lo[k] - 1) * c->part->strides[k];
+    }
+    is_cut = is_cut || c->block[k] < c->hi[k] - c->lo[k];
+  }
+  return widest;
+}
+
 /* Bytes of one request for a block, of which it spans the `inner` fastest axes. */
 static int64_t request(const cut *c, uint32_t item, int32_t *inner) {
   int64_t zero[TEGULA_MAX_DIMS] = {0}, span;
@@ -177,22 +195,11 @@ static void take_whole(cut *c) {
   for (int32_t i = 0; i < c->order.count; i++) c->block[c->order.axes[i]] = c->hi[c->order.axes[i]] - c->lo[c->order.axes[i]];
 }
 
-/* The widest gap inside a request for the whole box. */
-static int64_t widest_gap(const cut *c, uint32_t item) {
-  int64_t bytes = item, widest = 0;
-  for (int32_t i = c->order.count - 1; i >= 0; i--) {
-    int64_t stride = c->part->strides[c->order.axes[i]], gap = stride - bytes;
-    if (gap > c->gap) break;
-    widest = tegula__max(widest, gap);
-    bytes += (c->block[c->order.axes[i]] - 1) * stride;
-  }
-  return widest;
-}
-
 /* With the largest patch that leaves requests long enough; false: none does. */
 static bool choose_patch(cut *c, int64_t most, uint32_t item) {
   int32_t inner;
-  c->gap = widest_gap(c, item); /* a fast axis may be cut while a slow one is not: wider gaps are wanted by other blocks, not to be read twice */
+  c->gap = 0; /* a fast axis may be cut while a slow one is not: what lies in between is wanted by other blocks, not to be read twice */
+  c->gap = gap_within(c, c->lo, c->hi, item);
   int64_t longest = tegula__min(most, request(c, item, &inner));
   for (int64_t patch = PATCH; patch > item; patch /= 2) {
     int64_t wanted = tegula__min(longest, patch >= LINE ? LONG_REQUEST : SHORT_REQUEST);
@@ -234,8 +241,9 @@ tegula_status tegula__plan_add(tegula__plan *plan, const tegula__step *step, teg
 /* A step for the block [lo, hi), shrunk to what the tiles want of it; none when they want nothing. */
 static tegula_status step_for_block(tegula__plan *plan, const cut *c, const int64_t *lo, const int64_t *hi, tegula_error *err) {
   int64_t want_lo[TEGULA_MAX_DIMS], want_hi[TEGULA_MAX_DIMS];
-  tegula__step step = {.kind = c->kind, .part = c->number, .gap = c->gap, .lo = want_lo, .hi = want_hi};
+  tegula__step step = {.kind = c->kind, .part = c->number, .lo = want_lo, .hi = want_hi};
   if (!tegula__plan_wants(plan, lo, hi, want_lo, want_hi, &step.bytes)) return TEGULA_OK;
+  step.gap = gap_within(c, want_lo, want_hi, plan->manifest->dtype.item_size);
   if (c->chunk >= 0) {
     step.first = c->chunk;
     step.count = c->count;
@@ -309,7 +317,8 @@ static void align_block(cut *c, int32_t ndim, int64_t align) {
 tegula_status tegula__cut_dense(const tegula__cutting *cutting, const tegula__part *stored, int64_t number, int64_t chunk,
                                 int64_t count, tegula_error *err) {
   tegula__plan *plan = cutting->plan;
-  cut c = {.part = stored, .number = number, .chunk = chunk, .count = count, .gap = cutting->limits->writing ? 0 : TEGULA__GAP};
+  int64_t most_gap = cutting->limits->writing ? 0 : TEGULA__GAP;
+  cut c = {.part = stored, .number = number, .chunk = chunk, .count = count, .most_gap = most_gap, .gap = most_gap};
   if (!look_at(plan, &c)) return TEGULA_OK;
   for (int32_t k = 0; k < plan->manifest->ndim; k++) c.origin[k] = c.lo[k];
   int64_t staged = tegula__min(cutting->limits->staging_slot,

@@ -298,6 +298,21 @@ def test_reads_of_fortran_files(probe, tmp_path, shape, box, context, most):
     assert read["statistics"]["reads"] <= most
 
 
+def test_reads_of_two_halves_of_fortran_components(probe, tmp_path):
+    """Together they span all of the file, one by one half of it: between their elements lies nothing that is wanted."""
+    rows = 200_000
+    array = numpy.arange(2 * rows * 6, dtype="f4").reshape(2, rows, 6)
+    numpy.save(tmp_path / "a.npy", numpy.asfortranarray(array))
+    first, second, all_columns = [0, rows // 2], [rows // 2, rows], [0, 6]
+    boxes = [[[0, 1], second, all_columns], [[1, 2], first, all_columns], [[0, 1], first, all_columns], [[1, 2], second, all_columns]]
+    tiling = {"do": "tiling", "kind": "custom", "list": True, "shape": list(array.shape), "boxes": boxes, "ranks": 2}
+    plan = probe.batch([{"do": "context", "threads": 2}, {"do": "open", "path": str(tmp_path / "a.npy")}, tiling, {"do": "explain"}])[-1]["plan"]
+    assert [tile["rank"] for tile in plan["tiles"]] == [0, 0, 1, 1] and plan["reads"] < 500
+    numpy.save(tmp_path / "b.npy", array)
+    hashes = [probe.batch([{"do": "open", "path": str(tmp_path / name)}, {"do": "hash"}])[-1]["hash"] for name in ("a.npy", "b.npy")]
+    assert hashes[0] == hashes[1]
+
+
 def test_explain_of_many_tiles_that_lie_side_by_side(probe, tmp_path):
     """1500 tiles to a row, but one run in the file and in memory: they count as one place of a request."""
     path = tmp_path / "rows.bin"
