@@ -342,7 +342,9 @@ hid_t hdf5_driver_save(hdf5_library *library, tegula_plugin_sink *sink) {
   good = good && call->H5Pset_obj_track_times(creation, false) >= 0; /* of the root group */
   /* a page buffer would take the place of the driver; no chunk is ever read or kept by libhdf5 */
   good = good && call->H5Pset_page_buffer_size(access, 0, 0, 0) >= 0 && call->H5Pset_cache(access, 0, 1, 0, 0.75) >= 0;
-  good = good && call->H5Pset_alignment(access, ALIGNED_FROM, ALIGNMENT) >= 0;
+  /* not where something may be replaced: what lies between aligned pieces is lost when the file is closed, and would keep those before it from
+   * being given back */
+  good = good && (existing || call->H5Pset_alignment(access, ALIGNED_FROM, ALIGNMENT) >= 0);
   if (good && call->set_file_locking) good = call->set_file_locking(access, false, true) >= 0;
   opening_library = library;
   if (good) id = existing ? call->H5Fopen("file", HDF5_READ_WRITE, access) : call->H5Fcreate("file", HDF5_TRUNCATE, creation, access);

@@ -343,6 +343,24 @@ def test_overwriting_replaces_just_the_name(probe, tmp_path, links, name):
     check_file(tmp_path / "other.h5", {"x": NEW})
 
 
+def test_a_file_does_not_grow_by_what_is_replaced(probe, tmp_path):
+    """Arrays of other lengths, time after time: the place of the last one is used again, as h5py does."""
+    random = numpy.random.default_rng(5)
+    path, other = tmp_path / "x.h5", tmp_path / "other.h5"
+    put(probe, tmp_path, numpy.zeros(3_000_001, "u1"))
+    probe.call("save", path=str(path), dataset="x")
+    for number in range(24):
+        array = numpy.full(int(random.integers(1_500_000, 6_000_000)), number, "u1")
+        chunk = int(random.integers(1_200_000, array.size)) if number % 2 else None
+        put(probe, tmp_path, array)
+        probe.call("save", path=str(path), dataset="x", overwrite=True, **({"chunk": [chunk]} if chunk else {}))
+        check_file(path, {"x": array})
+        with h5py.File(other, "a") as file:
+            file.pop("x", None)
+            file.create_dataset("x", data=array, chunks=(chunk,) if chunk else None)
+        assert path.stat().st_size < other.stat().st_size + 16384
+
+
 @pytest.mark.parametrize("name", ["real", "to_group", "dangling/x", "loop/x", "outside/x", "hard/x", "real/y/z", "to_dataset/z/w", "type/x"])
 def test_what_is_not_replaced(probe, tmp_path, links, name):
     before = links.read_bytes()
