@@ -2,19 +2,22 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * A window lies in one part of the target's manifest (a file of a set, a tile file) and holds whole chunks of it; where memory allows, also
- * whole chunks of what is read. Windows come in the order of the target. */
+ * A window lies in one part of the target's manifest (a file of a set, a tile file) and holds whole chunks of it. Its lengths are those that
+ * cost least in the memory there is: by the requests for what follows one another in both files, and by how often chunks that go through a codec
+ * are decoded. Windows come in the order of the target. */
 #ifndef TEGULA_API_COPY_WINDOWS_H
 #define TEGULA_API_COPY_WINDOWS_H
 
 #include "manifest/manifest.h"
 
 typedef struct tegula__windows {
-  const tegula__manifest *source, *target;
+  const tegula__manifest *target;
+  const tegula__part *sample; /* of the source: how it is stored; NULL: not at all */
   int64_t most; /* bytes of a window, unless a single chunk has more */
   int64_t part; /* of the target; -1: not begun */
   int64_t lo[TEGULA_MAX_DIMS], hi[TEGULA_MAX_DIMS]; /* of the window */
   int64_t length[TEGULA_MAX_DIMS];                  /* of windows of this part */
+  int64_t extents[TEGULA_MAX_DIMS];                 /* of the part for which these were found out */
 } tegula__windows;
 
 void tegula__windows_start(tegula__windows *windows, const tegula__manifest *source, const tegula__manifest *target, int64_t most);

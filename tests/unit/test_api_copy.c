@@ -79,33 +79,49 @@ static void windows_cover_everything_once(void **state) {
       for (size_t m = 0; m < sizeof memories / sizeof *memories; m++) walk(&LAYOUTS[s], &LAYOUTS[t], memories[m]);
 }
 
-/* The first window of a copy between two layouts. */
-static void first_is(const layout *source_layout, const layout *target_layout, int64_t most, int64_t rows, int64_t columns) {
+/* The first window of a copy between two layouts, of items of some bytes. */
+static tegula__windows first_of(const layout *source_layout, const layout *target_layout, uint32_t item, int64_t most) {
   tegula__manifest source, target;
   tegula__part source_parts[3], target_parts[3];
   int64_t source_vectors[3][8], target_vectors[3][8];
   fill(source_layout, &source, source_parts, source_vectors);
   fill(target_layout, &target, target_parts, target_vectors);
+  source.dtype.item_size = target.dtype.item_size = item;
   tegula__windows w;
-  tegula__windows_start(&w, &source, &target, most);
+  tegula__windows_start(&w, &source, &target, most * item);
   assert_true(tegula__windows_next(&w));
+  return w;
+}
+
+static void first_is(const layout *source, const layout *target, uint32_t item, int64_t most, int64_t rows, int64_t columns) {
+  tegula__windows w = first_of(source, target, item, most);
   assert_int_equal(w.hi[0], rows);
   assert_int_equal(w.hi[1], columns);
 }
 
 static void windows_hold_whole_chunks_of_both_sides(void **state) {
-  (void)state;
+  (void)state; /* chunks of the source go through a codec */
   const layout dense = {{0, ROWS}, {0, 0}, false}, fortran = {{0, ROWS}, {0, 0}, true};
   const layout chunks = {{0, ROWS}, {10, 10}, false}, wide = {{0, ROWS}, {4, 25}, false};
-  first_is(&dense, &dense, 1020, 20, 50);    /* whole rows */
-  first_is(&dense, &fortran, 1020, 60, 17);  /* whole columns */
-  first_is(&chunks, &dense, 1499, 20, 50);   /* two rows of chunks, though 29 rows would fit */
-  first_is(&chunks, &dense, 499, 10, 40);    /* no row of chunks fits: whole chunks next to each other */
-  first_is(&chunks, &dense, 99, 1, 50);      /* no chunk fits: whole rows again */
-  first_is(&dense, &wide, 999, 16, 50);      /* chunks of the target */
-  first_is(&chunks, &wide, 1999, 20, 50);    /* of both: 20 rows are a multiple of 10 and 4 */
-  first_is(&chunks, &wide, 999, 16, 50);     /* those of the target alone */
-  first_is(&dense, &wide, 10, 4, 25);        /* never less than one */
+  first_is(&dense, &dense, 1024, 1020, 20, 50);     /* whole rows */
+  first_is(&fortran, &fortran, 1024, 1020, 60, 17); /* whole columns */
+  first_is(&chunks, &dense, 1024, 1499, 20, 50);    /* two rows of chunks, though 29 rows would fit */
+  first_is(&chunks, &dense, 1024, 499, 10, 40);     /* no row of chunks fits: whole chunks next to each other */
+  first_is(&chunks, &dense, 1024, 99, 9, 10);       /* no chunk fits: most of one */
+  first_is(&dense, &wide, 1024, 999, 16, 50);       /* chunks of the target */
+  first_is(&chunks, &wide, 1024, 1999, 20, 50);     /* of both: 20 rows are a multiple of 10 and 4 */
+  first_is(&chunks, &wide, 1024, 999, 20, 25);      /* of one axis */
+  first_is(&dense, &wide, 1024, 10, 4, 25);         /* never less than one */
+}
+
+static void windows_keep_what_follows_one_another_together(void **state) {
+  (void)state;
+  const layout dense = {{0, ROWS}, {0, 0}, false}, fortran = {{0, ROWS}, {0, 0}, true}, narrow = {{0, ROWS}, {30, 2}, false};
+  for (int way = 0; way < 2; way++) { /* a good piece in one file and in the other */
+    tegula__windows w = first_of(way ? &fortran : &dense, way ? &dense : &fortran, 64, 100);
+    assert_true(w.hi[0] >= 4 && w.hi[1] >= 4 && w.hi[0] * w.hi[1] > 80);
+  }
+  first_is(&narrow, &dense, 8, 400, 8, 50); /* a chunk is decoded several times rather than written in pieces of 16 bytes */
 }
 
 /* ---- arguments ---- */
@@ -145,6 +161,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(windows_cover_everything_once),
       cmocka_unit_test(windows_hold_whole_chunks_of_both_sides),
+      cmocka_unit_test(windows_keep_what_follows_one_another_together),
       cmocka_unit_test(senseless_copies),
   };
   return cmocka_run_group_tests_name("api: copy", tests, NULL, NULL);
