@@ -5,11 +5,12 @@
  * On several ranks each piece has a tile for each of them. They read ahead by themselves, and agree when a piece is given out. */
 #include <stdlib.h>
 
-#include "api/api.h"
+#include "api/batches_window.h"
 
 /* A piece on its way. */
 typedef struct piece {
   tegula_op op; /* first: the queue knows this part only */
+  tegula_batches *batches; /* while this piece is the one ahead */
   tegula_dataset *dataset;
   tegula_array *array; /* of the piece's own shape */
   tegula_load_options options;
@@ -23,6 +24,7 @@ struct tegula_batches {
   int64_t next;   /* number of the piece that is given out next */
   int64_t count;
   piece *ahead;   /* that piece, on its way; NULL: not started */
+  tegula__batches_window window; /* of the piece on its way */
 };
 
 /* What this rank does of it: no call of MPI in the background. */
@@ -30,8 +32,11 @@ static tegula_status run_piece(tegula_op *op, tegula_error *err) {
   piece *p = (piece *)op;
   p->options.origin = p->box.lo;
   p->options.origin_ndim = p->box.ndim;
-  bool alone = p->dataset->context->comm->size == 1;
-  return alone ? tegula__load(p->dataset, p->array, &p->options, err) : tegula__load_here(p->dataset, p->array, &p->options, err);
+  if (p->dataset->context->comm->size > 1) return tegula__load_here(p->dataset, p->array, &p->options, err);
+  bool done;
+  const int64_t *lengths = p->batches->grid->tile;
+  FORWARD(tegula__batches_window_fill(&p->batches->window, p->dataset, lengths, &p->options, &p->box, p->array, &done, err));
+  return done ? TEGULA_OK : tegula__load(p->dataset, p->array, &p->options, err);
 }
 
 static void release_piece(tegula_op *op) {
@@ -58,6 +63,7 @@ static tegula_status start_ahead(tegula_batches *batches, tegula_error *err) {
   if (batches->next == batches->count) return TEGULA_OK;
   piece *p = calloc(1, sizeof *p);
   if (p == NULL) return tegula__out_of_memory(err, sizeof *p);
+  p->batches = batches;
   p->dataset = tegula__dataset_retain(batches->dataset);
   p->op.run = run_piece;
   p->op.release = release_piece;
@@ -163,6 +169,7 @@ void tegula_batches_close(tegula_batches *batches) {
     tegula__queue_wait(&batches->ahead->op, -1, NULL); /* a failure of what nobody asked for is not told */
     tegula__queue_forget(&batches->ahead->op);
   }
+  tegula__batches_window_release(&batches->window);
   tegula__tiling_release(batches->grid);
   tegula_dataset_close(batches->dataset);
   free(batches);

@@ -47,6 +47,7 @@ typedef struct probe_state {
   tegula_tiling *tiling;
   tegula_array *array;
   tegula_batches *batches;
+  tegula_statistics piece_statistics;
   probe_piece pieces[PROBE_PIECES];
   int piece_count;
   tegula_array *kept[PROBE_KEPT];

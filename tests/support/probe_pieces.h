@@ -28,8 +28,12 @@ static json_t *do_batches(probe_state *state, const json_t *command) {
   if (chunk) {
     int64_t lengths[TEGULA_MAX_DIMS];
     int32_t ndim = numbers(chunk, lengths);
+    tegula_load_options options;
     pieces_drop(state);
-    status = tegula_batches_open(state->dataset, lengths, ndim, NULL, &state->batches, &error);
+    tegula_load_options_init(&options);
+    tegula_statistics_init(&state->piece_statistics);
+    options.statistics = &state->piece_statistics;
+    status = tegula_batches_open(state->dataset, lengths, ndim, &options, &state->batches, &error);
   }
   while (status == TEGULA_OK && state->piece_count < PROBE_PIECES) {
     probe_piece *piece = &state->pieces[state->piece_count];
@@ -38,6 +42,7 @@ static json_t *do_batches(probe_state *state, const json_t *command) {
   }
   json_t *answer = status == TEGULA_END ? json_object() : error_answer(state, status, &error);
   json_object_set_new(answer, "begun", json_boolean(state->batches != NULL));
+  if (status == TEGULA_END) json_object_set_new(answer, "statistics", statistics_answer(&state->piece_statistics));
   return answer;
 }
 

@@ -1,0 +1,134 @@
+/* Windows of batches.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "api/batches_window.h"
+
+#include <string.h>
+
+#define OFTEN 1.5 /* times that each chunk would be decoded: else a window is not worth its memory */
+
+/* The part that holds an element, if it is one of chunks that are decoded as a whole; else NULL. */
+static const tegula__part *part_at(const tegula__manifest *manifest, const int64_t *index) {
+  int64_t first, last;
+  tegula__manifest_find(manifest, index[0], index[0] + 1, &first, &last);
+  for (int64_t i = first; i < last; i++) {
+    const tegula__part *part = &manifest->parts[i];
+    bool holds = true;
+    for (int32_t k = 0; k < manifest->ndim && holds; k++) holds = part->lo[k] <= index[k] && index[k] < part->hi[k];
+    if (holds) return tegula__part_in_chunks(part) && part->grid->filter_count > 0 ? part : NULL;
+  }
+  return NULL;
+}
+
+static int64_t past_border(const tegula__part *part, int32_t k, int64_t index) {
+  return (part->start[k] + (index - part->lo[k])) % part->chunk[k];
+}
+
+/* The slowest axis along which pieces cut chunks; -1: too few are decoded again to matter. */
+static int32_t cut_axis(const tegula__manifest *manifest, const tegula__part *part, const int64_t *piece) {
+  int32_t axis = -1;
+  double times = 1;
+  for (int32_t k = manifest->ndim - 1; k >= 0; k--) {
+    if (piece[k] >= manifest->shape[k] || (piece[k] % part->chunk[k] == 0 && past_border(part, k, 0) == 0)) continue;
+    times *= 1 + (double)(part->chunk[k] - 1) / (double)piece[k];
+    axis = k;
+  }
+  return times >= OFTEN ? axis : -1;
+}
+
+/* Bytes and chunks of a box. */
+static bool measure(const tegula__manifest *manifest, const tegula__part *part, const tegula_box *box, int64_t *bytes, int64_t *chunks) {
+  int64_t lengths[TEGULA_MAX_DIMS];
+  *chunks = 1;
+  for (int32_t k = 0; k < manifest->ndim; k++) {
+    lengths[k] = box->hi[k] - box->lo[k];
+    if (!tegula__mul(*chunks, tegula__ceil_div(lengths[k], part->chunk[k]), chunks)) return false;
+  }
+  return tegula__shape_bytes(lengths, manifest->ndim, manifest->dtype.item_size, bytes);
+}
+
+/* Whole chunks around the piece, those that the next pieces want too; as many that all workers have some. False: there is no such window. */
+static bool choose(const tegula_dataset *dataset, const int64_t *piece, const tegula_box *box, tegula_box *out) {
+  const tegula__manifest *manifest = &dataset->manifest;
+  const tegula__engine *engine = &dataset->context->engine;
+  int64_t last[TEGULA_MAX_DIMS], bytes, chunks, most = tegula__staging_budget(engine->staging), enough = 2 * (int64_t)tegula__pool_threads(engine->pool);
+  if (manifest->ndim == 0) return false;
+  for (int32_t k = 0; k < manifest->ndim; k++) last[k] = box->hi[k] - 1;
+  const tegula__part *part = part_at(manifest, box->lo), *end = part_at(manifest, last);
+  int32_t axis = part != NULL && end != NULL ? cut_axis(manifest, part, piece) : -1;
+  if (axis < 0) return false;
+  *out = *box;
+  for (int32_t k = axis + 1; k < manifest->ndim; k++) {
+    out->lo[k] = 0;
+    out->hi[k] = manifest->shape[k];
+  }
+  int64_t chunk = end->chunk[axis], past = past_border(end, axis, box->hi[axis]);
+  out->lo[axis] = tegula__max(part->lo[axis], box->lo[axis] - past_border(part, axis, box->lo[axis]));
+  out->hi[axis] = tegula__min(end->hi[axis], box->hi[axis] + (past > 0 ? chunk - past : 0));
+  if (!measure(manifest, part, out, &bytes, &chunks) || bytes > most) return false;
+  for (tegula_box longer = *out; chunks < enough && out->hi[axis] < end->hi[axis]; *out = longer) {
+    longer.hi[axis] = end->hi[axis] - out->hi[axis] < chunk ? end->hi[axis] : out->hi[axis] + chunk;
+    if (!measure(manifest, part, &longer, &bytes, &chunks) || bytes > most) break;
+  }
+  return true;
+}
+
+static bool holds(const tegula__batches_window *window, const tegula_box *box) {
+  for (int32_t k = 0; k < box->ndim && window->array != NULL; k++)
+    if (box->lo[k] < window->lo[k] || window->hi[k] < box->hi[k]) return false;
+  return window->array != NULL;
+}
+
+static tegula_status read_window(tegula__batches_window *window, const tegula_dataset *dataset, const tegula_load_options *options,
+                                 const tegula_box *box, tegula_error *err) {
+  tegula_context *context = dataset->context;
+  tegula_load_options local = *options;
+  tegula_tiling *whole;
+  int64_t shape[TEGULA_MAX_DIMS];
+  for (int32_t k = 0; k < box->ndim; k++) shape[k] = box->hi[k] - box->lo[k];
+  tegula__batches_window_release(window);
+  FORWARD(tegula_tiling_even(shape, box->ndim, 0, 1, 1, &whole, err));
+  tegula_status status = tegula__array_create_here(context, dataset->manifest.dtype, whole, &window->array, err);
+  tegula_tiling_destroy(whole);
+  FORWARD(status);
+  memcpy(window->lo, box->lo, sizeof window->lo);
+  memcpy(window->hi, box->hi, sizeof window->hi);
+  local.origin = box->lo;
+  local.origin_ndim = box->ndim;
+  status = tegula__load(dataset, window->array, &local, err);
+  if (status != TEGULA_OK) tegula__batches_window_release(window);
+  return status;
+}
+
+static void copy_out(const tegula__batches_window *window, const tegula_box *box, const tegula_array *array) {
+  const tegula__tile *from = &window->array->memory.tiles[0], *to = &array->memory.tiles[0];
+  const char *source = from->data;
+  int64_t extents[TEGULA_MAX_DIMS];
+  for (int32_t k = 0; k < box->ndim; k++) {
+    source += (box->lo[k] - window->lo[k]) * from->strides[k];
+    extents[k] = box->hi[k] - box->lo[k];
+  }
+  tegula__copy_strided(array->context->engine.kernels, to->data, to->strides, source, from->strides, extents, box->ndim, array->memory.dtype.item_size, 1);
+}
+
+tegula_status tegula__batches_window_fill(tegula__batches_window *window, const tegula_dataset *dataset, const int64_t *piece,
+                                          const tegula_load_options *options, const tegula_box *box, tegula_array *array, bool *done,
+                                          tegula_error *err) {
+  tegula_box wanted;
+  *done = false;
+  if (!holds(window, box)) {
+    if (window->off || !choose(dataset, piece, box, &wanted)) return TEGULA_OK;
+    tegula_status status = read_window(window, dataset, options, &wanted, err);
+    if (status == TEGULA_CANCELLED) return status;
+    window->off = status != TEGULA_OK;
+    if (window->off) return TEGULA_OK;
+  }
+  copy_out(window, box, array);
+  *done = true;
+  return TEGULA_OK;
+}
+
+void tegula__batches_window_release(tegula__batches_window *window) {
+  tegula_array_destroy(window->array);
+  window->array = NULL;
+}
