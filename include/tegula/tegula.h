@@ -541,7 +541,9 @@ TEGULA_API void tegula_load_options_init(tegula_load_options *options);
  * the content of the array is undefined and the error is the first in the order of files and offsets, whatever thread met it. [C] */
 TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_load(tegula_dataset *dataset, tegula_array *array, const tegula_load_options *options,
                                                        tegula_error *err);
-/* Reads the box dst->box of the dataset into the memory of `dst`, any strides. Not collective. [A] */
+/* Reads the box dst->box of the dataset into the memory of `dst`, any strides. Not collective. Where small boxes follow one another in the same
+ * compressed chunks, these are decoded once: up to 4 MiB of them are held with the dataset, and given only while their file is as it was
+ * described. [A] */
 TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_dataset_read(const tegula_dataset *dataset, const tegula_view *dst,
                                                                const tegula_load_options *options, tegula_error *err);
 

@@ -32,6 +32,8 @@ struct tegula_context {
 
 typedef struct tegula__views tegula__views;
 
+typedef struct tegula__held tegula__held;
+
 struct tegula_dataset {
   _Atomic int32_t references;
   tegula_context *context;
@@ -44,6 +46,7 @@ struct tegula_dataset {
   char *opened; /* the first of the files that were found */
   char *asked;  /* containers: the name that was asked for; NULL: none */
   bool locked;  /* files that others have locked were taken, too */
+  _Atomic(tegula__held *) held; /* chunks around the last small reads; NULL: none so far */
 };
 
 struct tegula_array {

@@ -7,8 +7,7 @@
 
 #define OFTEN 1.5 /* times that each chunk would be decoded: else a window is not worth its memory */
 
-/* The part that holds an element, if it is one of chunks that are decoded as a whole; else NULL. */
-static const tegula__part *part_at(const tegula__manifest *manifest, const int64_t *index) {
+const tegula__part *tegula__encoded_part_at(const tegula__manifest *manifest, const int64_t *index) {
   int64_t first, last;
   tegula__manifest_find(manifest, index[0], index[0] + 1, &first, &last);
   for (int64_t i = first; i < last; i++) {
@@ -20,16 +19,12 @@ static const tegula__part *part_at(const tegula__manifest *manifest, const int64
   return NULL;
 }
 
-static int64_t past_border(const tegula__part *part, int32_t k, int64_t index) {
-  return (part->start[k] + (index - part->lo[k])) % part->chunk[k];
-}
-
 /* The slowest axis along which pieces cut chunks; -1: too few are decoded again to matter. */
 static int32_t cut_axis(const tegula__manifest *manifest, const tegula__part *part, const int64_t *piece) {
   int32_t axis = -1;
   double times = 1;
   for (int32_t k = manifest->ndim - 1; k >= 0; k--) {
-    if (piece[k] >= manifest->shape[k] || (piece[k] % part->chunk[k] == 0 && past_border(part, k, 0) == 0)) continue;
+    if (piece[k] >= manifest->shape[k] || (piece[k] % part->chunk[k] == 0 && tegula__past_border(part, k, 0) == 0)) continue;
     times *= 1 + (double)(part->chunk[k] - 1) / (double)piece[k];
     axis = k;
   }
@@ -54,7 +49,7 @@ static bool choose(const tegula_dataset *dataset, const int64_t *piece, const te
   int64_t last[TEGULA_MAX_DIMS], bytes, chunks, most = tegula__staging_budget(engine->staging), enough = 2 * (int64_t)tegula__pool_threads(engine->pool);
   if (manifest->ndim == 0) return false;
   for (int32_t k = 0; k < manifest->ndim; k++) last[k] = box->hi[k] - 1;
-  const tegula__part *part = part_at(manifest, box->lo), *end = part_at(manifest, last);
+  const tegula__part *part = tegula__encoded_part_at(manifest, box->lo), *end = tegula__encoded_part_at(manifest, last);
   int32_t axis = part != NULL && end != NULL ? cut_axis(manifest, part, piece) : -1;
   if (axis < 0) return false;
   *out = *box;
@@ -62,8 +57,8 @@ static bool choose(const tegula_dataset *dataset, const int64_t *piece, const te
     out->lo[k] = 0;
     out->hi[k] = manifest->shape[k];
   }
-  int64_t chunk = end->chunk[axis], past = past_border(end, axis, box->hi[axis]);
-  out->lo[axis] = tegula__max(part->lo[axis], box->lo[axis] - past_border(part, axis, box->lo[axis]));
+  int64_t chunk = end->chunk[axis], past = tegula__past_border(end, axis, box->hi[axis]);
+  out->lo[axis] = tegula__max(part->lo[axis], box->lo[axis] - tegula__past_border(part, axis, box->lo[axis]));
   out->hi[axis] = tegula__min(end->hi[axis], box->hi[axis] + (past > 0 ? chunk - past : 0));
   if (!measure(manifest, part, out, &bytes, &chunks) || bytes > most) return false;
   for (tegula_box longer = *out; chunks < enough && out->hi[axis] < end->hi[axis]; *out = longer) {

@@ -9,6 +9,13 @@
 
 #include "api/api.h"
 
+/* The part that holds an element, if it is one of chunks that are decoded as a whole; else NULL. */
+const tegula__part *tegula__encoded_part_at(const tegula__manifest *manifest, const int64_t *index);
+/* Elements from the last border of chunks along axis k to `index`. */
+static inline int64_t tegula__past_border(const tegula__part *part, int32_t k, int64_t index) {
+  return (part->start[k] + (index - part->lo[k])) % part->chunk[k];
+}
+
 typedef struct tegula__batches_window {
   tegula_array *array; /* NULL: none is held */
   int64_t lo[TEGULA_MAX_DIMS], hi[TEGULA_MAX_DIMS];

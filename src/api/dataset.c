@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "api/api.h"
+#include "api/held.h"
 #include "codec/codec.h"
 
 void tegula_open_options_init(tegula_open_options *options) {
@@ -295,6 +295,7 @@ tegula_dataset *tegula__dataset_retain(const tegula_dataset *dataset) {
 void tegula_dataset_close(tegula_dataset *dataset) {
   if (dataset == NULL || atomic_fetch_sub(&dataset->references, 1) != 1) return;
   tegula__places_free(&dataset->places);
+  tegula__held_free(dataset->held);
   tegula__views_destroy(dataset->views);
   tegula__file_set_destroy(dataset->files);
   tegula__unread_destroy(dataset->unread);

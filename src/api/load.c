@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
+#include "api/held.h"
 #include "api/save_later.h"
 
 void tegula_load_options_init(tegula_load_options *options) { *options = (tegula_load_options){.struct_size = sizeof *options}; }
@@ -171,7 +172,9 @@ tegula_status tegula_dataset_read(const tegula_dataset *dataset, const tegula_vi
   CHECK_ARGUMENT(!tegula__view_overlaps(dst), "the strides of the view let several elements share a place");
   FORWARD(tegula__tally_start(&tally, local.statistics, err));
   tegula__tile tile = {.lo = dst->box.lo, .hi = dst->box.hi, .strides = dst->stride_bytes, .data = dst->data, .order = dst->dtype.order};
-  tegula_status status = tegula__dataset_move(dataset, &tile, 1, &local, &tally, err);
+  bool done;
+  tegula_status status = tegula__held_read(dataset, &tile, &local, &tally, &done, err);
+  if (status == TEGULA_OK && !done) status = tegula__dataset_move(dataset, &tile, 1, &local, &tally, err);
   tegula__tally_end(&tally, local.statistics, offsetof(tegula_statistics, seconds_move));
   return status;
 }

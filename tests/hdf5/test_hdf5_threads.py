@@ -64,3 +64,18 @@ def test_threads_meet_the_sources_of_one_dataset(new_probe, tmp_path):
         spans += [(0, len(data))] * 2
         probe.call("read_boxes", dtype="<i4", boxes=[[list(span), [0, 10]] for span in spans], threads=8, path=str(tmp_path / "boxes"))
         assert (tmp_path / "boxes").read_bytes() == b"".join(data[slice(*span)].tobytes() for span in spans)
+
+
+def test_threads_meet_in_chunks_that_are_held(new_probe, tmp_path):
+    """Small boxes one behind the other, in the same chunks and in others, of one dataset."""
+    rng = numpy.random.default_rng(6)
+    data = rng.integers(0, 1000, (300, 10)).astype("<i4")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.create_dataset("x", data=data, chunks=(60, 10), compression="gzip")
+    spans = [(at, at + size) for begin in rng.integers(0, 250, 20).tolist() for at, size in zip(range(begin, begin + 40, 2), itertools.cycle((1, 3, 9)))]
+    probe = new_probe()
+    probe.call("context", threads=2)
+    probe.call("open", path=str(tmp_path / "x.h5"), dataset="x")
+    for threads in (2, 8):
+        probe.call("read_boxes", dtype="<i4", boxes=[[list(span), [0, 10]] for span in spans], threads=threads, path=str(tmp_path / "boxes"))
+        assert (tmp_path / "boxes").read_bytes() == b"".join(data[slice(*span)].tobytes() for span in spans)

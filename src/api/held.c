@@ -1,0 +1,143 @@
+/* Chunks that are held for small reads.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "api/held.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/batches_window.h"
+
+#define HELD_BYTES ((int64_t)4 << 20)
+
+struct tegula__held {
+  atomic_int busy;
+  bool full;         /* `data` has the elements of `around`, C-ordered, in native byte order */
+  tegula_box around; /* the chunks of the last small read */
+  char *data;
+  int64_t room, file;
+};
+
+/* Whole chunks around a box, of one part; false where to hold them makes no sense. */
+static bool choose(const tegula_dataset *dataset, const tegula__tile *box, tegula_box *out, int64_t *bytes, int64_t *file) {
+  const tegula__manifest *manifest = &dataset->manifest;
+  int64_t last[TEGULA_MAX_DIMS], lengths[TEGULA_MAX_DIMS];
+  for (int32_t k = 0; k < manifest->ndim; k++) last[k] = box->hi[k] - 1;
+  const tegula__part *part = tegula__encoded_part_at(manifest, box->lo);
+  if (part == NULL || part != tegula__encoded_part_at(manifest, last)) return false;
+  out->ndim = manifest->ndim;
+  for (int32_t k = 0; k < manifest->ndim; k++) {
+    int64_t past = tegula__past_border(part, k, box->hi[k]);
+    out->lo[k] = tegula__max(part->lo[k], box->lo[k] - tegula__past_border(part, k, box->lo[k]));
+    out->hi[k] = tegula__min(part->hi[k], box->hi[k] + (past > 0 ? part->chunk[k] - past : 0));
+    lengths[k] = out->hi[k] - out->lo[k];
+  }
+  *file = part->grid->file;
+  return tegula__shape_bytes(lengths, manifest->ndim, manifest->dtype.item_size, bytes) && *bytes <= HELD_BYTES;
+}
+
+static bool lies_in(const tegula__tile *box, const tegula_box *around) {
+  for (int32_t k = 0; k < around->ndim; k++)
+    if (box->lo[k] < around->lo[k] || around->hi[k] < box->hi[k]) return false;
+  return true;
+}
+
+static bool same(const tegula_box *a, const tegula_box *b) {
+  size_t bytes = (size_t)b->ndim * sizeof *b->lo;
+  return a->ndim == b->ndim && memcmp(a->lo, b->lo, bytes) == 0 && memcmp(a->hi, b->hi, bytes) == 0;
+}
+
+static void strides_of(const tegula__held *held, uint32_t item, int64_t *strides) {
+  int64_t lengths[TEGULA_MAX_DIMS];
+  for (int32_t k = 0; k < held->around.ndim; k++) lengths[k] = held->around.hi[k] - held->around.lo[k];
+  tegula__dense_strides(lengths, held->around.ndim, item, 'C', strides);
+}
+
+/* Reads what is to be held. A failure may be of elements that nobody asked for: it is not told. */
+static bool fill(tegula__held *held, const tegula_dataset *dataset, int64_t bytes, const tegula_load_options *options, tegula__tally *tally) {
+  int64_t strides[TEGULA_MAX_DIMS], missing = tally->statistics.missing;
+  tegula_error error;
+  if (held->room < bytes) {
+    free(held->data);
+    held->data = malloc((size_t)bytes);
+    held->room = held->data != NULL ? bytes : 0;
+    if (held->data == NULL) return false;
+  }
+  strides_of(held, dataset->manifest.dtype.item_size, strides);
+  const tegula__tile tile = {
+      .lo = held->around.lo, .hi = held->around.hi, .strides = strides, .data = held->data, .order = dataset->manifest.dtype.order};
+  return tegula__dataset_move(dataset, &tile, 1, options, tally, &error) == TEGULA_OK && tally->statistics.missing == missing;
+}
+
+static void copy_out(const tegula__held *held, const tegula_dataset *dataset, const tegula__tile *tile) {
+  const tegula_dtype dtype = dataset->manifest.dtype;
+  int64_t strides[TEGULA_MAX_DIMS], extents[TEGULA_MAX_DIMS];
+  const char *from = held->data;
+  strides_of(held, dtype.item_size, strides);
+  for (int32_t k = 0; k < held->around.ndim; k++) {
+    from += (tile->lo[k] - held->around.lo[k]) * strides[k];
+    extents[k] = tile->hi[k] - tile->lo[k];
+  }
+  tegula__copy_strided(dataset->context->engine.kernels, tile->data, tile->strides, from, strides, extents, held->around.ndim, dtype.item_size,
+                       tile->order != dtype.order ? tegula__dtype_swap_size(dtype) : 1);
+}
+
+/* Is its file what it was? */
+static tegula_status check(const tegula__held *held, const tegula_dataset *dataset, tegula__tally *tally, tegula_error *err) {
+  int fd;
+  FORWARD(tegula__file_set_acquire(dataset->files, held->file, &tally->counts, &fd, err));
+  tegula_status status = tegula__file_set_finish(dataset->files, held->file, fd, false, &tally->counts, err);
+  tegula__file_set_release(dataset->files, held->file);
+  return status;
+}
+
+/* By one thread at a time. */
+static tegula_status read_held(tegula__held *held, const tegula_dataset *dataset, const tegula__tile *tile, const tegula_load_options *options,
+                               tegula__tally *tally, bool *done, tegula_error *err) {
+  if (!held->full || !lies_in(tile, &held->around)) {
+    tegula_box around;
+    int64_t bytes;
+    held->full = false;
+    if (!choose(dataset, tile, &around, &bytes, &held->file)) return TEGULA_OK;
+    bool again = same(&held->around, &around);
+    held->around = around;
+    if (!again || !fill(held, dataset, bytes, options, tally)) return TEGULA_OK;
+    held->full = true;
+  } else {
+    FORWARD(check(held, dataset, tally, err));
+  }
+  copy_out(held, dataset, tile);
+  *done = true;
+  return TEGULA_OK;
+}
+
+/* The place for it, made by whoever comes first; NULL: no memory. */
+static tegula__held *held_of(const tegula_dataset *dataset) {
+  tegula_dataset *shared = (tegula_dataset *)dataset; /* only what is known of it changes */
+  tegula__held *held = atomic_load(&shared->held);
+  if (held != NULL) return held;
+  tegula__held *made = calloc(1, sizeof *made);
+  if (made == NULL || atomic_compare_exchange_strong(&shared->held, &held, made)) return made;
+  free(made);
+  return held;
+}
+
+tegula_status tegula__held_read(const tegula_dataset *dataset, const tegula__tile *tile, const tegula_load_options *options, tegula__tally *tally,
+                                bool *done, tegula_error *err) {
+  const tegula__manifest *manifest = &dataset->manifest;
+  int64_t elements = tegula__box_count(manifest->ndim, tile->lo, tile->hi);
+  *done = false;
+  if (manifest->ndim == 0 || elements == 0 || elements > HELD_BYTES / 2 / manifest->dtype.item_size) return TEGULA_OK;
+  if (dataset->codecs == NULL || dataset->views != NULL || options->progress != NULL || options->missing != TEGULA_MISSING_ERROR) return TEGULA_OK;
+  tegula__held *held = held_of(dataset);
+  if (held == NULL || atomic_exchange(&held->busy, 1) != 0) return TEGULA_OK;
+  tegula_status status = read_held(held, dataset, tile, options, tally, done, err);
+  atomic_store(&held->busy, 0);
+  return status;
+}
+
+void tegula__held_free(tegula__held *held) {
+  if (held == NULL) return;
+  free(held->data);
+  free(held);
+}
