@@ -105,7 +105,7 @@ static void copy_items(char *dst, int64_t dst_stride, const char *src, int64_t s
   }
 }
 
-enum { SMALL_ITEM = 64, STAGE_BYTES = 2048, SHORT_RUN = 256, BLOCK_BYTES = 16384 };
+enum { SMALL_ITEM = 64, STAGE_BYTES = 2048, SHORT_RUN = 256, LINE = 64 /* of a cache */, BLOCK_BYTES = 16384 };
 
 /* One line of items: small ones with swapped bytes are collected densely first, so that the swap kernels get long runs. */
 static void copy_line(const copy_job *job, char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t count) {
@@ -218,7 +218,7 @@ static void rows_grow(copy_job *job, axis_group *rows) {
   }
 }
 
-/* Until columns are, axes that follow in src. */
+/* The same for columns: axes that follow in src. */
 static void columns_grow(copy_job *job, axis_group *columns) {
   for (int32_t k = job->ndim - 1; k >= 0 && columns->items * (int64_t)job->item < SHORT_RUN; k--) {
     if (magnitude(job->axes[k].src) != columns->items * columns->unit) continue;
@@ -230,27 +230,36 @@ static void columns_grow(copy_job *job, axis_group *columns) {
 }
 
 /* Takes the inner axes out of the job. */
-static inner_loops inner_take(copy_job *job) {
-  inner_loops loops = {.stream = job_bytes(job) >= TEGULA__KERNEL_STREAM_BYTES};
+static void inner_take(copy_job *job, inner_loops *loops) {
+  loops->transpose = NULL;
+  loops->rows.count = loops->columns.count = 0; /* the tables behind it are long: a small copy would take as long as clearing them */
+  loops->stream = job_bytes(job) >= TEGULA__KERNEL_STREAM_BYTES;
   int32_t fast = source_axis(job);
-  loops.plane = fast != job->ndim - 1 && job->item < SMALL_ITEM;
+  loops->plane = fast != job->ndim - 1 && job->item < SMALL_ITEM;
   copy_axis inner = axis_take(job, job->ndim - 1);
-  group_add(&loops.rows, inner.extent, inner.dst, inner.src);
-  if (!loops.plane) return loops;
+  group_add(&loops->rows, inner.extent, inner.dst, inner.src);
+  if (!loops->plane) return;
   if (job->axes[fast].src < 0) axis_flip(job, &job->axes[fast]);
   copy_axis outer = axis_take(job, fast);
-  group_add(&loops.columns, outer.extent, outer.src, outer.dst);
-  rows_grow(job, &loops.rows);
-  columns_grow(job, &loops.columns);
+  group_add(&loops->columns, outer.extent, outer.src, outer.dst);
+  rows_grow(job, &loops->rows);
+  if (loops->columns.items * (int64_t)job->item < LINE) columns_grow(job, &loops->columns); /* else writing them here and there costs more */
   int64_t item = (int64_t)job->item;
-  if ((loops.rows.unit == item || loops.columns.count > 1) && (loops.columns.unit == item || loops.rows.count > 1)) loops.transpose = transpose_for(job);
-  return loops;
+  if ((loops->rows.unit == item || loops->columns.count > 1) && (loops->columns.unit == item || loops->rows.count > 1)) loops->transpose = transpose_for(job);
 }
 
-/* One place of a group in the other memory, and the way to the next. */
+/* One place of a group in the other memory, and the way to the next. Only the entries of the group's axes are set. */
 typedef struct group_walk {
   int64_t index[TEGULA_MAX_DIMS], at;
 } group_walk;
+
+static void walk_to(const axis_group *group, int64_t number, group_walk *walk) {
+  walk->at = 0;
+  for (int32_t k = 0; k < group->count; number /= group->extents[k++]) {
+    walk->index[k] = number % group->extents[k];
+    walk->at += walk->index[k] * group->steps[k];
+  }
+}
 
 static void walk_on(const axis_group *group, group_walk *walk) {
   for (int32_t k = 0; k < group->count; k++) {
@@ -278,46 +287,47 @@ static void blocks_run(const copy_job *job, const inner_loops *loops, char *dst,
   const axis_group *rows = &loops->rows, *columns = &loops->columns;
   _Alignas(64) char gathered[BLOCK_BYTES], scattered[BLOCK_BYTES];
   int64_t item = (int64_t)job->item, edge = item == 1 ? 128 : tegula__min(64, SHORT_RUN / item);
-  group_walk column = {0}, next = {0};
-  for (int64_t c = 0; c < columns->items; c += edge, column = next) {
+  group_walk row, column;
+  for (int64_t c = 0; c < columns->items; c += edge) {
     copy_axis across = {tegula__min(edge, columns->items - c), columns->steps[0], columns->unit};
-    group_walk row = {0};
+    walk_to(rows, 0, &row);
     for (int64_t r = 0; r < rows->items; r += edge) {
       copy_axis along = {tegula__min(edge, rows->items - r), rows->unit, rows->steps[0]};
-      const char *from = src + c * columns->unit + row.at;
-      char *to = dst + r * rows->unit + column.at;
+      const char *from = src + c * columns->unit;
+      char *to = dst + r * rows->unit;
       if (rows->count > 1) {
         along.src = across.extent * item;
         across.src = item;
         for (int64_t k = 0; k < along.extent; k++, walk_on(rows, &row))
-          copy_run(gathered + k * along.src, item, src + c * columns->unit + row.at, columns->unit, across.extent, job->item);
+          copy_run(gathered + k * along.src, item, from + row.at, columns->unit, across.extent, job->item);
         from = gathered;
       } else {
-        row.at += along.extent * rows->steps[0];
+        from += r * rows->steps[0];
       }
-      if (columns->count > 1) {
-        along.dst = item;
-        across.dst = along.extent * item;
-        to = scattered;
-      }
-      plane_run(job, loops, to, from, &across, &along, loops->stream && columns->count == 1);
-      next = column;
       if (columns->count == 1) {
-        next.at += across.extent * columns->steps[0];
+        plane_run(job, loops, to + c * columns->steps[0], from, &across, &along, loops->stream);
         continue;
       }
-      for (int64_t k = 0; k < across.extent; k++, walk_on(columns, &next))
-        copy_run(dst + r * rows->unit + next.at, rows->unit, scattered + k * across.dst, item, along.extent, job->item);
+      along.dst = item;
+      across.dst = along.extent * item;
+      plane_run(job, loops, scattered, from, &across, &along, false);
+      walk_to(columns, c, &column);
+      for (int64_t k = 0; k < across.extent; k++, walk_on(columns, &column))
+        copy_run(to + column.at, rows->unit, scattered + k * across.dst, item, along.extent, job->item);
     }
   }
 }
 
 static void inner_run(const copy_job *job, const inner_loops *loops, char *dst, const char *src) {
   const axis_group *rows = &loops->rows, *columns = &loops->columns;
-  copy_axis inner = {rows->items, rows->unit, rows->steps[0]}, outer = {columns->items, columns->steps[0], columns->unit};
-  if (!loops->plane) copy_line(job, dst, inner.dst, src, inner.src, inner.extent);
-  else if (rows->count == 1 && columns->count == 1) plane_run(job, loops, dst, src, &outer, &inner, loops->stream);
-  else blocks_run(job, loops, dst, src);
+  if (!loops->plane) {
+    copy_line(job, dst, rows->unit, src, rows->steps[0], rows->items);
+  } else if (rows->count == 1 && columns->count == 1) {
+    copy_axis inner = {rows->items, rows->unit, rows->steps[0]}, outer = {columns->items, columns->steps[0], columns->unit};
+    plane_run(job, loops, dst, src, &outer, &inner, loops->stream);
+  } else {
+    blocks_run(job, loops, dst, src);
+  }
 }
 
 /* Steps through the axes that are left, the last one fastest. */
@@ -364,6 +374,7 @@ void tegula__copy_strided(const tegula__kernels *kernels, char *dst, const int64
     swap_groups(&job, job.dst, job.src, job.item);
     return;
   }
-  inner_loops loops = inner_take(&job);
+  inner_loops loops;
+  inner_take(&job, &loops);
   outer_run(&job, &loops);
 }
