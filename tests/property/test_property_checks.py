@@ -58,7 +58,8 @@ def explain_case(probe, rng, folder):
             assert tile["bytes"] == gen.in_box(array, tile["box"]).size * dtype.itemsize
             assert tile["sources"] == expected_sources(tile["box"], files["files"])
             assert (tile["reads"] > 0) == (tile["bytes"] > 0) and tile["reads"] <= plan["reads"]
-        assert sum(tile["reads"] for tile in plan["tiles"]) >= plan["reads"]
+        # a rank whose tiles lie apart may read a request between them
+        assert ranks > 1 or sum(tile["reads"] for tile in plan["tiles"]) >= plan["reads"]
         assert len(plan["tiles"]) > 1 or plan["tiles"][0]["reads"] == plan["reads"]
 
 
