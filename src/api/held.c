@@ -13,6 +13,7 @@
 struct tegula__held {
   atomic_int busy;
   bool full;         /* `data` has the elements of `around`, C-ordered, in native byte order */
+  bool refused;      /* these cannot be held */
   tegula_box around; /* the chunks of the last small read */
   char *data;
   int64_t room, file;
@@ -99,10 +100,15 @@ static tegula_status read_held(tegula__held *held, const tegula_dataset *dataset
     int64_t bytes;
     held->full = false;
     if (!choose(dataset, tile, &around, &bytes, &held->file)) return TEGULA_OK;
-    bool again = same(&held->around, &around);
-    held->around = around;
-    if (!again || !fill(held, dataset, bytes, options, tally)) return TEGULA_OK;
-    held->full = true;
+    if (!same(&held->around, &around)) {
+      held->around = around;
+      held->refused = false;
+      return TEGULA_OK;
+    }
+    if (held->refused) return TEGULA_OK;
+    held->full = fill(held, dataset, bytes, options, tally);
+    held->refused = !held->full;
+    if (held->refused) return TEGULA_OK;
   } else {
     FORWARD(check(held, dataset, tally, err));
   }
