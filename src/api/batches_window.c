@@ -57,9 +57,9 @@ static bool choose(const tegula_dataset *dataset, const int64_t *piece, const te
     out->lo[k] = 0;
     out->hi[k] = manifest->shape[k];
   }
-  int64_t chunk = end->chunk[axis], past = tegula__past_border(end, axis, box->hi[axis]);
+  int64_t chunk = end->chunk[axis];
   out->lo[axis] = tegula__max(part->lo[axis], box->lo[axis] - tegula__past_border(part, axis, box->lo[axis]));
-  out->hi[axis] = tegula__min(end->hi[axis], box->hi[axis] + (past > 0 ? chunk - past : 0));
+  out->hi[axis] = tegula__next_border(end, axis, box->hi[axis]);
   if (!measure(manifest, part, out, &bytes, &chunks) || bytes > most) return false;
   for (tegula_box longer = *out; chunks < enough && out->hi[axis] < end->hi[axis]; *out = longer) {
     longer.hi[axis] = end->hi[axis] - out->hi[axis] < chunk ? end->hi[axis] : out->hi[axis] + chunk;

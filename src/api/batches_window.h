@@ -15,6 +15,11 @@ const tegula__part *tegula__encoded_part_at(const tegula__manifest *manifest, co
 static inline int64_t tegula__past_border(const tegula__part *part, int32_t k, int64_t index) {
   return (part->start[k] + (index - part->lo[k])) % part->chunk[k];
 }
+/* The first border of chunks at `index` or behind it, or the end of the part. */
+static inline int64_t tegula__next_border(const tegula__part *part, int32_t k, int64_t index) {
+  int64_t past = tegula__past_border(part, k, index), rest = past > 0 ? part->chunk[k] - past : 0;
+  return part->hi[k] - index < rest ? part->hi[k] : index + rest; /* which may be near the largest number there is */
+}
 
 typedef struct tegula__batches_window {
   tegula_array *array; /* NULL: none is held */

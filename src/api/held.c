@@ -28,9 +28,8 @@ static bool choose(const tegula_dataset *dataset, const tegula__tile *box, tegul
   if (part == NULL || part != tegula__encoded_part_at(manifest, last)) return false;
   out->ndim = manifest->ndim;
   for (int32_t k = 0; k < manifest->ndim; k++) {
-    int64_t past = tegula__past_border(part, k, box->hi[k]);
     out->lo[k] = tegula__max(part->lo[k], box->lo[k] - tegula__past_border(part, k, box->lo[k]));
-    out->hi[k] = tegula__min(part->hi[k], box->hi[k] + (past > 0 ? part->chunk[k] - past : 0));
+    out->hi[k] = tegula__next_border(part, k, box->hi[k]);
     lengths[k] = out->hi[k] - out->lo[k];
   }
   *file = part->grid->file;

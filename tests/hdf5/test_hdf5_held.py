@@ -100,3 +100,15 @@ def test_chunks_that_were_never_written_are_counted_each_time(probe, tmp_path):
         assert (found == 3).all()
         read.append(statistics["missing"])
     assert read[0] == read[2] == read[3] >= 1  # once it is known that they cannot be held, nothing is read for that
+
+
+def test_the_last_chunk_of_as_many_elements_as_there_can_be(probe, tmp_path):
+    """The end of the chunk would be behind the largest number there is."""
+    n = 2**63 - 1
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.create_dataset("x", (n,), "i1", chunks=(1000,), compression="gzip", maxshape=(None,))[n - 5 :] = range(5, 10)
+    probe.call("open", path=str(tmp_path / "x.h5"), dataset="x")
+    for index in range(5):
+        box = [[n - 5 + index, n - 4 + index]]
+        probe.call("read", dtype="|i1", box=box, layout={"axes": [0]}, path=str(tmp_path / "box"))
+        assert (tmp_path / "box").read_bytes() == bytes([5 + index])
