@@ -55,7 +55,7 @@ static void strides_of(const tegula__held *held, uint32_t item, int64_t *strides
 
 /* Reads what is to be held. A failure may be of elements that nobody asked for: it is not told. */
 static bool fill(tegula__held *held, const tegula_dataset *dataset, int64_t bytes, const tegula_load_options *options, tegula__tally *tally) {
-  int64_t strides[TEGULA_MAX_DIMS], missing = tally->statistics.missing;
+  int64_t strides[TEGULA_MAX_DIMS];
   tegula_error error;
   if (held->room < bytes) {
     free(held->data);
@@ -66,7 +66,7 @@ static bool fill(tegula__held *held, const tegula_dataset *dataset, int64_t byte
   strides_of(held, dataset->manifest.dtype.item_size, strides);
   const tegula__tile tile = {
       .lo = held->around.lo, .hi = held->around.hi, .strides = strides, .data = held->data, .order = dataset->manifest.dtype.order};
-  return tegula__dataset_move(dataset, &tile, 1, options, tally, &error) == TEGULA_OK && tally->statistics.missing == missing;
+  return tegula__dataset_move(dataset, &tile, 1, options, tally, &error) == TEGULA_OK;
 }
 
 static void copy_out(const tegula__held *held, const tegula_dataset *dataset, const tegula__tile *tile) {
@@ -105,9 +105,10 @@ static tegula_status read_held(tegula__held *held, const tegula_dataset *dataset
       return TEGULA_OK;
     }
     if (held->refused) return TEGULA_OK;
-    held->full = fill(held, dataset, bytes, options, tally);
+    held->refused = true;
+    if (!fill(held, dataset, bytes, options, tally)) return TEGULA_OK;
+    held->full = tally->statistics.missing == 0; /* chunks that were never written are counted each time */
     held->refused = !held->full;
-    if (held->refused) return TEGULA_OK;
   } else {
     FORWARD(check(held, dataset, tally, err));
   }
