@@ -742,8 +742,8 @@ typedef struct tegula_batches tegula_batches;
 
 /* Walks over a dataset in pieces of `chunk` (ndim lengths, all 1 or more; else INVALID_ARGUMENT that says which), in C order from low to
  * high, clipped at the end: length 5 with chunk 2 gives 2, 2, 1. The next piece is read while the caller works on this one. In one process
- * stored chunks that go through a codec, and of which several pieces want something, are decoded once: whole ones around a piece are held for the
- * next ones, where they fit in the staging budget, besides which they count. [C] */
+ * stored chunks that go through a codec, and of which several pieces want something, are held for the next ones instead of being decoded for
+ * each, where that saves a third of it and they fit in the staging budget, besides which they count. [C] */
 TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_batches_open(tegula_dataset *dataset, const int64_t *chunk, int32_t ndim,
                                                                const tegula_load_options *options, tegula_batches **out,
                                                                tegula_error *err);

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#define OFTEN 1.5 /* times that each chunk would be decoded: else a window is not worth its memory */
+#define OFTEN 1.5 /* times that each chunk would be decoded more than with a window: else one is not worth its memory and the copies */
 
 const tegula__part *tegula__encoded_part_at(const tegula__manifest *manifest, const int64_t *index) {
   int64_t first, last;
@@ -19,16 +19,36 @@ const tegula__part *tegula__encoded_part_at(const tegula__manifest *manifest, co
   return NULL;
 }
 
-/* The slowest axis along which pieces cut chunks; -1: too few are decoded again to matter. */
-static int32_t cut_axis(const tegula__manifest *manifest, const tegula__part *part, const int64_t *piece) {
+/* Elements that pieces of a length decode along axis k, for each of theirs: chunks whose borders are not borders of pieces come twice or more. */
+static double decoded(const tegula__part *part, int32_t k, int64_t piece) {
+  int64_t chunk = part->chunk[k], shared = piece, rest = chunk; /* the distance of borders that both may have */
+  while (rest != 0) {
+    int64_t next = shared % rest;
+    shared = rest;
+    rest = next;
+  }
+  if (tegula__past_border(part, k, 0) % shared != 0) shared = 0;
+  return 1 + (double)(chunk - shared) / (double)piece;
+}
+
+/* The slowest axis along which pieces cut chunks; -1: too few are decoded again to matter. `inner`: how often they are because of the faster ones. */
+static int32_t cut_axis(const tegula__manifest *manifest, const tegula__part *part, const int64_t *piece, double *inner) {
   int32_t axis = -1;
-  double times = 1;
+  double times = *inner = 1;
   for (int32_t k = manifest->ndim - 1; k >= 0; k--) {
-    if (piece[k] >= manifest->shape[k] || (piece[k] % part->chunk[k] == 0 && tegula__past_border(part, k, 0) == 0)) continue;
-    times *= 1 + (double)(part->chunk[k] - 1) / (double)piece[k];
+    double along = piece[k] < manifest->shape[k] ? decoded(part, k, piece[k]) : 1;
+    if (along <= 1) continue;
+    *inner = times;
+    times *= along;
     axis = k;
   }
   return times >= OFTEN ? axis : -1;
+}
+
+/* Do the pieces in the window decode so much more by themselves? */
+static bool worth(const tegula__part *part, int32_t axis, int64_t piece, double inner, const tegula_box *box, const tegula_box *window) {
+  int64_t whole = (window->hi[axis] - box->lo[axis]) / piece * piece, held = tegula__max(whole, box->hi[axis] - box->lo[axis]);
+  return (double)held * decoded(part, axis, piece) * inner >= OFTEN * (double)(window->hi[axis] - window->lo[axis]);
 }
 
 /* Bytes and chunks of a box. */
@@ -50,22 +70,26 @@ static bool choose(const tegula_dataset *dataset, const int64_t *piece, const te
   if (manifest->ndim == 0) return false;
   for (int32_t k = 0; k < manifest->ndim; k++) last[k] = box->hi[k] - 1;
   const tegula__part *part = tegula__encoded_part_at(manifest, box->lo), *end = tegula__encoded_part_at(manifest, last);
-  int32_t axis = part != NULL && end != NULL ? cut_axis(manifest, part, piece) : -1;
+  double inner;
+  int32_t axis = part != NULL && end != NULL ? cut_axis(manifest, part, piece, &inner) : -1;
   if (axis < 0) return false;
   *out = *box;
   for (int32_t k = axis + 1; k < manifest->ndim; k++) {
     out->lo[k] = 0;
     out->hi[k] = manifest->shape[k];
   }
-  int64_t chunk = end->chunk[axis];
   out->lo[axis] = tegula__max(part->lo[axis], box->lo[axis] - tegula__past_border(part, axis, box->lo[axis]));
   out->hi[axis] = tegula__next_border(end, axis, box->hi[axis]);
   if (!measure(manifest, part, out, &bytes, &chunks) || bytes > most) return false;
-  for (tegula_box longer = *out; chunks < enough && out->hi[axis] < end->hi[axis]; *out = longer) {
-    longer.hi[axis] = end->hi[axis] - out->hi[axis] < chunk ? end->hi[axis] : out->hi[axis] + chunk;
+  bool alone = (out->hi[axis] - box->lo[axis]) / 2 < piece[axis];
+  for (int64_t step = alone ? piece[axis] : 1; out->hi[axis] < end->hi[axis]; step = 1) { /* another piece, then more chunks */
+    tegula_box longer = *out;
+    if (step == 1 && chunks >= enough) break;
+    longer.hi[axis] = end->hi[axis] - out->hi[axis] < step ? end->hi[axis] : tegula__next_border(end, axis, out->hi[axis] + step);
     if (!measure(manifest, part, &longer, &bytes, &chunks) || bytes > most) break;
+    *out = longer;
   }
-  return true;
+  return worth(part, axis, piece[axis], inner, box, out);
 }
 
 static bool holds(const tegula__batches_window *window, const tegula_box *box) {
@@ -74,23 +98,29 @@ static bool holds(const tegula__batches_window *window, const tegula_box *box) {
   return window->array != NULL;
 }
 
-static tegula_status read_window(tegula__batches_window *window, const tegula_dataset *dataset, const tegula_load_options *options,
-                                 const tegula_box *box, tegula_error *err) {
-  tegula_context *context = dataset->context;
-  tegula_load_options local = *options;
+/* Memory for a window; that of the one before where it is of the same shape. */
+static tegula_status make_room(tegula__batches_window *window, const tegula_dataset *dataset, const tegula_box *box, tegula_error *err) {
   tegula_tiling *whole;
   int64_t shape[TEGULA_MAX_DIMS];
+  size_t bytes = (size_t)box->ndim * sizeof *shape;
   for (int32_t k = 0; k < box->ndim; k++) shape[k] = box->hi[k] - box->lo[k];
+  if (window->array != NULL && memcmp(window->array->memory.tiling->shape, shape, bytes) == 0) return TEGULA_OK;
   tegula__batches_window_release(window);
   FORWARD(tegula_tiling_even(shape, box->ndim, 0, 1, 1, &whole, err));
-  tegula_status status = tegula__array_create_here(context, dataset->manifest.dtype, whole, &window->array, err);
+  tegula_status status = tegula__array_create_here(dataset->context, dataset->manifest.dtype, whole, &window->array, err);
   tegula_tiling_destroy(whole);
-  FORWARD(status);
+  return status;
+}
+
+static tegula_status read_window(tegula__batches_window *window, const tegula_dataset *dataset, const tegula_load_options *options,
+                                 const tegula_box *box, tegula_error *err) {
+  tegula_load_options local = *options;
+  FORWARD(make_room(window, dataset, box, err));
   memcpy(window->lo, box->lo, sizeof window->lo);
   memcpy(window->hi, box->hi, sizeof window->hi);
   local.origin = box->lo;
   local.origin_ndim = box->ndim;
-  status = tegula__load(dataset, window->array, &local, err);
+  tegula_status status = tegula__load(dataset, window->array, &local, err);
   if (status != TEGULA_OK) tegula__batches_window_release(window);
   return status;
 }

@@ -27,18 +27,25 @@ def walk(probe, tmp_path, piece, context):
     found = numpy.fromfile(tmp_path / "pieces", "<i4")
     want = numpy.concatenate([DATA[tuple(slice(*ends) for ends in box)].ravel() for box in boxes])
     assert (found == want).all() and found.size == want.size
-    return answer["statistics"]["bytes_read"]
+    return answer["statistics"]
 
 
 @pytest.mark.parametrize("piece", [[2, 14, 11], [5, 7, 11], [7, 14, 11], [20, 6, 4], [20, 6, 11], [40, 14, 3], [120, 14, 11], [50, 4, 11]], ids=str)
 def test_each_chunk_is_read_once(probe, tmp_path, stored, piece):
-    read = walk(probe, tmp_path, piece, {"threads": 2})
+    read = walk(probe, tmp_path, piece, {"threads": 2})["bytes_read"]
     straddle = piece[0] % 20 and 20 % piece[0]  # such pieces want chunks of two windows
     assert stored <= read <= (2.5 if straddle else 1.1) * stored
 
 
 def test_with_too_little_memory_pieces_are_read_by_themselves(probe, tmp_path, stored):
-    assert walk(probe, tmp_path, [2, 14, 11], {"threads": 1, "staging_bytes": 10_000}) > 5 * stored
+    assert walk(probe, tmp_path, [2, 14, 11], {"threads": 1, "staging_bytes": 10_000})["bytes_read"] > 5 * stored
+
+
+@pytest.mark.parametrize("piece", [[30, 14, 11], [28, 14, 11]], ids=str)
+def test_pieces_that_cut_few_chunks_are_read_by_themselves(probe, tmp_path, stored, piece):
+    """Windows around them would decode as much, and be copied besides."""
+    moved = walk(probe, tmp_path, piece, {"threads": 1})
+    assert moved["direct_bytes"] + moved["staged_bytes"] == DATA.nbytes
 
 
 def test_pieces_before_a_damaged_chunk_come(probe, tmp_path, stored):
