@@ -5,19 +5,9 @@
 
 #include <string.h>
 
-#define OFTEN 1.5 /* times that each chunk would be decoded more than with a window: else one is not worth its memory and the copies */
+#include "api/chunks_around.h"
 
-const tegula__part *tegula__encoded_part_at(const tegula__manifest *manifest, const int64_t *index) {
-  int64_t first, last;
-  tegula__manifest_find(manifest, index[0], index[0] + 1, &first, &last);
-  for (int64_t i = first; i < last; i++) {
-    const tegula__part *part = &manifest->parts[i];
-    bool holds = true;
-    for (int32_t k = 0; k < manifest->ndim && holds; k++) holds = part->lo[k] <= index[k] && index[k] < part->hi[k];
-    if (holds) return tegula__part_in_chunks(part) && part->grid->filter_count > 0 ? part : NULL;
-  }
-  return NULL;
-}
+#define OFTEN 1.5 /* times that each chunk would be decoded more than with a window: else one is not worth its memory and the copies */
 
 /* Elements that pieces of a length decode along axis k, for each of theirs: chunks whose borders are not borders of pieces come twice or more. */
 static double decoded(const tegula__part *part, int32_t k, int64_t piece) {
@@ -27,11 +17,12 @@ static double decoded(const tegula__part *part, int32_t k, int64_t piece) {
     shared = rest;
     rest = next;
   }
-  if (tegula__past_border(part, k, 0) % shared != 0) shared = 0;
+  if (!tegula__borders_at(part, k, shared)) shared = 0;
   return 1 + (double)(chunk - shared) / (double)piece;
 }
 
-/* The slowest axis along which pieces cut chunks; -1: too few are decoded again to matter. `inner`: how often they are because of the faster ones. */
+/* The slowest axis along which pieces cut chunks; -1: too few are decoded again to matter. `inner`: how often they are because of the faster
+ * ones. */
 static int32_t cut_axis(const tegula__manifest *manifest, const tegula__part *part, const int64_t *piece, double *inner) {
   int32_t axis = -1;
   double times = *inner = 1;
@@ -66,7 +57,8 @@ static bool measure(const tegula__manifest *manifest, const tegula__part *part, 
 static bool choose(const tegula_dataset *dataset, const int64_t *piece, const tegula_box *box, tegula_box *out) {
   const tegula__manifest *manifest = &dataset->manifest;
   const tegula__engine *engine = &dataset->context->engine;
-  int64_t last[TEGULA_MAX_DIMS], bytes, chunks, most = tegula__staging_budget(engine->staging), enough = 2 * (int64_t)tegula__pool_threads(engine->pool);
+  int64_t most = tegula__staging_budget(engine->staging), enough = 2 * (int64_t)tegula__pool_threads(engine->pool);
+  int64_t last[TEGULA_MAX_DIMS], bytes, chunks;
   if (manifest->ndim == 0) return false;
   for (int32_t k = 0; k < manifest->ndim; k++) last[k] = box->hi[k] - 1;
   const tegula__part *part = tegula__encoded_part_at(manifest, box->lo), *end = tegula__encoded_part_at(manifest, last);
@@ -78,14 +70,14 @@ static bool choose(const tegula_dataset *dataset, const int64_t *piece, const te
     out->lo[k] = 0;
     out->hi[k] = manifest->shape[k];
   }
-  out->lo[axis] = tegula__max(part->lo[axis], box->lo[axis] - tegula__past_border(part, axis, box->lo[axis]));
-  out->hi[axis] = tegula__next_border(end, axis, box->hi[axis]);
+  out->lo[axis] = tegula__border_before(part, axis, box->lo[axis]);
+  out->hi[axis] = tegula__border_behind(end, axis, box->hi[axis]);
   if (!measure(manifest, part, out, &bytes, &chunks) || bytes > most) return false;
   bool alone = (out->hi[axis] - box->lo[axis]) / 2 < piece[axis];
   for (int64_t step = alone ? piece[axis] : 1; out->hi[axis] < end->hi[axis]; step = 1) { /* another piece, then more chunks */
     tegula_box longer = *out;
     if (step == 1 && chunks >= enough) break;
-    longer.hi[axis] = end->hi[axis] - out->hi[axis] < step ? end->hi[axis] : tegula__next_border(end, axis, out->hi[axis] + step);
+    longer.hi[axis] = end->hi[axis] - out->hi[axis] < step ? end->hi[axis] : tegula__border_behind(end, axis, out->hi[axis] + step);
     if (!measure(manifest, part, &longer, &bytes, &chunks) || bytes > most) break;
     *out = longer;
   }
@@ -94,7 +86,7 @@ static bool choose(const tegula_dataset *dataset, const int64_t *piece, const te
 
 static bool holds(const tegula__batches_window *window, const tegula_box *box) {
   for (int32_t k = 0; k < box->ndim && window->array != NULL; k++)
-    if (box->lo[k] < window->lo[k] || window->hi[k] < box->hi[k]) return false;
+    if (box->lo[k] < window->box.lo[k] || window->box.hi[k] < box->hi[k]) return false;
   return window->array != NULL;
 }
 
@@ -116,24 +108,12 @@ static tegula_status read_window(tegula__batches_window *window, const tegula_da
                                  const tegula_box *box, tegula_error *err) {
   tegula_load_options local = *options;
   FORWARD(make_room(window, dataset, box, err));
-  memcpy(window->lo, box->lo, sizeof window->lo);
-  memcpy(window->hi, box->hi, sizeof window->hi);
+  window->box = *box;
   local.origin = box->lo;
   local.origin_ndim = box->ndim;
   tegula_status status = tegula__load(dataset, window->array, &local, err);
   if (status != TEGULA_OK) tegula__batches_window_release(window);
   return status;
-}
-
-static void copy_out(const tegula__batches_window *window, const tegula_box *box, const tegula_array *array) {
-  const tegula__tile *from = &window->array->memory.tiles[0], *to = &array->memory.tiles[0];
-  const char *source = from->data;
-  int64_t extents[TEGULA_MAX_DIMS];
-  for (int32_t k = 0; k < box->ndim; k++) {
-    source += (box->lo[k] - window->lo[k]) * from->strides[k];
-    extents[k] = box->hi[k] - box->lo[k];
-  }
-  tegula__copy_strided(array->context->engine.kernels, to->data, to->strides, source, from->strides, extents, box->ndim, array->memory.dtype.item_size, 1);
 }
 
 tegula_status tegula__batches_window_fill(tegula__batches_window *window, const tegula_dataset *dataset, const int64_t *piece,
@@ -148,7 +128,10 @@ tegula_status tegula__batches_window_fill(tegula__batches_window *window, const 
     window->off = status != TEGULA_OK;
     if (window->off) return TEGULA_OK;
   }
-  copy_out(window, box, array);
+  tegula__tile tile = array->memory.tiles[0];
+  tile.lo = box->lo;
+  tile.hi = box->hi;
+  tegula__copy_out_of_box(array->context, array->memory.dtype, &window->box, window->array->memory.tiles[0].data, &tile);
   *done = true;
   return TEGULA_OK;
 }

@@ -9,21 +9,9 @@
 
 #include "api/api.h"
 
-/* The part that holds an element, if it is one of chunks that are decoded as a whole; else NULL. */
-const tegula__part *tegula__encoded_part_at(const tegula__manifest *manifest, const int64_t *index);
-/* Elements from the last border of chunks along axis k to `index`. */
-static inline int64_t tegula__past_border(const tegula__part *part, int32_t k, int64_t index) {
-  return (part->start[k] + (index - part->lo[k])) % part->chunk[k];
-}
-/* The first border of chunks at `index` or behind it, or the end of the part. */
-static inline int64_t tegula__next_border(const tegula__part *part, int32_t k, int64_t index) {
-  int64_t past = tegula__past_border(part, k, index), rest = past > 0 ? part->chunk[k] - past : 0;
-  return part->hi[k] - index < rest ? part->hi[k] : index + rest; /* which may be near the largest number there is */
-}
-
 typedef struct tegula__batches_window {
   tegula_array *array; /* NULL: none is held */
-  int64_t lo[TEGULA_MAX_DIMS], hi[TEGULA_MAX_DIMS];
+  tegula_box box;
   bool off; /* one could not be read: from then on pieces are read by themselves, and those before the place still come */
 } tegula__batches_window;
 

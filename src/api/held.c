@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/batches_window.h"
+#include "api/chunks_around.h"
 
 #define HELD_BYTES ((int64_t)4 << 20)
 
@@ -28,8 +28,8 @@ static bool choose(const tegula_dataset *dataset, const tegula__tile *box, tegul
   if (part == NULL || part != tegula__encoded_part_at(manifest, last)) return false;
   out->ndim = manifest->ndim;
   for (int32_t k = 0; k < manifest->ndim; k++) {
-    out->lo[k] = tegula__max(part->lo[k], box->lo[k] - tegula__past_border(part, k, box->lo[k]));
-    out->hi[k] = tegula__next_border(part, k, box->hi[k]);
+    out->lo[k] = tegula__border_before(part, k, box->lo[k]);
+    out->hi[k] = tegula__border_behind(part, k, box->hi[k]);
     lengths[k] = out->hi[k] - out->lo[k];
   }
   *file = part->grid->file;
@@ -47,15 +47,9 @@ static bool same(const tegula_box *a, const tegula_box *b) {
   return a->ndim == b->ndim && memcmp(a->lo, b->lo, bytes) == 0 && memcmp(a->hi, b->hi, bytes) == 0;
 }
 
-static void strides_of(const tegula__held *held, uint32_t item, int64_t *strides) {
-  int64_t lengths[TEGULA_MAX_DIMS];
-  for (int32_t k = 0; k < held->around.ndim; k++) lengths[k] = held->around.hi[k] - held->around.lo[k];
-  tegula__dense_strides(lengths, held->around.ndim, item, 'C', strides);
-}
-
 /* Reads what is to be held. A failure may be of elements that nobody asked for: it is not told. */
 static bool fill(tegula__held *held, const tegula_dataset *dataset, int64_t bytes, const tegula_load_options *options, tegula__tally *tally) {
-  int64_t strides[TEGULA_MAX_DIMS];
+  int64_t lengths[TEGULA_MAX_DIMS], strides[TEGULA_MAX_DIMS];
   tegula_error error;
   if (held->room < bytes) {
     free(held->data);
@@ -63,23 +57,11 @@ static bool fill(tegula__held *held, const tegula_dataset *dataset, int64_t byte
     held->room = held->data != NULL ? bytes : 0;
     if (held->data == NULL) return false;
   }
-  strides_of(held, dataset->manifest.dtype.item_size, strides);
+  for (int32_t k = 0; k < held->around.ndim; k++) lengths[k] = held->around.hi[k] - held->around.lo[k];
+  tegula__dense_strides(lengths, held->around.ndim, dataset->manifest.dtype.item_size, 'C', strides);
   const tegula__tile tile = {
       .lo = held->around.lo, .hi = held->around.hi, .strides = strides, .data = held->data, .order = dataset->manifest.dtype.order};
   return tegula__dataset_move(dataset, &tile, 1, options, tally, &error) == TEGULA_OK;
-}
-
-static void copy_out(const tegula__held *held, const tegula_dataset *dataset, const tegula__tile *tile) {
-  const tegula_dtype dtype = dataset->manifest.dtype;
-  int64_t strides[TEGULA_MAX_DIMS], extents[TEGULA_MAX_DIMS];
-  const char *from = held->data;
-  strides_of(held, dtype.item_size, strides);
-  for (int32_t k = 0; k < held->around.ndim; k++) {
-    from += (tile->lo[k] - held->around.lo[k]) * strides[k];
-    extents[k] = tile->hi[k] - tile->lo[k];
-  }
-  tegula__copy_strided(dataset->context->engine.kernels, tile->data, tile->strides, from, strides, extents, held->around.ndim, dtype.item_size,
-                       tile->order != dtype.order ? tegula__dtype_swap_size(dtype) : 1);
 }
 
 /* Is its file what it was? */
@@ -112,7 +94,7 @@ static tegula_status read_held(tegula__held *held, const tegula_dataset *dataset
   } else {
     FORWARD(check(held, dataset, tally, err));
   }
-  copy_out(held, dataset, tile);
+  tegula__copy_out_of_box(dataset->context, dataset->manifest.dtype, &held->around, held->data, tile);
   *done = true;
   return TEGULA_OK;
 }
