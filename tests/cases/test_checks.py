@@ -283,6 +283,7 @@ def test_explain_of_columns(probe, tmp_path, rows, columns, width):
         ((3, 128, 128, 64), [None, 5, None, None], {"threads": 2}, 128 * 64),  # 12 bytes of each column, but no more requests than columns
         ((3, 121, 2, 2120), [None] * 4, {"threads": 4, "staging_bytes": 200_000}, 6_150_000 // 4096),  # too little for long requests and whole lines
         ((60_000, 5, 4, 3, 2), [None] * 5, {"threads": 2}, 30_000_000 // 16384),  # short axes at the end
+        ((6_000, 5, 4, 3, 2), [None] * 5, {"threads": 2, "staging_bytes": 2_400_000}, 300),  # cut: short gaps between requests are others'
         ((2, 3, 4, 5, 60_000), [None] * 5, {"threads": 2}, 30_000_000 // 16384),  # at the start
     ],
 )
@@ -296,6 +297,7 @@ def test_reads_of_fortran_files(probe, tmp_path, shape, box, context, most):
     wanted = array[tuple(slice(*edges) for edges in box)]
     assert (numpy.fromfile(tmp_path / "box", "f4").reshape(wanted.shape) == wanted).all()
     assert read["statistics"]["reads"] <= most
+    assert read["statistics"]["bytes_read"] <= array.nbytes + 4096, "what other blocks want is not read twice"
 
 
 def test_reads_of_two_halves_of_fortran_components(probe, tmp_path):
