@@ -39,26 +39,18 @@ static bool has_more(tegula__copying *c) {
 }
 
 /* Opens the file of the dataset, of several the first. */
-static tegula_status look_inside(tegula__copying *c, const tegula__inside *wanted, tegula_error *err) {
-  tegula_dataset *dataset = c->dataset;
+static tegula_status look_inside(tegula__copying *c, tegula__inside wanted, tegula_error *err) {
+  const tegula_dataset *dataset = c->dataset;
+  const tegula__file *file = &dataset->manifest.files[0];
   tegula__discover_options discover;
   tegula_open_options open;
-  char *path = strdup(dataset->manifest.files[0].path), **items = malloc(sizeof *items);
-  if (path == NULL || items == NULL) {
-    free(path);
-    free(items);
-    return tegula__out_of_memory(err, 64);
-  }
-  items[0] = path;
-  tegula__paths paths = {.items = items, .count = 1};
   tegula_open_options_init(&open);
   open.dataset = dataset->asked;
   open.flags = dataset->locked ? TEGULA_OPEN_LOCKED : 0;
-  tegula_status status = tegula__discover_options_of(&open, &discover, err);
+  FORWARD(tegula__discover_options_of(&open, &discover, err));
   discover.describe.plugins = dataset->context->plugins;
-  if (status == TEGULA_OK) return tegula__discover_list(dataset->context->handles, &paths, &discover, wanted, &c->reading.counts, err);
-  tegula__paths_free(&paths);
-  return status;
+  wanted.expected = &file->stamp;
+  return tegula__discover_list(dataset->context->handles, file->path, &discover, &wanted, &c->reading.counts, err);
 }
 
 static tegula_status list_one(void *state, const tegula_attribute *attribute, tegula_error *err) {
@@ -72,7 +64,7 @@ static tegula_status list_one(void *state, const tegula_attribute *attribute, te
 }
 
 tegula_status tegula__copying_list_attributes(tegula__copying *c, tegula_error *err) {
-  return has_more(c) ? look_inside(c, &(tegula__inside){.attribute = list_one, .state = c}, err) : TEGULA_OK;
+  return has_more(c) ? look_inside(c, (tegula__inside){.attribute = list_one, .state = c}, err) : TEGULA_OK;
 }
 
 static tegula_status begin(tegula__copying *c, tegula_error *err) {
@@ -102,5 +94,5 @@ tegula_status tegula__copying_begin(tegula__copying *c, const tegula_save_option
   bool along = format->container != NULL && has_more(c);
   bool into_source = format->container != NULL && in_container(&c->dataset->manifest) && is_itself(c) &&
                      tegula__copying_reads(&c->dataset->manifest, c->path) != NULL;
-  return along || into_source ? look_inside(c, &(tegula__inside){.within = begin_within, .state = c}, err) : begin(c, err);
+  return along || into_source ? look_inside(c, (tegula__inside){.within = begin_within, .state = c}, err) : begin(c, err);
 }

@@ -55,11 +55,11 @@ tegula_status tegula__discover_options_of(const tegula_open_options *options, te
   return tegula_dtype_parse(options->dtype, &out->describe.dtype, err);
 }
 
-/* Where the dataset's operations meet others: what it was opened from, or the files that a manifest speaks of. */
-static tegula_status choose_places(tegula_dataset *dataset, const tegula__places *opened, tegula_error *err) {
+/* Where the dataset's operations meet others: what it was opened from, or the files that those speak of. */
+static tegula_status choose_places(tegula_dataset *dataset, const tegula__places *opened, bool others, tegula_error *err) {
   const tegula__manifest *manifest = &dataset->manifest;
   dataset->places = *opened;
-  if (!manifest->files[0].recorded && manifest->late_count == 0) return TEGULA_OK;
+  if (!others && manifest->late_count == 0) return TEGULA_OK;
   int64_t count = manifest->file_count + manifest->late_count;
   const char **paths = tegula__realloc_array(NULL, count, sizeof *paths);
   if (paths == NULL) return tegula__out_of_memory(err, count * (int64_t)sizeof *paths);
@@ -93,40 +93,51 @@ tegula_status tegula__dataset_name_codecs(tegula_dataset *dataset, tegula_error 
 }
 
 /* How it is found again in its file. */
-static tegula_status note_request(tegula_dataset *dataset, const tegula__paths *paths, const tegula__describe_options *options, tegula_error *err) {
-  const char *first = paths->count > 0 ? paths->items[0] : "";
+static tegula_status note_request(tegula_dataset *dataset, const tegula__describe_options *options, tegula_error *err) {
   dataset->locked = options->locked;
-  dataset->opened = strdup(first);
   dataset->asked = tegula__strdup(options->dataset);
-  bool good = dataset->opened != NULL && (options->dataset == NULL || dataset->asked != NULL);
-  return good ? TEGULA_OK : tegula__out_of_memory(err, (int64_t)strlen(first));
+  bool good = options->dataset == NULL || dataset->asked != NULL;
+  return good ? TEGULA_OK : tegula__out_of_memory(err, (int64_t)strlen(options->dataset));
 }
 
-/* Ends `paths` in any case; the places belong to the dataset on success, unless it has others. */
-static tegula_status open_paths(tegula_context *context, tegula__paths *paths, const tegula__places *places,
-                                const tegula__discover_options *options, tegula__tally *tally, tegula_dataset **out, tegula_error *err) {
+/* The places belong to the dataset on success, unless it has others. */
+static tegula_status finish_dataset(tegula_dataset *dataset, const tegula__places *places, const tegula__describe_options *options,
+                                    bool others, tegula_error *err) {
+  FORWARD(note_request(dataset, options, err));
+  FORWARD(tegula__unread_create(&dataset->manifest, &dataset->unread, err));
+  FORWARD(tegula__dataset_name_codecs(dataset, err));
+  FORWARD(tegula__views_create(dataset, err));
+  return choose_places(dataset, places, others, err);
+}
+
+/* What a dataset owns but its context and its places. */
+static void free_content(tegula_dataset *dataset) {
+  tegula__held_free(dataset->held);
+  tegula__views_destroy(dataset->views);
+  tegula__file_set_destroy(dataset->files);
+  tegula__unread_destroy(dataset->unread);
+  tegula__manifest_free(&dataset->manifest);
+  free(dataset->codecs);
+  free(dataset->opened);
+  free(dataset->asked);
+}
+
+static tegula_status find_and_open(tegula_context *context, const tegula__selection *selection, const tegula__places *places,
+                                   const tegula__discover_options *options, tegula__tally *tally, tegula_dataset **out, tegula_error *err) {
+  tegula__discovered found;
   tegula_dataset *dataset = calloc(1, sizeof *dataset);
-  tegula_status status = dataset == NULL ? tegula__out_of_memory(err, sizeof *dataset) : TEGULA_OK;
-  if (status == TEGULA_OK) {
-    tegula__manifest_init(&dataset->manifest);
-    status = note_request(dataset, paths, &options->describe, err);
-  }
-  if (status == TEGULA_OK)
-    status = tegula__discover(context->engine.pool, context->handles, paths, options, &dataset->manifest, &dataset->files, &tally->counts,
-                              err);
-  tegula__paths_free(paths);
-  if (status == TEGULA_OK) status = tegula__unread_create(&dataset->manifest, &dataset->unread, err);
-  if (status == TEGULA_OK) status = tegula__dataset_name_codecs(dataset, err);
-  if (status == TEGULA_OK) status = tegula__views_create(dataset, err);
-  if (status == TEGULA_OK) status = choose_places(dataset, places, err);
+  if (dataset == NULL) return tegula__out_of_memory(err, sizeof *dataset);
+  tegula_status status = tegula__discover(context->engine.pool, context->handles, selection, options, &found, &tally->counts, err);
   if (status != TEGULA_OK) {
-    if (dataset != NULL) tegula__file_set_destroy(dataset->files);
-    if (dataset != NULL) tegula__unread_destroy(dataset->unread);
-    if (dataset != NULL) tegula__views_destroy(dataset->views);
-    if (dataset != NULL) tegula__manifest_free(&dataset->manifest);
-    if (dataset != NULL) free(dataset->codecs);
-    if (dataset != NULL) free(dataset->opened);
-    if (dataset != NULL) free(dataset->asked);
+    free(dataset);
+    return status;
+  }
+  dataset->manifest = found.manifest;
+  dataset->files = found.files;
+  dataset->opened = found.first;
+  status = finish_dataset(dataset, places, &options->describe, found.others, err);
+  if (status != TEGULA_OK) {
+    free_content(dataset);
     free(dataset);
     return status;
   }
@@ -159,29 +170,6 @@ tegula_status tegula__dataset_of_manifest(tegula_context *context, tegula__manif
   return status;
 }
 
-static tegula_status copy_paths(const char *const *paths, size_t count, tegula__paths *out, tegula_error *err) {
-  char **items = calloc(count, sizeof *items);
-  if (items == NULL) return tegula__out_of_memory(err, (int64_t)(count * sizeof *items));
-  *out = (tegula__paths){.items = items, .count = (int64_t)count};
-  tegula_status status = TEGULA_OK;
-  for (size_t i = 0; i < count && status == TEGULA_OK; i++)
-    if ((out->items[i] = strdup(paths[i])) == NULL) status = tegula__out_of_memory(err, (int64_t)strlen(paths[i]));
-  if (status != TEGULA_OK) tegula__paths_free(out);
-  return status;
-}
-
-/* Listing and describing. */
-static tegula_status find_and_open(tegula_context *context, const char *const *paths, size_t count, bool check_order,
-                                   const tegula__places *places, const tegula__discover_options *options, tegula__tally *tally,
-                                   tegula_dataset **out, tegula_error *err) {
-  tegula__paths found = {0};
-  tegula_status status = count == 1 ? tegula__paths_find(paths[0], &found, err) : copy_paths(paths, count, &found, err);
-  if (status == TEGULA_OK && check_order) status = tegula__names_check_order(paths, (int64_t)count, err);
-  if (status == TEGULA_OK) return open_paths(context, &found, places, options, tally, out, err);
-  tegula__paths_free(&found);
-  return status;
-}
-
 /* Where the files of a pattern are: the folder in front of its first wildcard. Anything else stands for itself. */
 tegula_status tegula__places_of_paths(const char *const *paths, size_t count, tegula__places *out, tegula_error *err) {
   size_t size = strcspn(paths[0], "*?[\\");
@@ -200,15 +188,15 @@ static bool may_be_foretold(tegula_status status, const tegula_error *err) {
 }
 
 /* What a file speaks of, the sources of a virtual dataset, is known only now: a save to one of them is waited for, then all is read again. */
-static tegula_status wait_for_sources(tegula_context *context, const char *const *paths, size_t count, bool check_order,
-                                      const tegula__places *places, const tegula__discover_options *options, tegula__tally *tally,
-                                      tegula_dataset **out, tegula_error *err) {
+static tegula_status wait_for_sources(tegula_context *context, const tegula__selection *selection, const tegula__places *places,
+                                      const tegula__discover_options *options, tegula__tally *tally, tegula_dataset **out,
+                                      tegula_error *err) {
   tegula_dataset *first = *out;
   tegula_op turn;
   tegula_status status = TEGULA_OK;
   if (first->places.items == places->items) return TEGULA_OK; /* it speaks of no others */
   bool waited = tegula__queue_enter(context->queue, &turn, &(tegula__touch){.places = &first->places});
-  if (waited) status = find_and_open(context, paths, count, check_order, places, options, tally, out, err);
+  if (waited) status = find_and_open(context, selection, places, options, tally, out, err);
   tegula__queue_leave(&turn);
   if (waited) tegula_dataset_close(first);
   return status;
@@ -240,15 +228,15 @@ tegula_status tegula__open_here(tegula_context *context, const char *const *path
   FORWARD(tegula__tally_start(&tally, local.statistics, err));
   FORWARD(tegula__places_of_paths(paths, count, &places, err));
   tegula__queue_enter(context->queue, &turn, &(tegula__touch){.places = &places}); /* a save to the place is waited for */
-  bool check_order = count > 1 && (local.flags & TEGULA_OPEN_CHECK_ORDER) != 0;
+  const tegula__selection selection = {paths, (int64_t)count, count > 1 && (local.flags & TEGULA_OPEN_CHECK_ORDER) != 0};
   tegula_dataset *opened = NULL;
-  tegula_status status = find_and_open(context, paths, count, check_order, &places, &discover, &tally, &opened, err);
+  tegula_status status = find_and_open(context, &selection, &places, &discover, &tally, &opened, err);
   if (discover.defer_headers && may_be_foretold(status, err)) {
     discover.defer_headers = false;
-    status = find_and_open(context, paths, count, check_order, &places, &discover, &tally, &opened, err);
+    status = find_and_open(context, &selection, &places, &discover, &tally, &opened, err);
   }
   tegula__queue_leave(&turn); /* which looked at the places until now */
-  if (status == TEGULA_OK) status = wait_for_sources(context, paths, count, check_order, &places, &discover, &tally, &opened, err);
+  if (status == TEGULA_OK) status = wait_for_sources(context, &selection, &places, &discover, &tally, &opened, err);
   if (status != TEGULA_OK || opened->places.items != places.items) tegula__places_free(&places);
   tegula__tally_end(&tally, local.statistics, offsetof(tegula_statistics, seconds_describe));
   if (status == TEGULA_OK) *out = opened;
@@ -295,15 +283,8 @@ tegula_dataset *tegula__dataset_retain(const tegula_dataset *dataset) {
 void tegula_dataset_close(tegula_dataset *dataset) {
   if (dataset == NULL || atomic_fetch_sub(&dataset->references, 1) != 1) return;
   tegula__places_free(&dataset->places);
-  tegula__held_free(dataset->held);
-  tegula__views_destroy(dataset->views);
-  tegula__file_set_destroy(dataset->files);
-  tegula__unread_destroy(dataset->unread);
-  tegula__manifest_free(&dataset->manifest);
+  free_content(dataset);
   tegula__context_release(dataset->context);
-  free(dataset->codecs);
-  free(dataset->opened);
-  free(dataset->asked);
   free(dataset);
 }
 

@@ -41,7 +41,6 @@ static tegula_status look_inside(tegula_context *context, const char *path, cons
   tegula__discover_options discover;
   tegula__tally tally;
   tegula__places places;
-  tegula__paths found = {0};
   tegula_op turn;
   tegula_open_options_init(&local);
   FORWARD(tegula__options_copy(&local, sizeof local, FIRST_OPEN_OPTIONS, options, "tegula_open_options", err));
@@ -50,9 +49,7 @@ static tegula_status look_inside(tegula_context *context, const char *path, cons
   FORWARD(tegula__tally_start(&tally, local.statistics, err));
   FORWARD(tegula__places_of_paths(&path, 1, &places, err));
   tegula__queue_enter(context->queue, &turn, &(tegula__touch){.places = &places});
-  tegula_status status = tegula__paths_find(path, &found, err);
-  if (status == TEGULA_OK) status = tegula__discover_list(context->handles, &found, &discover, wanted, &tally.counts, err);
-  tegula__paths_free(&found);
+  tegula_status status = tegula__discover_list(context->handles, path, &discover, wanted, &tally.counts, err);
   tegula__queue_leave(&turn);
   tegula__places_free(&places);
   tegula__tally_end(&tally, local.statistics, offsetof(tegula_statistics, seconds_describe));

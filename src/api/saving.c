@@ -24,18 +24,13 @@ static tegula_status check_entry(void *state, const tegula_plugin_entry_info *en
 }
 
 static tegula_status check_entries(tegula__saving *s, tegula_error *err) {
-  tegula__paths found = {0};
   tegula__discover_options discover;
   tegula_open_options open;
   tegula_open_options_init(&open);
   FORWARD(tegula__discover_options_of(&open, &discover, err));
   discover.describe.plugins = s->context->plugins;
-  tegula_status status = tegula__paths_find(s->path, &found, err);
-  if (status == TEGULA_OK)
-    status = tegula__discover_list(s->context->handles, &found, &discover, &(tegula__inside){.entry = check_entry, .state = s},
-                                   &s->tally.counts, err);
-  tegula__paths_free(&found);
-  return status;
+  return tegula__discover_list(s->context->handles, s->path, &discover, &(tegula__inside){.entry = check_entry, .state = s},
+                               &s->tally.counts, err);
 }
 
 /* Is the target a file of the format already, to which datasets are added? */

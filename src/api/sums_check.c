@@ -339,7 +339,7 @@ static void tell_all(checking *c) {
 
 /* Rank 0 reads them. */
 static tegula_status read_sums(checking *c, const char *path, tegula_error *err) {
-  FORWARD(tegula__io_read_whole(path, (int64_t)TEGULA__SUMS_BYTES, &c->text, &c->text_size, &c->summing.call.tally->counts, err));
+  FORWARD(tegula__io_read_whole(NULL, path, (int64_t)TEGULA__SUMS_BYTES, &c->text, &c->text_size, &c->summing.call.tally->counts, err));
   return tegula__sums_read(c->text, c->text_size, path, &c->sums, err);
 }
 

@@ -84,21 +84,43 @@ static tegula_status check_from(const wish *w, int64_t file, int64_t *checked, t
   return tegula__io_unchanged(from->path, &from->stamp, counts, err);
 }
 
-static tegula_status resolve_wanted(wish *w, tegula__io_counts *counts, tegula_error *err) {
+static tegula_status resolve_each(wish *w, tegula__store *store, tegula__io_counts *counts, tegula_error *err) {
   const tegula_dataset *dataset = w->dataset;
   const tegula__manifest *manifest = &dataset->manifest;
-  tegula__store store;
-  FORWARD(tegula__store_create(dataset->context->handles, counts, &store, err));
-  tegula_status status = TEGULA_OK;
   int64_t done = 0, checked = TEGULA__NO_FILE;
-  for (int64_t i = 0; i < manifest->late_count && status == TEGULA_OK; i++) {
+  for (int64_t i = 0; i < manifest->late_count; i++) {
     tegula__late *late = manifest->lates[i];
     if (!w->wanted[i]) continue;
-    status = go_on(w, done++, err);
-    if (status == TEGULA_OK) status = check_from(w, late->file, &checked, counts, err);
-    if (status == TEGULA_OK) status = tegula__late_resolve(manifest, late, &store, &dataset->views->files[late->file], err);
+    FORWARD(go_on(w, done++, err));
+    FORWARD(check_from(w, late->file, &checked, counts, err));
+    FORWARD(tegula__late_resolve(manifest, late, store, &dataset->views->files[late->file], err));
   }
+  return TEGULA_OK;
+}
+
+/* All sources were opened before this: those that still have their names were there together, with the files that speak of them. */
+static tegula_status check_together(const wish *w, tegula__folders *folders, tegula__io_counts *counts, tegula_error *err) {
+  const tegula__manifest *manifest = &w->dataset->manifest;
+  int64_t checked = TEGULA__NO_FILE;
+  if (!tegula__folders_used(folders)) return TEGULA_OK;
+  if (!tegula__folders_certain(folders)) FORWARD(tegula__folders_check_notes(folders, err));
+  FORWARD(tegula__folders_check_names(folders, err));
+  for (int64_t i = 0; i < manifest->late_count; i++)
+    if (w->wanted[i]) FORWARD(check_from(w, manifest->lates[i]->file, &checked, counts, err));
+  return TEGULA_OK;
+}
+
+static tegula_status resolve_wanted(wish *w, tegula__io_counts *counts, tegula_error *err) {
+  tegula__folders *folders = NULL;
+  tegula__store store = {.state = NULL};
+  tegula_status status;
+  FORWARD_WITH(status, tegula__folders_create(&folders, err));
+  FORWARD_WITH(status, tegula__store_create(w->dataset->context->handles, folders, counts, &store, err));
+  FORWARD_WITH(status, resolve_each(w, &store, counts, err));
+  status = check_together(w, folders, counts, err);
+done:
   tegula__store_free(&store);
+  tegula__folders_destroy(folders);
   return status;
 }
 

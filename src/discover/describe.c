@@ -9,12 +9,17 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "discover/discover.h"
+
+enum { TURNS = 7 /* more tries where files were replaced meanwhile */, PAUSE_NS = 500000 /* before the first of them */ };
 
 typedef struct describe_job {
   const tegula__discover_options *options;
   const tegula__format *format; /* the user's word, or NULL */
+  tegula__folders *folders;     /* from which files are opened */
+  bool held;                    /* those of the job, too: else it is one, opened by its path */
   tegula__side side;            /* what lies beside the files */
   tegula__store store;
   tegula__file *files;          /* paths of the job until they move into the shards */
@@ -25,6 +30,8 @@ typedef struct describe_job {
   tegula__io_counts *counts;
   tegula__handles *handles;
   bool whole; /* the files are all of a folder */
+  bool listed; /* found by their names */
+  bool others; /* the files speak of others */
   bool alike; /* what the other files hold can be foretold from the first */
   _Atomic int64_t done;
   _Atomic bool cancelled;
@@ -246,10 +253,10 @@ static tegula_status check_side(describe_job *job, tegula_error *err) {
 }
 
 /* Each path moves from the job's table into its shard, unless the shard speaks of files of its own. */
-static tegula_status move_files(describe_job *job, bool *recorded, tegula_error *err) {
+static tegula_status move_files(describe_job *job, bool *others, tegula_error *err) {
   for (int64_t i = 0; i < job->count; i++) {
     if (job->shards[i].file_count > 0) {
-      *recorded = true;
+      *others = true;
       continue;
     }
     tegula__file *file = malloc(sizeof *file);
@@ -284,34 +291,34 @@ static tegula_status check_files(const describe_job *job, const tegula__manifest
                       "a file is missing at the end, or one is there that does not belong to the set");
 }
 
-/* Another table of files than the one that was described: they are opened when they are needed, and must be those that were recorded. */
+/* Another table of files than the one that was described: they are opened when they are needed, and must be those that were described, or
+ * recorded by a manifest. */
 static tegula_status replace_set(describe_job *job, const tegula__manifest *manifest, tegula_error *err) {
   tegula__file_set *set = NULL;
   FORWARD(tegula__file_set_create(job->handles, manifest->files, manifest->file_count, false, &set, err));
-  for (int64_t i = 0; i < manifest->file_count; i++) manifest->files[i].recorded = true;
+  tegula__file_set_stamped(set);
   tegula__file_set_destroy(job->set);
   job->set = set;
   return TEGULA_OK;
 }
 
-static tegula_status finish_joined(describe_job *job, tegula__manifest *joined, bool recorded, tegula_error *err) {
+static tegula_status finish_joined(describe_job *job, tegula__manifest *joined, tegula_error *err) {
   FORWARD(check_files(job, joined, err));
   FORWARD(check_rows(joined, job->options->expect_rows, err));
   FORWARD(tegula__manifest_finish(joined, err));
-  if (recorded) return replace_set(job, joined, err);
+  if (job->others) return replace_set(job, joined, err);
   tegula__file_set_move(job->set, joined->files);
   return TEGULA_OK;
 }
 
 static tegula_status join_all(describe_job *job, tegula__manifest *out, tegula_error *err) {
-  bool recorded = false;
   tegula__manifest joined;
   FORWARD(check_formats(job, err));
   FORWARD(check_side(job, err));
-  FORWARD(move_files(job, &recorded, err));
+  FORWARD(move_files(job, &job->others, err));
   tegula__manifest_init(&joined);
   FORWARD(tegula__manifest_join(job->shards, job->count, &joined, err));
-  tegula_status status = finish_joined(job, &joined, recorded, err);
+  tegula_status status = finish_joined(job, &joined, err);
   if (status == TEGULA_OK)
     *out = joined;
   else
@@ -319,10 +326,8 @@ static tegula_status join_all(describe_job *job, tegula__manifest *out, tegula_e
   return status;
 }
 
-static tegula_status check_request(const tegula__paths *paths, const tegula__discover_options *options,
-                                   const tegula__format **format, tegula_error *err) {
+static tegula_status check_format(const tegula__discover_options *options, const tegula__format **format, tegula_error *err) {
   *format = NULL;
-  if (paths->count == 0) return tegula__fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1, "the list of files is empty");
   if (options->format == NULL) return TEGULA_OK;
   *format = tegula__format_by_name(options->format);
   if (*format != NULL) return TEGULA_OK;
@@ -342,12 +347,14 @@ static void free_job(describe_job *job) {
   tegula__store_free(&job->store);
   tegula__side_free(&job->side);
   tegula__first_error_destroy(job->first_error);
+  tegula__folders_destroy(job->folders);
 }
 
 /* Takes the paths on success. */
 static tegula_status start_job(describe_job *job, tegula__handles *handles, tegula__paths *paths, tegula_error *err) {
   job->count = paths->count;
   job->whole = paths->whole;
+  job->listed = paths->listed;
   job->handles = handles;
   job->files = calloc((size_t)job->count, sizeof *job->files);
   job->shards = tegula__realloc_array(NULL, job->count, sizeof *job->shards);
@@ -355,12 +362,67 @@ static tegula_status start_job(describe_job *job, tegula__handles *handles, tegu
   job->first_error = tegula__first_error_create();
   if (job->files == NULL || job->shards == NULL || job->first_error == NULL)
     return tegula__out_of_memory(err, job->count * (int64_t)(sizeof *job->shards + sizeof *job->files));
-  FORWARD(tegula__store_create(handles, job->counts, &job->store, err));
+  FORWARD(tegula__store_create(handles, job->folders, job->counts, &job->store, err));
   FORWARD(tegula__file_set_create(handles, job->files, job->count, false, &job->set, err));
+  if (job->held) tegula__file_set_enter(job->set, job->folders);
   for (int64_t i = 0; i < job->count; i++) job->files[i].path = paths->items[i];
   paths->count = 0;
   tegula__paths_free(paths);
   return TEGULA_OK;
+}
+
+/* ---- were the files there together? ---- */
+
+static void check_one(void *state, int32_t worker, int64_t index) {
+  (void)worker;
+  describe_job *job = state;
+  tegula_error error;
+  if (!tegula__first_error_wanted(job->first_error, index)) return;
+  atomic_fetch_add(&job->counts->stats, 1);
+  tegula_status status = tegula__folders_check_file(job->folders, job->files[index].path, &job->files[index].stamp, &error);
+  if (status != TEGULA_OK) tegula__first_error_set(job->first_error, index, status, &error);
+}
+
+static bool same_names(const describe_job *job, const tegula__paths *listing) {
+  if (listing->count != job->count) return false;
+  for (int64_t i = 0; i < job->count; i++)
+    if (strcmp(listing->items[i], job->files[i].path) != 0) return false;
+  return true;
+}
+
+/* Does the path still stand for these files? */
+static tegula_status check_listing(const describe_job *job, const tegula__selection *selection, tegula_error *err) {
+  tegula__paths again = {0};
+  if (!job->listed) return TEGULA_OK;
+  const char *path = selection->paths[0];
+  tegula_status status = tegula__paths_find(path, job->folders, &again, err);
+  bool same = status == TEGULA_OK && same_names(job, &again);
+  tegula__paths_free(&again);
+  if (same || status == TEGULA_OUT_OF_MEMORY) return status;
+  return tegula__hint(err, tegula__fail(err, TEGULA_CHANGED, path, -1, "the files of \"%s\" changed while they were described", path),
+                      "open it again when nothing adds or removes files any more");
+}
+
+/* All files were opened, or their sizes looked at, before this. A name that leads to the same file after it did so at this moment, too. */
+static tegula_status check_together(describe_job *job, tegula__pool *pool, const tegula__selection *selection, tegula_error *err) {
+  if (!job->held) { /* one file, and what it speaks of */
+    if (!tegula__folders_used(job->folders)) return TEGULA_OK;
+    FORWARD(tegula__folders_check_file(job->folders, job->files[0].path, &job->files[0].stamp, err));
+  } else if (!tegula__folders_certain(job->folders)) {
+    FORWARD(check_listing(job, selection, err));
+    tegula__pool_run_waiting(pool, job->count, check_one, job);
+    FORWARD(tegula__first_error_get(job->first_error, err));
+  }
+  if (!tegula__folders_certain(job->folders)) FORWARD(tegula__folders_check_notes(job->folders, err));
+  return tegula__folders_check_names(job->folders, err);
+}
+
+/* The one file of a list, and those that it speaks of. */
+static tegula_status check_listed(describe_job *job, tegula_error *err) {
+  if (tegula__folders_certain(job->folders)) return tegula__folders_check_names(job->folders, err);
+  FORWARD(tegula__folders_check_file(job->folders, job->files[0].path, &job->files[0].stamp, err));
+  FORWARD(tegula__folders_check_notes(job->folders, err));
+  return tegula__folders_check_names(job->folders, err);
 }
 
 static tegula_status list_open(const describe_job *job, int fd, const tegula__inside *wanted, tegula_error *err) {
@@ -381,42 +443,130 @@ static tegula_status list_open(const describe_job *job, int fd, const tegula__in
                       format->name);
 }
 
-tegula_status tegula__discover_list(tegula__handles *handles, tegula__paths *paths, const tegula__discover_options *options,
+static tegula_status check_one_file(const tegula__paths *paths, const tegula__inside *wanted, tegula_error *err) {
+  if (paths->count == 1) return TEGULA_OK;
+  return tegula__fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1, "%s are listed of one file, not of %lld",
+                      wanted->entry != NULL ? "datasets" : "attributes", (long long)paths->count);
+}
+
+static tegula_status check_expected(const describe_job *job, const tegula__stamp *expected, tegula_error *err) {
+  if (expected == NULL || memcmp(expected, &job->files[0].stamp, sizeof *expected) == 0) return TEGULA_OK;
+  const char *path = job->files[0].path;
+  return tegula__hint(err, tegula__fail(err, TEGULA_CHANGED, path, -1, "\"%s\" changed while it was in use", path),
+                      "open it again when nothing writes to it any more");
+}
+
+tegula_status tegula__discover_list(tegula__handles *handles, const char *path, const tegula__discover_options *options,
                                     const tegula__inside *wanted, tegula__io_counts *counts, tegula_error *err) {
-  describe_job job = {.options = options, .counts = counts};
+  describe_job job = {.options = options, .counts = counts, .held = true};
+  tegula__paths paths = {0};
   tegula_status status;
   int fd;
-  FORWARD_WITH(status, check_request(paths, options, &job.format, err));
-  FORWARD_WITH(status, paths->count == 1 ? TEGULA_OK
-                                         : tegula__fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1, "%s are listed of one file, not of %lld",
-                                                        wanted->entry != NULL ? "datasets" : "attributes", (long long)paths->count));
-  FORWARD_WITH(status, start_job(&job, handles, paths, err));
+  FORWARD_WITH(status, check_format(options, &job.format, err));
+  FORWARD_WITH(status, tegula__folders_create(&job.folders, err));
+  FORWARD_WITH(status, tegula__paths_find(path, job.folders, &paths, err));
+  FORWARD_WITH(status, check_one_file(&paths, wanted, err));
+  FORWARD_WITH(status, start_job(&job, handles, &paths, err));
   FORWARD_WITH(status, tegula__file_set_acquire(job.set, 0, counts, &fd, err));
-  status = unless_changed(&job, 0, fd, list_open(&job, fd, wanted, err), err);
+  status = check_expected(&job, wanted->expected, err);
+  if (status == TEGULA_OK) status = unless_changed(&job, 0, fd, list_open(&job, fd, wanted, err), err);
   if (status == TEGULA_OK) status = tegula__file_set_finish(job.set, 0, fd, false, counts, err); /* nothing looks at the file again */
   tegula__file_set_release(job.set, 0);
+  if (status == TEGULA_OK) status = check_listed(&job, err);
 done:
   free_job(&job);
-  tegula__paths_free(paths);
+  tegula__paths_free(&paths);
   return status;
 }
 
-tegula_status tegula__discover(tegula__pool *pool, tegula__handles *handles, tegula__paths *paths,
-                               const tegula__discover_options *options, tegula__manifest *out, tegula__file_set **files,
-                               tegula__io_counts *counts, tegula_error *err) {
-  describe_job job = {.options = options, .counts = counts, .progress_lock = PTHREAD_MUTEX_INITIALIZER};
+/* ---- the whole ---- */
+
+static tegula_status copy_paths(const tegula__selection *selection, tegula__paths *out, tegula_error *err) {
+  *out = (tegula__paths){.items = calloc((size_t)selection->count, sizeof *out->items), .count = selection->count};
+  if (out->items == NULL) {
+    out->count = 0;
+    return tegula__out_of_memory(err, selection->count * (int64_t)sizeof *out->items);
+  }
+  for (int64_t i = 0; i < selection->count; i++)
+    if ((out->items[i] = strdup(selection->paths[i])) == NULL) return tegula__out_of_memory(err, (int64_t)strlen(selection->paths[i]));
+  return TEGULA_OK;
+}
+
+static tegula_status find_paths(const tegula__selection *selection, tegula__folders *folders, tegula__paths *out, tegula_error *err) {
+  FORWARD(selection->count == 1 ? tegula__paths_find(selection->paths[0], folders, out, err) : copy_paths(selection, out, err));
+  return selection->check_order ? tegula__names_check_order(selection->paths, selection->count, err) : TEGULA_OK;
+}
+
+/* A single file and what lies beside it are one set. */
+static tegula_status find_side(describe_job *job, const tegula__paths *paths, tegula_error *err) {
+  FORWARD(tegula__side_find(paths, job->held ? job->folders : NULL, &job->side, err));
+  if (job->held || (job->side.file == NULL && job->side.problem.status == TEGULA_OK)) return TEGULA_OK;
+  job->held = true;
+  tegula__side_free(&job->side);
+  return tegula__side_find(paths, job->folders, &job->side, err);
+}
+
+static tegula_status describe_set(describe_job *job, tegula__pool *pool, tegula__handles *handles, const tegula__selection *selection,
+                                  tegula__paths *paths, tegula__discovered *out, tegula_error *err) {
+  FORWARD(find_paths(selection, job->folders, paths, err));
+  job->held = job->held || paths->count > 1 || paths->listed;
+  FORWARD(find_side(job, paths, err));
+  FORWARD(start_job(job, handles, paths, err));
+  out->first = strdup(job->files[0].path);
+  if (out->first == NULL) return tegula__out_of_memory(err, (int64_t)strlen(job->files[0].path));
+  describe_all(job, pool);
+  FORWARD(tegula__first_error_get(job->first_error, err));
+  FORWARD(check_cancelled(job, err));
+  FORWARD(check_together(job, pool, selection, err));
+  FORWARD(join_all(job, &out->manifest, err));
+  tegula__file_set_enter(job->set, NULL);
+  out->files = job->set;
+  out->others = job->others;
+  job->set = NULL;
+  return TEGULA_OK;
+}
+
+/* Begin again? What is said of files that are being replaced may be wrong for that reason alone. */
+static bool may_differ(const describe_job *job, tegula_status status) {
+  if (status == TEGULA_OK || status == TEGULA_OUT_OF_MEMORY || status == TEGULA_CANCELLED) return false;
+  return status == TEGULA_CHANGED || !tegula__folders_untouched(job->folders);
+}
+
+static tegula_status discover_once(tegula__pool *pool, tegula__handles *handles, const tegula__selection *selection,
+                                   const tegula__discover_options *options, bool held, tegula__discovered *out, bool *again,
+                                   bool *touched, tegula__io_counts *counts, tegula_error *err) {
+  describe_job job = {.options = options, .counts = counts, .held = held, .progress_lock = PTHREAD_MUTEX_INITIALIZER};
+  tegula__paths paths = {0};
   tegula_status status;
-  FORWARD_WITH(status, check_request(paths, options, &job.format, err));
-  FORWARD_WITH(status, tegula__side_find(paths, &job.side, err));
-  FORWARD_WITH(status, start_job(&job, handles, paths, err));
-  describe_all(&job, pool);
-  FORWARD_WITH(status, tegula__first_error_get(job.first_error, err));
-  FORWARD_WITH(status, check_cancelled(&job, err));
-  FORWARD_WITH(status, join_all(&job, out, err));
-  *files = job.set;
-  job.set = NULL;
+  *out = (tegula__discovered){.first = NULL};
+  FORWARD_WITH(status, check_format(options, &job.format, err));
+  FORWARD_WITH(status, tegula__folders_create(&job.folders, err));
+  status = describe_set(&job, pool, handles, selection, &paths, out, err);
+  *touched = !tegula__folders_untouched(job.folders);
+  *again = may_differ(&job, status);
 done:
   free_job(&job);
-  tegula__paths_free(paths);
+  tegula__paths_free(&paths);
+  if (status != TEGULA_OK) free(out->first);
   return status;
+}
+
+/* The last try has failed, too. What is wrong with files that are being replaced is no news: that they change is. */
+static tegula_status end_changed(const tegula__selection *selection, bool touched, tegula_status status, tegula_error *err) {
+  if (!touched || status == TEGULA_OK || status == TEGULA_CHANGED || err == NULL) return status;
+  const char *path = selection->paths[0];
+  tegula_error found = *err;
+  return tegula__hint(err, tegula__fail(err, TEGULA_CHANGED, path, -1, "the files of \"%s\" changed while they were described: %.600s", path,
+                                        found.message),
+                      "open it again when nothing replaces its files any more");
+}
+
+tegula_status tegula__discover(tegula__pool *pool, tegula__handles *handles, const tegula__selection *selection,
+                               const tegula__discover_options *options, tegula__discovered *out, tegula__io_counts *counts, tegula_error *err) {
+  for (int turn = 0;; turn++) {
+    bool again = false, touched = false;
+    tegula_status status = discover_once(pool, handles, selection, options, turn > 0, out, &again, &touched, counts, err);
+    if (!again || turn == TURNS) return end_changed(selection, touched, status, err);
+    nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS << turn}, NULL);
+  }
 }

@@ -30,13 +30,15 @@ tegula_status tegula__names_check_order(const char *const *paths, int64_t count,
 typedef struct tegula__paths {
   char **items; /* owned */
   int64_t count;
-  bool whole; /* all files of a folder */
+  bool whole;  /* all files of a folder */
+  bool listed; /* found in folders, not given one by one */
 } tegula__paths;
 
 void tegula__paths_free(tegula__paths *paths);
 /* A file, a folder or a glob pattern -> ordered files. A path that exists is never taken as a pattern. NOT_FOUND: missing folder or file,
- * no shards in it, nothing matches. Names that start with '.' or '_' and side files (shard_meta.json) are skipped. */
-tegula_status tegula__paths_find(const char *path, tegula__paths *out, tegula_error *err);
+ * no shards in it, nothing matches. Names that start with '.' or '_' and side files (shard_meta.json) are skipped. Folders are listed by way
+ * of `folders`, which may be NULL. */
+tegula_status tegula__paths_find(const char *path, tegula__folders *folders, tegula__paths *out, tegula_error *err);
 /* The same without a word about the names or what else lies there, in the order of names: all files that can be found, also none. The scan
  * goes on after a folder that cannot be seen; `problem` is the first of them, its status OK when there is none. */
 tegula_status tegula__paths_find_all(const char *path, tegula__paths *out, tegula_error *problem, tegula_error *err);
@@ -52,14 +54,15 @@ typedef struct tegula__side {
   int64_t *places;         /* each file's number among them; NULL: its own */
 } tegula__side;
 
-/* Looks beside the files, when they all lie in one folder. Does not fail for what the side file says. */
-tegula_status tegula__side_find(const tegula__paths *paths, tegula__side *out, tegula_error *err);
+/* Looks beside the files, when they all lie in one folder. Does not fail for what the side file says. `folders` may be NULL. */
+tegula_status tegula__side_find(const tegula__paths *paths, tegula__folders *folders, tegula__side *out, tegula_error *err);
 void tegula__side_free(tegula__side *side);
 
 /* ---- other files ---- */
 
-/* A store over the file system, for drivers whose files speak of others. */
-tegula_status tegula__store_create(tegula__handles *handles, tegula__io_counts *counts, tegula__store *out, tegula_error *err);
+/* A store over the file system, for drivers whose files speak of others. What it opens is noted in `folders`, as long as it is not detached. */
+tegula_status tegula__store_create(tegula__handles *handles, tegula__folders *folders, tegula__io_counts *counts, tegula__store *out,
+                                   tegula_error *err);
 void tegula__store_free(tegula__store *store);
 
 /* ---- headers that are read later ---- */
@@ -96,11 +99,25 @@ typedef struct tegula__discover_options {
   bool defer_headers;   /* open no more files than needed: see tegula__unread; an error may then not be the first one, or none at all */
 } tegula__discover_options;
 
-/* Opens each file once through the handle cache (handles stay open while there is room), describes all in parallel, joins, finishes.
- * Takes the paths (the list is emptied). On success *files refers to out->files and moves bytes for it; free it before the manifest.
- * The error is that of the first file in order. */
-tegula_status tegula__discover(tegula__pool *pool, tegula__handles *handles, tegula__paths *paths, const tegula__discover_options *options,
-                               tegula__manifest *out, tegula__file_set **files, tegula__io_counts *counts, tegula_error *err);
+/* The files that a caller wants: one path, which may stand for many, or a list. */
+typedef struct tegula__selection {
+  const char *const *paths;
+  int64_t count;
+  bool check_order; /* of a list: names that form one sequence must be in its order */
+} tegula__selection;
+
+typedef struct tegula__discovered {
+  tegula__manifest manifest;
+  tegula__file_set *files; /* of the manifest; to be freed before it */
+  char *first;             /* the first of the files that were found; it may speak of others */
+  bool others;             /* the manifest has a table of files that these files gave */
+} tegula__discovered;
+
+/* Finds the files, opens each once through the handle cache (handles stay open while there is room), describes all in parallel, joins,
+ * finishes. The files are described as they were together at one moment: where some were replaced meanwhile all is begun again, a few times,
+ * then it is CHANGED. The error is that of the first file in order. */
+tegula_status tegula__discover(tegula__pool *pool, tegula__handles *handles, const tegula__selection *selection,
+                               const tegula__discover_options *options, tegula__discovered *out, tegula__io_counts *counts, tegula_error *err);
 
 /* Called with the open file. */
 typedef tegula_status (*tegula__within_fn)(void *state, const tegula__source *source, const tegula__describe_options *options, tegula_error *err);
@@ -111,11 +128,12 @@ typedef struct tegula__inside {
   tegula__attribute_fn attribute;
   tegula__within_fn within;
   void *state;
+  const tegula__stamp *expected; /* the file must be this one; NULL: any */
 } tegula__inside;
 
-/* Lists the datasets of the only file in the list (INVALID_ARGUMENT for several), in the order of their names, or its attributes. Takes the
- * paths. UNSUPPORTED: a format that holds one array, or has no attributes. */
-tegula_status tegula__discover_list(tegula__handles *handles, tegula__paths *paths, const tegula__discover_options *options,
+/* Lists the datasets of one file, in the order of their names, or its attributes. INVALID_ARGUMENT: the path stands for several files.
+ * UNSUPPORTED: a format that holds one array, or has no attributes. CHANGED: what was told is not to be relied on. */
+tegula_status tegula__discover_list(tegula__handles *handles, const char *path, const tegula__discover_options *options,
                                     const tegula__inside *wanted, tegula__io_counts *counts, tegula_error *err);
 
 #endif

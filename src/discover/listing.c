@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "discover/discover.h"
 
@@ -21,6 +22,7 @@ typedef struct listing {
   char *refused;         /* the first name in text order that cannot be a shard; owned */
   const char *is_what;   /* what it is; static text */
   bool folders;          /* folders are wanted, not files */
+  tegula__folders *held; /* by way of which folders are scanned; may be NULL */
   tegula_error *problem; /* NULL: what cannot be seen is an error; else the scan goes on, and the first such error is kept here */
 } listing;
 
@@ -146,8 +148,13 @@ static tegula_status scan_entries(listing *list, DIR *folder, const char *prefix
 /* Adds what is in a folder (`prefix` "" is the working directory) and matches the pattern (NULL: all). */
 static tegula_status scan_folder(listing *list, const char *prefix, const char *pattern, tegula_error *err) {
   const char *shown = prefix[0] != '\0' ? prefix : ".";
-  DIR *folder = opendir(shown);
-  if (folder == NULL) return pass_over(list, errno, "list the folder", shown, err);
+  int fd = tegula__folders_scan(list->held, shown);
+  DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
+  if (folder == NULL) {
+    int os_errno = errno;
+    if (fd >= 0) close(fd);
+    return pass_over(list, os_errno, "list the folder", shown, err);
+  }
   tegula_status status = scan_entries(list, folder, prefix, pattern, shown, err);
   closedir(folder);
   return status;
@@ -192,7 +199,7 @@ static tegula_status expand_plain(listing *list, char *path, const char *inside,
 
 /* All folders in `path` that match, in the order of their names, so that the first error is always the same. */
 static tegula_status expand_folders(listing *list, const char *path, const char *pattern, const char *inside, tegula_error *err) {
-  listing found = {.folders = true, .problem = list->problem};
+  listing found = {.folders = true, .held = list->held, .problem = list->problem};
   tegula_status status = scan_folder(&found, path, pattern, err);
   sort_names(&found);
   for (int64_t i = 0; status == TEGULA_OK && i < found.paths.count; i++) status = expand(list, found.paths.items[i], inside, err);
@@ -244,14 +251,16 @@ static tegula_status check_listing(const listing *list, const char *path, bool f
 }
 
 /* A folder or a pattern: list, check, order; or, with a place for a problem, all that can be found in the order of names. */
-static tegula_status find_many(const char *path, bool folder, tegula_error *problem, tegula__paths *out, tegula_error *err) {
-  listing list = {.problem = problem};
+static tegula_status find_many(const char *path, bool folder, tegula__folders *held, tegula_error *problem, tegula__paths *out,
+                               tegula_error *err) {
+  listing list = {.held = held, .problem = problem};
   tegula_status status = folder ? scan_folder(&list, path, NULL, err) : match_pattern(&list, path, err);
   if (status == TEGULA_OK && problem == NULL) status = check_listing(&list, path, folder, err);
   if (status == TEGULA_OK && problem == NULL) status = tegula__names_order(list.paths.items, list.paths.count, path, err);
   if (problem != NULL) sort_names(&list);
   free(list.refused);
   list.paths.whole = folder;
+  list.paths.listed = true;
   if (status == TEGULA_OK)
     *out = list.paths;
   else
@@ -269,20 +278,22 @@ static tegula_status find_one(const char *path, const struct stat *info, tegula_
   return TEGULA_OK;
 }
 
-static tegula_status find(const char *path, tegula_error *problem, tegula__paths *out, tegula_error *err) {
+static tegula_status find(const char *path, tegula__folders *held, tegula_error *problem, tegula__paths *out, tegula_error *err) {
   struct stat info;
   if (path[0] == '\0') return tegula__fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1, "the path is empty");
-  if (stat(path, &info) == 0) return S_ISDIR(info.st_mode) ? find_many(path, true, problem, out, err) : find_one(path, &info, out, err);
+  if (stat(path, &info) == 0) return S_ISDIR(info.st_mode) ? find_many(path, true, held, problem, out, err) : find_one(path, &info, out, err);
   int os_errno = errno;
-  if ((os_errno == ENOENT || os_errno == ENAMETOOLONG) && is_pattern(path)) return find_many(path, false, problem, out, err);
+  if ((os_errno == ENOENT || os_errno == ENAMETOOLONG) && is_pattern(path)) return find_many(path, false, held, problem, out, err);
   if (os_errno == ENOENT)
     return tegula__fail(err, TEGULA_NOT_FOUND, path, -1, "no file or folder \"%s\"", path);
   return tegula__fail_errno(err, os_errno, path, -1, "could not examine \"%s\"", path);
 }
 
-tegula_status tegula__paths_find(const char *path, tegula__paths *out, tegula_error *err) { return find(path, NULL, out, err); }
+tegula_status tegula__paths_find(const char *path, tegula__folders *folders, tegula__paths *out, tegula_error *err) {
+  return find(path, folders, NULL, out, err);
+}
 
 tegula_status tegula__paths_find_all(const char *path, tegula__paths *out, tegula_error *problem, tegula_error *err) {
   *problem = (tegula_error){.status = TEGULA_OK};
-  return find(path, problem, out, err);
+  return find(path, NULL, problem, out, err);
 }

@@ -21,12 +21,12 @@ static bool in_one_folder(const tegula__paths *paths) {
   return true;
 }
 
-static tegula_status read_side_file(tegula__side *side, const char *path, tegula_error *err) {
+static tegula_status read_side_file(tegula__side *side, tegula__folders *folders, const char *path, tegula_error *err) {
   tegula__io_counts counts; /* not data: no part of the caller's statistics */
   char *text = NULL;
   size_t size = 0;
   memset(&counts, 0, sizeof counts);
-  tegula_status status = tegula__io_read_whole(path, TEGULA__SIDE_FILE_BYTES, &text, &size, &counts, &side->problem);
+  tegula_status status = tegula__io_read_whole(folders, path, TEGULA__SIDE_FILE_BYTES, &text, &size, &counts, &side->problem);
   if (status == TEGULA_NOT_FOUND) side->problem.status = TEGULA_OK;
   if (status != TEGULA_OK) return TEGULA_OK;
   side->file = calloc(1, sizeof *side->file);
@@ -68,7 +68,7 @@ static tegula_status find_places(tegula__side *side, const tegula__paths *paths,
 
 /* Where the side file speaks of the folder as a whole, and only some of its files may be opened. In a folder that is no set of files, those
  * that are opened are the set. */
-static tegula_status look_around(tegula__side *side, const tegula__paths *paths, tegula_error *err) {
+static tegula_status look_around(tegula__side *side, const tegula__paths *paths, tegula__folders *folders, tegula_error *err) {
   const tegula__side_file *file = side->file;
   if (side->whole || (file->rows_kind != TEGULA__SIDE_ROWS_LIST && !file->has_length)) return TEGULA_OK;
   size_t size = folder_size(paths->items[0]);
@@ -76,7 +76,7 @@ static tegula_status look_around(tegula__side *side, const tegula__paths *paths,
   tegula__paths listing = {0};
   if (folder == NULL) return tegula__out_of_memory(err, (int64_t)size);
   tegula_error error;
-  tegula_status status = TEGULA_OK, listed = tegula__paths_find(size > 0 ? folder : ".", &listing, &error);
+  tegula_status status = TEGULA_OK, listed = tegula__paths_find(size > 0 ? folder : ".", folders, &listing, &error);
   free(folder);
   if (listed == TEGULA_OK) {
     for (int64_t i = 0; size == 0 && i < listing.count; i++) memmove(listing.items[i], listing.items[i] + 2, strlen(listing.items[i]) - 1);
@@ -93,14 +93,14 @@ static tegula_status look_around(tegula__side *side, const tegula__paths *paths,
   return status;
 }
 
-tegula_status tegula__side_find(const tegula__paths *paths, tegula__side *out, tegula_error *err) {
+tegula_status tegula__side_find(const tegula__paths *paths, tegula__folders *folders, tegula__side *out, tegula_error *err) {
   *out = (tegula__side){.whole = paths->whole, .total = paths->count};
   if (!in_one_folder(paths)) return TEGULA_OK;
   char *path = tegula__strprintf("%.*s" TEGULA__SIDE_FILE_NAME, (int)folder_size(paths->items[0]), paths->items[0]);
   if (path == NULL) return tegula__out_of_memory(err, (int64_t)strlen(paths->items[0]));
-  tegula_status status = strcmp(path, paths->items[0]) == 0 ? TEGULA_OK : read_side_file(out, path, err);
+  tegula_status status = strcmp(path, paths->items[0]) == 0 ? TEGULA_OK : read_side_file(out, folders, path, err);
   free(path);
-  if (status == TEGULA_OK && out->file != NULL && out->problem.status == TEGULA_OK) status = look_around(out, paths, err);
+  if (status == TEGULA_OK && out->file != NULL && out->problem.status == TEGULA_OK) status = look_around(out, paths, folders, err);
   return status;
 }
 

@@ -10,6 +10,7 @@
 /* What the store works with. */
 typedef struct store_state {
   tegula__handles *handles;
+  tegula__folders *folders;
   tegula__io_counts *counts;
 } store_state;
 
@@ -26,6 +27,21 @@ static void free_file(store_file *file) {
   free(file);
 }
 
+/* What cannot be opened is noted too: a missing source is described as lost. */
+static tegula_status acquire_first(const store_state *state, store_file *file, tegula_error *err) {
+  int fd;
+  tegula_error error;
+  tegula__file_set_enter(file->set, state->folders);
+  tegula_status status = tegula__file_set_acquire(file->set, 0, state->counts, &fd, &error);
+  if (status == TEGULA_OK) {
+    tegula__file_set_release(file->set, 0);
+    return tegula__folders_note(state->folders, file->file.path, &file->file.stamp, 0, err);
+  }
+  if (error.os_errno != 0) FORWARD(tegula__folders_note(state->folders, file->file.path, NULL, error.os_errno, err));
+  if (err != NULL) *err = error;
+  return status;
+}
+
 static tegula_status open_file(const tegula__store *store, const char *path, tegula__stamp *stamp, void **handle, tegula_error *err) {
   const store_state *state = store->state;
   store_file *file = calloc(1, sizeof *file);
@@ -34,13 +50,11 @@ static tegula_status open_file(const tegula__store *store, const char *path, teg
     return tegula__out_of_memory(err, (int64_t)sizeof *file);
   }
   tegula_status status = tegula__file_set_create(state->handles, &file->file, 1, false, &file->set, err);
-  int fd;
-  if (status == TEGULA_OK) status = tegula__file_set_acquire(file->set, 0, state->counts, &fd, err);
+  if (status == TEGULA_OK) status = acquire_first(state, file, err);
   if (status != TEGULA_OK) {
     free_file(file);
     return status;
   }
-  tegula__file_set_release(file->set, 0);
   file->counts = state->counts;
   *stamp = file->file.stamp;
   *handle = file;
@@ -77,16 +91,18 @@ static bool is_locked(void *handle) {
 static void detach_file(void *handle) {
   store_file *file = handle;
   file->counts = &file->own;
+  tegula__file_set_enter(file->set, NULL);
 }
 
 static void close_file(void *handle) {
   free_file(handle);
 }
 
-tegula_status tegula__store_create(tegula__handles *handles, tegula__io_counts *counts, tegula__store *out, tegula_error *err) {
+tegula_status tegula__store_create(tegula__handles *handles, tegula__folders *folders, tegula__io_counts *counts, tegula__store *out,
+                                   tegula_error *err) {
   store_state *state = malloc(sizeof *state);
   if (state == NULL) return tegula__out_of_memory(err, sizeof *state);
-  *state = (store_state){handles, counts};
+  *state = (store_state){handles, folders, counts};
   *out = (tegula__store){.open = open_file,
                          .read = read_file,
                          .check = check_file,

@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "io/io.h"
+#include "io/io_priv.h"
 
 enum { CLOSED = -1, OPENING = -2 };
 
@@ -30,6 +30,7 @@ typedef struct handle {
   int fd; /* CLOSED, OPENING or a descriptor */
   _Atomic int32_t pins; /* above 0 the descriptor stays what it is */
   bool stamped;
+  bool settled; /* it was open: a write since then shows in its times */
   struct handle *newer, *older; /* the list of open handles without a pin */
 } handle;
 
@@ -50,6 +51,7 @@ struct tegula__file_set {
   int64_t count;
   bool writing;
   char *folder; /* where relative names are seen from; NULL: there are none */
+  tegula__folders *folders; /* by way of which files are opened; NULL: by their paths */
   handle *items;
 };
 
@@ -141,8 +143,10 @@ static const char *name_of(const tegula__file_set *set, int64_t index, char **ro
 
 void tegula__file_set_move(tegula__file_set *set, tegula__file *files) { set->files = files; }
 
+void tegula__file_set_enter(tegula__file_set *set, tegula__folders *folders) { set->folders = folders; }
+
 void tegula__file_set_stamped(tegula__file_set *set) {
-  for (int64_t i = 0; i < set->count; i++) set->items[i].stamped = true;
+  for (int64_t i = 0; i < set->count; i++) set->items[i].stamped = !set->files[i].recorded;
 }
 
 void tegula__file_set_destroy(tegula__file_set *set) {
@@ -162,27 +166,21 @@ void tegula__file_set_destroy(tegula__file_set *set) {
   free(set);
 }
 
-static int64_t nanoseconds(struct timespec time) { return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec; }
-
-/* `fd`: CLOSED for what the name leads to. */
-static tegula_status read_stamp_of(int fd, const char *path, const char *said, tegula__io_counts *counts, tegula__stamp *out, tegula_error *err) {
-  struct stat info;
-  atomic_fetch_add_explicit(&counts->stats, 1, memory_order_relaxed);
-  if ((fd == CLOSED ? stat(path, &info) : fstat(fd, &info)) != 0)
-    return tegula__fail_errno(err, errno, said, -1, "could not examine \"%s\"", said);
-  if (!S_ISREG(info.st_mode))
-    return tegula__hint(err, tegula__fail(err, TEGULA_UNSUPPORTED, said, -1, "\"%s\" is not a regular file", said),
+static tegula_status regular(const struct stat *info, const char *path, tegula__stamp *out, tegula_error *err) {
+  if (!S_ISREG(info->st_mode))
+    return tegula__hint(err, tegula__fail(err, TEGULA_UNSUPPORTED, path, -1, "\"%s\" is not a regular file", path),
                         "a list holds files; a folder or a quoted pattern is given alone");
-  *out = (tegula__stamp){.size = info.st_size,
-                         .mtime_ns = nanoseconds(info.st_mtim),
-                         .ctime_ns = nanoseconds(info.st_ctim),
-                         .inode = info.st_ino,
-                         .device = info.st_dev};
+  *out = tegula__io_stamp_of(info);
   return TEGULA_OK;
 }
 
+/* `fd`: CLOSED for what the name leads to. */
 static tegula_status read_stamp(int fd, const char *path, tegula__io_counts *counts, tegula__stamp *out, tegula_error *err) {
-  return read_stamp_of(fd, path, path, counts, out, err);
+  struct stat info;
+  atomic_fetch_add_explicit(&counts->stats, 1, memory_order_relaxed);
+  if ((fd == CLOSED ? stat(path, &info) : fstat(fd, &info)) != 0)
+    return tegula__fail_errno(err, errno, path, -1, "could not examine \"%s\"", path);
+  return regular(&info, path, out, err);
 }
 
 static tegula_status compare_stamps(const char *path, const tegula__stamp *was, const tegula__stamp *is, tegula_error *err) {
@@ -223,36 +221,37 @@ static tegula_status compare_recorded(tegula__file *file, const tegula__stamp *i
   return TEGULA_OK;
 }
 
-static int open_once(const char *path, int mode, tegula__io_counts *counts) {
+static int open_once(const tegula__file_set *set, const char *path, int mode, tegula__io_counts *counts) {
   int fd;
   do {
     atomic_fetch_add_explicit(&counts->opens, 1, memory_order_relaxed);
-    fd = open(path, mode | O_CLOEXEC);
+    fd = tegula__folders_open(set->folders, path, mode | O_CLOEXEC);
   } while (fd < 0 && errno == EINTR);
   return fd;
 }
 
 /* Reading never waits for the other end of a fifo. Files to be written exist already: publish made them. That a file was read is not written down
  * where the system leaves that to us (files of one's own, or a capability): a write to the inode for each file, on every rank. */
-static int open_file(tegula__handles *handles, const char *path, bool writing, tegula__io_counts *counts) {
-  if (writing) return open_once(path, O_WRONLY, counts);
+static int open_file(const tegula__file_set *set, const char *path, tegula__io_counts *counts) {
+  tegula__handles *handles = set->handles;
+  if (set->writing) return open_once(set, path, O_WRONLY, counts);
   bool quiet = !atomic_load_explicit(&handles->touches, memory_order_relaxed);
-  int fd = open_once(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | (quiet ? O_NOATIME : 0), counts);
+  int fd = open_once(set, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | (quiet ? O_NOATIME : 0), counts);
   if (fd >= 0 || !quiet || errno != EPERM) return fd;
   atomic_store_explicit(&handles->touches, true, memory_order_relaxed);
-  return open_once(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, counts);
+  return open_once(set, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, counts);
 }
 
 /* On a network file system: a name that another machine has just made or replaced may not be there yet. */
 static bool may_come(const tegula__file_set *set, int os_errno) { return os_errno == ESTALE || (set->writing && os_errno == ENOENT); }
 
 static int open_when_there(const tegula__file_set *set, const char *path, tegula__io_counts *counts) {
-  int fd = open_file(set->handles, path, set->writing, counts);
+  int fd = open_file(set, path, counts);
   if (fd >= 0 || !may_come(set, errno) || set->handles->patience <= 0) return fd;
   double until = tegula__now() + set->handles->patience;
   for (long pause = 1000000; fd < 0 && may_come(set, errno) && tegula__now() < until; pause = (long)tegula__min(2 * pause, 200000000)) {
     nanosleep(&(struct timespec){.tv_nsec = pause}, NULL);
-    fd = open_file(set->handles, path, set->writing, counts);
+    fd = open_file(set, path, counts);
   }
   return fd;
 }
@@ -340,10 +339,14 @@ static tegula_status open_and_check(const tegula__file_set *set, int64_t index, 
 
 tegula_status tegula__file_set_stat(tegula__file_set *set, int64_t index, tegula__io_counts *counts, tegula_error *err) {
   char *room;
-  const char *name = name_of(set, index, &room);
-  tegula_status status = read_stamp_of(CLOSED, name, set->files[index].path, counts, &set->files[index].stamp, err);
+  struct stat info;
+  const char *path = set->files[index].path;
+  atomic_fetch_add_explicit(&counts->stats, 1, memory_order_relaxed);
+  bool there = tegula__folders_stat(set->folders, name_of(set, index, &room), &info) == 0;
+  int os_errno = errno;
   free(room);
-  RETURN_IF(status != TEGULA_OK, status);
+  if (!there) return tegula__fail_errno(err, os_errno, path, -1, "could not examine \"%s\"", path);
+  FORWARD(regular(&info, path, &set->files[index].stamp, err));
   set->items[index].stamped = true;
   return TEGULA_OK;
 }
@@ -379,11 +382,12 @@ tegula_status tegula__file_set_acquire(tegula__file_set *set, int64_t index, teg
   if (surplus >= 0) close(surplus);
   int opened = CLOSED;
   tegula_status status = open_and_check(set, index, counts, &opened, err);
+  if (status == TEGULA_OK && !set->writing && !item->settled) tegula__io_settle(opened, &set->files[index].stamp);
 
   pthread_mutex_lock(&handles->lock);
   item->fd = opened;
   if (status == TEGULA_OK) {
-    item->stamped = true;
+    item->stamped = item->settled = true;
     atomic_store(&item->pins, 1);
     *fd = opened;
   } else {

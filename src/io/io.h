@@ -8,6 +8,7 @@
 #define TEGULA_IO_IO_H
 
 #include <stdatomic.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 
 #include "base/base.h"
@@ -16,6 +17,30 @@
 typedef struct tegula__io_counts {
   _Atomic int64_t opens, stats, reads, writes, bytes_read, bytes_written;
 } tegula__io_counts;
+
+/* ---- files that are described together ---- */
+
+/* Where the files of one description lie: see folders.c. Any threads may open files; the looks at the end are those of one thread. */
+typedef struct tegula__folders tegula__folders;
+tegula_status tegula__folders_create(tegula__folders **out, tegula_error *err);
+void tegula__folders_destroy(tegula__folders *folders);
+/* open(2) and stat(2), relative to the folder of the file; and a descriptor with which the folder `path` is listed. NULL: plain ones. */
+int tegula__folders_open(tegula__folders *folders, const char *path, int flags);
+int tegula__folders_stat(tegula__folders *folders, const char *path, struct stat *out);
+int tegula__folders_scan(tegula__folders *folders, const char *path);
+/* Notes a file that was opened (os_errno 0), or why it could not be; those whose stamps the caller keeps need no note. NULL: nothing. */
+tegula_status tegula__folders_note(tegula__folders *folders, const char *path, const tegula__stamp *stamp, int os_errno, tegula_error *err);
+/* Was anything opened or noted? */
+bool tegula__folders_used(const tegula__folders *folders);
+/* Do all folders have the times that they had when they were opened? */
+bool tegula__folders_untouched(const tegula__folders *folders);
+/* Do these times prove that no name in them leads to another file than before? Else the files are to be looked at: */
+bool tegula__folders_certain(const tegula__folders *folders);
+/* CHANGED: the name leads to another file, or that is written to. */
+tegula_status tegula__folders_check_file(tegula__folders *folders, const char *path, const tegula__stamp *stamp, tegula_error *err);
+tegula_status tegula__folders_check_notes(tegula__folders *folders, tegula_error *err);
+/* CHANGED: the names of several folders lead to others than those from which files were opened. */
+tegula_status tegula__folders_check_names(const tegula__folders *folders, tegula_error *err);
 
 /* ---- one transfer ---- */
 
@@ -34,8 +59,9 @@ tegula_status tegula__io_readv(int fd, const char *path, int64_t offset, struct 
 tegula_status tegula__io_writev(int fd, const char *path, int64_t offset, struct iovec *vectors, int count, tegula__io_counts *counts,
                                 tegula_error *err);
 
-/* All of a regular file of at most `maximum` bytes, in new memory. NOT_FOUND when there is none. */
-tegula_status tegula__io_read_whole(const char *path, int64_t maximum, char **out, size_t *size, tegula__io_counts *counts,
+/* All of a regular file of at most `maximum` bytes, in new memory. NOT_FOUND when there is none. `folders` may be NULL; what was found is
+ * noted there. */
+tegula_status tegula__io_read_whole(tegula__folders *folders, const char *path, int64_t maximum, char **out, size_t *size, tegula__io_counts *counts,
                                     tegula_error *err);
 
 /* ---- many transfers of one file, by the fastest way there is ---- */
@@ -139,10 +165,13 @@ tegula_status tegula__file_set_create(tegula__handles *handles, tegula__file *fi
                                       tegula_error *err);
 /* Nothing may be pinned. */
 void tegula__file_set_destroy(tegula__file_set *set);
+/* Opens by way of these folders from now on; NULL: by paths. Before the set is shared. */
+void tegula__file_set_enter(tegula__file_set *set, tegula__folders *folders);
 /* Points the set at another table with the same files (after a join has moved it). */
 void tegula__file_set_move(tegula__file_set *set, tegula__file *files);
 
-/* The stamps in the table are of files that were open: the first open compares them. Before the set is shared. */
+/* The stamps in the table are of files that were open, but for those that are recorded: the first open compares them. Before the set is
+ * shared. */
 void tegula__file_set_stamped(tegula__file_set *set);
 /* Notes the stamp of file `index` by its name, without opening it; the first open compares it. Before the set is shared. */
 tegula_status tegula__file_set_stat(tegula__file_set *set, int64_t index, tegula__io_counts *counts, tegula_error *err);

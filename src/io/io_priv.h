@@ -7,6 +7,8 @@
 #ifndef TEGULA_IO_IO_PRIV_H
 #define TEGULA_IO_IO_PRIV_H
 
+#include <sys/stat.h>
+
 #include "io/io.h"
 
 typedef struct tegula__backend {
@@ -20,6 +22,13 @@ typedef struct tegula__backend {
   void (*rest)(void *state);
   void (*stop)(void *state);
 } tegula__backend;
+
+/* stamps.c */
+tegula__stamp tegula__io_stamp_of(const struct stat *info);
+/* Waits until each later change gives a file or folder other times than these. False where another machine's clock is too far ahead. */
+bool tegula__io_wait(const tegula__stamp *stamp);
+/* Before the first read of an open file: from now on, what is written to it gives it other times than `stamp`, or is there already. */
+void tegula__io_settle(int fd, const tegula__stamp *stamp);
 
 extern const tegula__backend tegula__uring_backend;
 extern const tegula__backend tegula__direct_backend;

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "io/io.h"
+#include "io/io_priv.h"
 
 enum { COPY_BYTES = 4 << 20 };
 
@@ -34,14 +34,6 @@ tegula_status tegula__io_read_head(const char *path, void *out, size_t size, siz
   return status;
 }
 
-static tegula__stamp stamp_of(const struct stat *info) {
-  return (tegula__stamp){.size = info->st_size,
-                         .mtime_ns = info->st_mtim.tv_sec * INT64_C(1000000000) + info->st_mtim.tv_nsec,
-                         .ctime_ns = info->st_ctim.tv_sec * INT64_C(1000000000) + info->st_ctim.tv_nsec,
-                         .inode = info->st_ino,
-                         .device = info->st_dev};
-}
-
 static bool same(const tegula__stamp *a, const tegula__stamp *b) {
   return a->size == b->size && a->mtime_ns == b->mtime_ns && a->inode == b->inode && a->device == b->device;
 }
@@ -54,7 +46,7 @@ static tegula_status changed(const char *path, tegula_error *err) {
 tegula_status tegula__io_stamp(const char *path, tegula__stamp *stamp, tegula_error *err) {
   struct stat info;
   if (stat(path, &info) != 0) return tegula__fail_errno(err, errno, path, -1, "could not examine \"%s\"", path);
-  *stamp = stamp_of(&info);
+  *stamp = tegula__io_stamp_of(&info);
   return TEGULA_OK;
 }
 
@@ -102,7 +94,8 @@ tegula_status tegula__io_copy(const char *from, int fd, const char *path, tegula
                                             "\"%s\" is locked by another program, which may be writing to it: nothing is added to it", from),
                           "wait until that program has closed it");
   if (status == TEGULA_OK) {
-    *stamp = stamp_of(&info);
+    *stamp = tegula__io_stamp_of(&info);
+    tegula__io_settle(in, stamp);
     status = copy_bytes(in, from, fd, path, stamp->size, counts, err);
   }
   if (status == TEGULA_OK) status = tegula__io_check(from, stamp, err);

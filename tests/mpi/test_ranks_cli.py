@@ -8,6 +8,7 @@ import subprocess
 
 import numpy
 import pytest
+import replacing
 
 from launch import BIN, MPIS, Job, environment
 from reference_hash import content_hash
@@ -34,6 +35,24 @@ def test_one_report_with_sums(mpi, shards):
     assert report["hash"] == content_hash(numpy.arange(2400, dtype="f4").reshape(400, 6))
     assert [(tile["rank"], tile["box"][0]) for tile in report["tile_list"]] == [(0, [0, 134]), (1, [134, 268]), (2, [268, 400])]
     assert [source["rows"] for source in report["tile_list"][1]["sources"]] == [[34, 100], [0, 68]]
+
+
+def test_ranks_read_one_of_two_folders_that_are_exchanged(some_mpi, tmp_path):
+    """Rank 0 describes; what the others open by name is compared with that."""
+    hashes = {}
+    for name, value in (("a", 1), ("b", 2)):
+        (tmp_path / name).mkdir()
+        arrays = [numpy.full((2 + (i + value) % 3, 5), value, "i4") for i in range(64)]
+        for i, array in enumerate(arrays):
+            numpy.save(tmp_path / name / f"part_{i:02}.npy", array)
+        hashes[content_hash(numpy.concatenate(arrays))] = value
+    outcomes = []
+    with replacing.running("exchange", tmp_path / "a", tmp_path / "b", 0.02):
+        for _ in range(200 if os.environ.get("TEGULA_MPI_ALL") == "1" else 8):
+            job = load(some_mpi, 3, "load", tmp_path / "a", "--hash", "--json")
+            report = json.loads(job.out)
+            outcomes.append(hashes[report["hash"]] if job.code == 0 else report["error"]["status"])
+    assert set(outcomes) <= {1, 2, "changed"}, outcomes
 
 
 def test_one_error_with_the_rank_that_failed(mpi, shards, tmp_path):

@@ -66,7 +66,7 @@ static void write_npy(const char *path, const char *dtype, const char *shape, si
 
 static void expect_paths(const char *path, int64_t count, const char *first, const char *last) {
   tegula__paths paths;
-  if (tegula__paths_find(path, &paths, &error) != TEGULA_OK) fail_msg("%s: %s", path, error.message);
+  if (tegula__paths_find(path, NULL, &paths, &error) != TEGULA_OK) fail_msg("%s: %s", path, error.message);
   assert_int_equal(paths.count, count);
   assert_string_equal(paths.items[0], first);
   assert_string_equal(paths.items[count - 1], last);
@@ -75,7 +75,7 @@ static void expect_paths(const char *path, int64_t count, const char *first, con
 
 static void expect_no_paths(const char *path, tegula_status status, const char *part) {
   tegula__paths paths;
-  tegula_status found = tegula__paths_find(path, &paths, &error);
+  tegula_status found = tegula__paths_find(path, NULL, &paths, &error);
   if (found != status) fail_msg("%s: %s", path, tegula_status_name(found));
   assert_contains(error.message, part);
 }
@@ -139,11 +139,11 @@ static void patterns_go_through_folders_one_by_one(void **state) {
   (void)state;
   make_folders();
   tegula__paths paths; /* no sequence, but the right files: the name of the first that does not fit says so */
-  assert_int_equal(tegula__paths_find("a_*/in/x_*", &paths, &error), TEGULA_INCOMPLETE);
+  assert_int_equal(tegula__paths_find("a_*/in/x_*", NULL, &paths, &error), TEGULA_INCOMPLETE);
   assert_int_equal(rename("a_10", "a_3"), 0);
   const char *patterns[] = {"a_*/in/x_*", "a_*/*/x_7", "*/in/x_7", "?_[2-9]/in/x_*", "a_*//in//x_7", "a_*/in/../in/x_7", "a_*/./in/x_?", "\\a_*/\\i\\n/x_*"};
   for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
-    if (tegula__paths_find(patterns[i], &paths, &error) != TEGULA_OK) fail_msg("%s: %s", patterns[i], error.message);
+    if (tegula__paths_find(patterns[i], NULL, &paths, &error) != TEGULA_OK) fail_msg("%s: %s", patterns[i], error.message);
     assert_int_equal(paths.count, 2);
     assert_non_null(strstr(paths.items[0], "a_2/"));
     assert_non_null(strstr(paths.items[1], "a_3/"));
@@ -271,10 +271,13 @@ static tegula__discover_options plain(void) {
 
 static tegula_status discover(const char *path, const tegula__discover_options *options, tegula__manifest *out,
                               tegula__file_set **files) {
-  tegula__paths paths;
-  if (tegula__paths_find(path, &paths, &error) != TEGULA_OK) fail_msg("%s: %s", path, error.message);
-  tegula_status status = tegula__discover(pool, handles, &paths, options, out, files, &counts, &error);
-  assert_int_equal(paths.count, 0); /* the list is taken in every case */
+  const tegula__selection selection = {.paths = &path, .count = 1};
+  tegula__discovered found;
+  tegula_status status = tegula__discover(pool, handles, &selection, options, &found, &counts, &error);
+  if (status != TEGULA_OK) return status;
+  free(found.first);
+  *out = found.manifest;
+  *files = found.files;
   return status;
 }
 
@@ -453,14 +456,11 @@ static void formats_come_from_word_content_or_dtype(void **state) {
 static void files_that_vanish_or_cannot_be_read_are_named(void **state) {
   (void)state;
   tegula__discover_options options = plain();
-  tegula__manifest manifest;
-  tegula__file_set *files;
-  tegula__paths paths;
+  const char *const list[] = {"s_0.npy", "s_1.npy"};
+  const tegula__selection selection = {.paths = list, .count = 2};
+  tegula__discovered found;
   write_npy("s_0.npy", "'<f4'", "(2, 3)", 24, 0);
-  write_npy("s_1.npy", "'<f4'", "(2, 3)", 24, 0);
-  assert_int_equal(tegula__paths_find(".", &paths, &error), TEGULA_OK);
-  assert_int_equal(remove("s_1.npy"), 0);
-  assert_int_equal(tegula__discover(pool, handles, &paths, &options, &manifest, &files, &counts, &error), TEGULA_NOT_FOUND);
+  assert_int_equal(tegula__discover(pool, handles, &selection, &options, &found, &counts, &error), TEGULA_NOT_FOUND);
   assert_contains(error.message, "s_1.npy");
   if (geteuid() == 0) return; /* root may read everything */
   write_npy("s_1.npy", "'<f4'", "(2, 3)", 24, 0);

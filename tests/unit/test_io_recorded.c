@@ -131,20 +131,20 @@ static void whole_files_are_read_within_a_maximum(void **state) {
   size_t size = 0;
   file_name name = name_in(&made, "a.json");
   file_write(name.text, "12345678", 8);
-  assert_ok(tegula__io_read_whole(name.text, 8, &content, &size, &counts, &error));
+  assert_ok(tegula__io_read_whole(NULL, name.text, 8, &content, &size, &counts, &error));
   assert_int_equal(size, 8);
   assert_memory_equal(content, "12345678", 8);
   free(content);
   content = NULL;
-  assert_refused(tegula__io_read_whole(name.text, 7, &content, &size, &counts, &error), TEGULA_LIMIT_EXCEEDED);
+  assert_refused(tegula__io_read_whole(NULL, name.text, 7, &content, &size, &counts, &error), TEGULA_LIMIT_EXCEEDED);
   assert_contains(error.message, "at most 7 bytes, found 8");
-  assert_refused(tegula__io_read_whole(name_in(&made, "none").text, 7, &content, &size, &counts, &error), TEGULA_NOT_FOUND);
-  assert_refused(tegula__io_read_whole(made.path, 7, &content, &size, &counts, &error), TEGULA_UNSUPPORTED);
+  assert_refused(tegula__io_read_whole(NULL, name_in(&made, "none").text, 7, &content, &size, &counts, &error), TEGULA_NOT_FOUND);
+  assert_refused(tegula__io_read_whole(NULL, made.path, 7, &content, &size, &counts, &error), TEGULA_UNSUPPORTED);
   assert_int_equal(mkfifo(name_in(&made, "pipe").text, 0600), 0); /* must not wait for a writer */
-  assert_refused(tegula__io_read_whole(name_in(&made, "pipe").text, 7, &content, &size, &counts, &error), TEGULA_UNSUPPORTED);
+  assert_refused(tegula__io_read_whole(NULL, name_in(&made, "pipe").text, 7, &content, &size, &counts, &error), TEGULA_UNSUPPORTED);
   assert_null(content);
   file_write(name.text, "", 0);
-  assert_ok(tegula__io_read_whole(name.text, 8, &content, &size, &counts, &error));
+  assert_ok(tegula__io_read_whole(NULL, name.text, 8, &content, &size, &counts, &error));
   assert_int_equal(size, 0);
   free(content);
   folder_remove(&made);
