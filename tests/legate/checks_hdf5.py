@@ -349,3 +349,25 @@ def check_signatures(files, scratch):
     for name in ("from_file", "to_file"):
         head = getattr(theirs, name).__doc__.partition(")")[0]
         assert [word.split()[-1] for word in head.partition("(")[2].split(",")] == names[name], head
+
+
+def check_newer_names(files, scratch):
+    """Newer versions of Legate say obj, and take stores."""
+    array = get_legate_runtime().create_array(dtype=ty.int64, shape=(3, 4))
+    get_legate_runtime().issue_fill(array, 7)
+    for number, call in enumerate((lambda path: ours.to_file(obj=array, path=path, dataset_name="foo"),
+                                   lambda path: ours.to_file(obj=array.data, path=path, dataset_name="foo"),
+                                   lambda path: ours.to_file(array.data, path, "foo"))):
+        call(scratch / f"{number}.h5")
+        assert numpy.array_equal(by_h5py(scratch / f"{number}.h5", "foo"), numpy.full((3, 4), 7))
+    ours.save(array.data, scratch / "x.npy")
+    assert numpy.array_equal(numpy.load(scratch / "x.npy"), numpy.full((3, 4), 7))
+    path = scratch / "none.h5"
+    for arguments in ({"path": path, "dataset_name": "foo"}, {"array": array, "obj": array, "path": path, "dataset_name": "foo"},
+                      {"obj": array, "path": path}, {"obj": array, "dataset_name": "foo"}, {"obj": 3, "path": path, "dataset_name": "foo"}):
+        try:
+            ours.to_file(**arguments)
+        except TypeError:
+            assert not path.exists()
+        else:
+            raise AssertionError(arguments)

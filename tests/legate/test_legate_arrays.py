@@ -75,6 +75,39 @@ def test_the_end_of_the_program_waits_and_tells(run_legate, tmp_path):
         assert done.returncode == 0 and (tmp_path / "x.npy").exists() and (said in done.stderr) and bool(said) == ("tegula:" in done.stderr)
 
 
+NEWER = """
+import sys
+import legate.core
+del legate.core.LogicalArray, legate.core.as_logical_array
+legate.core.as_logical_store = lambda given: next(iter(given.__legate_data_interface__["data"].values()))
+import h5py, numpy, tegula.legate
+from legate.core import LogicalStore
+
+class Wrapped:
+    def __init__(self, store):
+        self.__legate_data_interface__ = {"version": 2, "data": {"x": store}}
+
+runtime = legate.core.get_legate_runtime()
+store = runtime.create_store(legate.core.types.int64, (3, 4))
+store.fill(7)
+for given in (store, Wrapped(store)):
+    tegula.legate.to_file(obj=given, path=sys.argv[1], dataset_name="x")
+    with h5py.File(sys.argv[1]) as file:
+        assert numpy.array_equal(file["x"][()], numpy.full((3, 4), 7))
+pieces = [piece for piece, _ in tegula.legate.from_file_batched(sys.argv[1], "x", (3, 2))]
+for found in (tegula.legate.load(sys.argv[1], "x"), tegula.legate.from_file(sys.argv[1], "x"), *pieces):
+    assert isinstance(found, LogicalStore), type(found)
+    assert (numpy.asarray(found.get_physical_store()) == 7).all()
+print("right")
+"""
+
+
+def test_a_legate_that_has_only_stores(run_legate, tmp_path):
+    """As versions behind 26.6, by their sources."""
+    done = run_legate("-c", NEWER, tmp_path / "x.h5")
+    assert done.returncode == 0 and "right" in done.stdout.splitlines(), done.stderr[-4000:]
+
+
 def test_without_legate_it_says_what_is_missing(package):
     program = "import sys; sys.modules['legate'] = None; import tegula.legate"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": package})

@@ -10,7 +10,7 @@ import math
 import operator
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, overload
 
 from .._arguments import Shape, shown
 from .._dataset import Dataset
@@ -22,6 +22,7 @@ from ._load import Launched, Source, not_in_a_task, room, tile_of
 from ._save import save
 from ._wait import hearing
 
+_NOTHING: Any = object()
 _AHEAD_OF = 4  # pieces for which there must be room: given before, given, read ahead, and the program's own
 
 
@@ -123,22 +124,38 @@ def _pieces(source: Source, chunk: Shape) -> Iterator[tuple[Any, Shape]]:
             source.abandon(launched)
 
 
-def to_file(array: Any, path: Any, dataset_name: str, *, layout: str | None = None) -> None:
+@overload
+def to_file(array: Any, path: Any, dataset_name: str, *, layout: str | None = None) -> None: ...
+
+
+@overload
+def to_file(*, obj: Any, path: Any, dataset_name: str, layout: str | None = None) -> None: ...
+
+
+def to_file(
+    array: Any = _NOTHING, path: Any = _NOTHING, dataset_name: Any = _NOTHING, *, layout: str | None = None, obj: Any = _NOTHING
+) -> None:
     """Writes an HDF5 file that holds this one dataset; what was there is replaced, at once and whole.
 
     Missing folders are made.  Returns when the file is there; :func:`tegula.legate.save` has more options, ``block=False`` among them.
 
     Args:
-        array: a ``LogicalArray`` or what has its data interface, such as cuPyNumeric arrays.
+        array: a ``LogicalArray``, a ``LogicalStore`` or what has its data interface, such as cuPyNumeric arrays.
         path: the file.
         dataset_name: the full name in the file; groups are made.
         layout: "contiguous" (the default): a plain dataset; "virtual": a file for each tile and one that maps them.
+        obj: what newer versions of Legate call `array`.
 
     Raises:
         ValueError: for arrays without a shape yet (unbound), and where the path is a folder.
         TypeError: for what has no data interface of Legate.
         Error: when it could not be saved; nothing of it is left then.
     """
+    if (array is _NOTHING) == (obj is _NOTHING):
+        raise TypeError("to_file: expected one of array and obj")
+    if path is _NOTHING or dataset_name is _NOTHING:
+        raise TypeError("to_file: path and dataset_name are missing")
     name = _text(path, dataset_name)
     _not_a_folder(name)
-    save(array, name, dataset_name, format="hdf5", layout=layout, overwrite=True, whole_file=True)
+    given = obj if array is _NOTHING else array
+    save(given, name, dataset_name, format="hdf5", layout=layout, overwrite=True, whole_file=True)

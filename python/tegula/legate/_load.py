@@ -18,7 +18,6 @@ import numpy as np
 from legate.core import (
     LEGATE_MAX_DIM,
     ExceptionMode,
-    LogicalArray,
     Scalar,
     Scope,
     TaskTarget,
@@ -37,6 +36,7 @@ from .._open import open
 from .._sources import Manifest, Path
 from . import _home, _tasks
 from ._errors import TooManyAxesError
+from ._names import array_of
 from ._wait import hearing, stop, wait_for
 
 
@@ -150,11 +150,11 @@ class Source:
         if math.prod(shape) == 0:
             kind = self.dataset.dtype.kind
             store.fill(Scalar(bytes(self.dataset.dtype.itemsize) if kind == "V" else False if kind == "b" else 0, self.type))
-            return Launched(LogicalArray.from_store(store), None)
+            return Launched(array_of(store), None)
         partition = store.partition_by_tiling(tile or (1,))
         if math.prod(partition.color_shape) != tiles:
             raise InternalError(f"Legate cuts the array into another number of tiles: expected {tiles}, found {partition.color_shape}")
-        array = LogicalArray.from_store(store if self.dataset.shape or flat else store.project(0, 0))
+        array = array_of(store if self.dataset.shape or flat else store.project(0, 0))
         number = next(_tasks.numbers)
         run = None if deferred else _tasks.new_run(number, tiles)
         kind = _tasks.read_tile if run is None else _tasks.read_tile_of_run
@@ -222,8 +222,9 @@ def load(
 ) -> Any:
     """Loads an array of any format and layout into a new ``LogicalArray``, which ``cupynumeric.asarray`` takes without a copy.
 
-    The files are described here; then each tile is read by a task of its own, straight into its memory.  Returns when the array is there;
-    within ``legate.core.Scope(exception_mode=ExceptionMode.DEFERRED)`` at once, and what failed is raised at the end of that scope.
+    It is a ``LogicalStore`` where Legate has no other arrays.  The files are described here; then each tile is read by a task of its own,
+    straight into its memory.  Returns when the array is there; within
+    ``legate.core.Scope(exception_mode=ExceptionMode.DEFERRED)`` at once, and what failed is raised at the end of that scope.
     Exceptions that a scope ignores are raised all the same.
 
     Only the thread that started Legate may call it.

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from legate.core import LogicalArray, as_logical_array, get_legate_runtime, is_running_in_task
+from legate.core import get_legate_runtime, is_running_in_task
 from legate.core import types as ty
 
 from .._arguments import Shape, choice, flag, lengths, number, text_or_none
@@ -24,6 +24,7 @@ from .._save import _fill_bytes
 from .._sources import before_use, path_of, rooted
 from . import _tasks
 from ._load import add_bytes, at_home, check_axes, not_in_a_task, tile_of
+from ._names import as_logical, data_of, is_nested
 from ._wait import stop, wait_for
 
 _CHUNK_BYTES = 4 << 20
@@ -103,13 +104,13 @@ get_legate_runtime().add_shutdown_callback(lambda: fence_at_exit(fence))
 
 
 def _store_of(array: Any) -> Any:
-    logical = array if isinstance(array, LogicalArray) else as_logical_array(array)
+    logical = as_logical(array)
     if logical.unbound:
         raise ValueError("array: it has no shape yet (unbound), so it cannot be saved")
-    if logical.nested or logical.nullable:
+    if is_nested(logical):
         raise ValueError("array: expected numbers, found an array with missing values, or of texts or records")
     check_axes(logical.ndim)
-    return logical.data
+    return data_of(logical)
 
 
 def _dtype_of(store: Any) -> np.dtype[Any]:
@@ -211,7 +212,7 @@ def save(
     """Saves an array of Legate.  The target appears whole or not at all; each tile is written by a task, from its own memory.
 
     Args:
-        array: a ``LogicalArray`` or what has its data interface, such as cuPyNumeric arrays.
+        array: a ``LogicalArray``, a ``LogicalStore`` or what has its data interface, such as cuPyNumeric arrays.
         tiles, axis, tile_shape, overdecompose: the tiles, as in :func:`load`; of chunked datasets they grow to whole chunks.
         layout: HDF5: "contiguous" (the default), "virtual" (a file for each tile, and one that maps them) or "chunked" (default with
             `chunks` or `codec`; where all of Legate is one process).
