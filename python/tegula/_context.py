@@ -207,7 +207,10 @@ def raise_first(failed: list[Error]) -> None:
     error = failed.pop(0)
     if failed:
         error.add_note(f"{len(failed)} more saves failed: call fence() again")
-    raise error
+    try:
+        raise error
+    finally:
+        del error  # or the exception would hold itself, and what its frames hold
 
 
 def fence_at_exit(wait: Callable[[], None]) -> None:

@@ -16,7 +16,7 @@ import tegula
 from tegula import _core, _device
 from tegula._context import context
 from tegula._memory import tiling
-from tegula.legate import _load, _tasks
+from tegula.legate import _held, _load, _tasks
 
 STREAM = 7
 BIAS = 1 << 60  # the device's addresses are no addresses
@@ -49,7 +49,7 @@ class Store:
 
     def __init__(self, array, lo):
         said = array.__array_interface__
-        self.domain = types.SimpleNamespace(lo=lo)
+        self.domain = types.SimpleNamespace(lo=lo, hi=tuple(low + n - 1 for low, n in zip(lo, array.shape, strict=True)))
         self.shape, self.held = array.shape, array
         self.__cuda_array_interface__ = {"shape": array.shape, "typestr": said["typestr"], "version": 3, "strides": said["strides"],
                                          "data": (said["data"][0] + BIAS, False)}
@@ -145,6 +145,28 @@ def check_tiles_are_written(files, scratch):
             assert file["data"].chunks == (20, 7) and numpy.array_equal(file["data"][()], array)
         assert saved(scratch / "y.npy", array, (40, 10), fail=True) == 0  # begin failed: nothing is done
         assert not (scratch / "y.npy").exists()
+
+
+def check_parts_of_a_strict_scope(files, scratch):
+    array = numpy.random.default_rng(4).random((130, 21))
+    with Driver(scratch):
+        memory, held = numpy.zeros_like(array), _held.Held(next(_tasks.numbers), array.size, array)
+        _tasks.runs[held.number] = held
+        for lo, hi in (((0, 0), (90, 10)), ((0, 10), (90, 21)), ((90, 0), (130, 21))):
+            part = tuple(map(slice, lo, hi))
+            assert not held.ended.is_set()
+            _held._put_part(Task(0), Store(memory[part], lo), held.number)
+        assert numpy.array_equal(memory, array) and held.ended.is_set() and held.memory is None
+        target = None, None, 0, "C", "", False, False, False
+        described = None, None, None, None, None, []
+        path = os.fsencode(scratch / "x.npy")
+        begun = _core.save_begin(context(), array.dtype.str, tiling(array.shape, array.shape), path, target, described)
+        held = _held.Held(next(_tasks.numbers), array.size, saving=(begun, path))
+        _tasks.runs[held.number] = held
+        for lo, hi in (((0, 0), (90, 10)), ((0, 10), (90, 21)), ((90, 0), (130, 21))):
+            assert not (scratch / "x.npy").exists()
+            _held._write_part(Task(0), Store(array[tuple(map(slice, lo, hi))], lo), held.number, 0)
+        assert held.first() is None and numpy.array_equal(numpy.load(scratch / "x.npy"), array)
 
 
 def check_failures_of_writes(files, scratch):

@@ -22,7 +22,8 @@ def checks(module, *configs):
 # the wheel on PyPI has no OpenMP, so there are no groups of cores (--omps) to try
 LOADS = checks("checks_load.py", "--cpus 1 --sysmem 800", TWO, "--cpus 4 --sysmem 800")
 SAVES = checks("checks_save.py", TWO, "--cpus 4 --sysmem 800")
-OTHERS = checks("checks_hdf5.py", TWO) + checks("checks_interrupt.py", TWO) + checks("checks_device.py", TWO)
+OTHERS = [one for module in ("hdf5", "interrupt", "device", "streaming", "theirs") for one in checks(f"checks_{module}.py", TWO)]
+OTHERS += checks("checks_streaming.py", "--cpus 4 --sysmem 800")  # which cut axes that were broadcast
 
 
 @pytest.mark.parametrize(("module", "name", "config"), LOADS + SAVES + OTHERS)

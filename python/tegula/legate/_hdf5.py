@@ -14,12 +14,13 @@ from typing import Any, overload
 
 from .._arguments import Shape, shown
 from .._dataset import Dataset
-from .._errors import Error
+from .._errors import Error, UnsupportedError
 from .._open import open
 from .._sources import path_of
 from ._errors import MissingDatasetError, NotAFileError, as_theirs
 from ._load import Launched, Source, not_in_a_task, room, tile_of
 from ._save import save
+from ._stream import strict
 from ._wait import hearing
 
 _NOTHING: Any = object()
@@ -84,6 +85,7 @@ def from_file_batched(path: Any, dataset_name: str, chunk_size: Sequence[int]) -
 
     Raises:
         ValueError: for lengths that are not one per axis, or below 1; from the first step on, as all that is raised here.
+        UnsupportedError: within a scope of ``StreamingMode.STRICT``, for pieces of several shapes.
         Error: as :func:`from_file`.
     """
     try:  # sums of numpy's small integers wrap around
@@ -105,9 +107,13 @@ def from_file_batched(path: Any, dataset_name: str, chunk_size: Sequence[int]) -
 def _pieces(source: Source, chunk: Shape) -> Iterator[tuple[Any, Shape]]:
     shape, ahead = source.dataset.shape, list[tuple[Launched, Shape]]()
     most = 2 if _AHEAD_OF * math.prod(chunk) * source.dataset.dtype.itemsize <= room() else 1
+    uneven = any(n > length and n % length for n, length in zip(shape, chunk, strict=True))
     origins = itertools.product(*(range(0, n, length) for n, length in zip(shape, chunk, strict=True)))
     try:
         while True:
+            if uneven and strict():  # Legate would end the process
+                hint = "use RELAXED, or a chunk_size that divides the shape"
+                raise UnsupportedError("within a scope of StreamingMode.STRICT all pieces must have one shape", hint=hint)
             for lo in itertools.islice(origins, most - len(ahead)):
                 hi = tuple(min(low + length, n) for low, length, n in zip(lo, chunk, shape, strict=True))
                 tile, count = tile_of(tuple(high - low for low, high in zip(lo, hi, strict=True)), None, 0, None, 1)
@@ -137,7 +143,8 @@ def to_file(
 ) -> None:
     """Writes an HDF5 file that holds this one dataset; what was there is replaced, at once and whole.
 
-    Missing folders are made.  Returns when the file is there; :func:`tegula.legate.save` has more options, ``block=False`` among them.
+    Missing folders are made.  Returns when the file is there; within a scope of ``StreamingMode.STRICT`` at once, see
+    :func:`tegula.legate.save`, which has more options, ``block=False`` among them.
 
     Args:
         array: a ``LogicalArray``, a ``LogicalStore`` or what has its data interface, such as cuPyNumeric arrays.

@@ -36,7 +36,9 @@ from .._open import open
 from .._sources import Manifest, Path
 from . import _home, _tasks
 from ._errors import TooManyAxesError
+from ._held import Held, put_part, submit_held
 from ._names import array_of
+from ._stream import check_one_process, launching, strict
 from ._wait import hearing, stop, wait_for
 
 
@@ -144,30 +146,45 @@ class Source:
 
     def launch(self, lo: Shape, hi: Shape, tile: Shape, tiles: int, flat: bool, deferred: bool = False) -> Launched:
         """Begins to read that array.  With `deferred`, and where runs are not known, what fails is the runtime's to raise."""
-        runtime = get_legate_runtime()
-        shape = tuple(high - low for low, high in zip(lo, hi, strict=True)) or (1,)
-        store = runtime.create_store(self.type, shape)
-        if math.prod(shape) == 0:
-            kind = self.dataset.dtype.kind
-            store.fill(Scalar(bytes(self.dataset.dtype.itemsize) if kind == "V" else False if kind == "b" else 0, self.type))
-            return Launched(array_of(store), None)
-        partition = store.partition_by_tiling(tile or (1,))
+        with launching():
+            shape = tuple(high - low for low, high in zip(lo, hi, strict=True)) or (1,)
+            store = get_legate_runtime().create_store(self.type, shape)
+            array = array_of(store if self.dataset.shape or flat else store.project(0, 0))
+            if math.prod(shape) == 0:
+                kind = self.dataset.dtype.kind
+                store.fill(Scalar(bytes(self.dataset.dtype.itemsize) if kind == "V" else False if kind == "b" else 0, self.type))
+                return Launched(array, None)
+            if strict():
+                self._put(store, lo, hi)
+                return Launched(array, None)
+            return Launched(array, self._launch(store, lo, tile or (1,), tiles, deferred))
+
+    def _put(self, store: Any, lo: Shape, hi: Shape) -> None:
+        """Reads it here and now, because what fails in a task of a STRICT scope arrives nowhere; tasks put it into the array."""
+        check_one_process("load")
+        memory = np.empty(tuple(store.shape), self.dataset.dtype)
+        with hearing():
+            self.dataset._read_box(lo, hi, memory if self.dataset.shape else memory.reshape(()))
+        submit_held(put_part, Held(next(_tasks.numbers), memory.size, memory), outputs=(store,))
+
+    def _launch(self, store: Any, lo: Shape, tile: Shape, tiles: int, deferred: bool) -> _tasks.Run | None:
+        runtime, shape = get_legate_runtime(), tuple(store.shape)
+        partition = store.partition_by_tiling(tile)
         if math.prod(partition.color_shape) != tiles:
             raise InternalError(f"Legate cuts the array into another number of tiles: expected {tiles}, found {partition.color_shape}")
-        array = array_of(store if self.dataset.shape or flat else store.project(0, 0))
         number = next(_tasks.numbers)
         run = None if deferred else _tasks.new_run(number, tiles)
         kind = _tasks.read_tile if run is None else _tasks.read_tile_of_run
         job = runtime.create_manual_task(kind.library, kind.task_id, partition.color_shape)
         job.add_output(partition)
-        for data in (self.key, self.text, pickle.dumps((lo, shape, tile or (1,)))):
+        for data in (self.key, self.text, pickle.dumps((lo, shape, tile))):
             add_bytes(job, data)
         if run is None:
             self._submit(job)
         else:
             job.add_scalar_arg(number, ty.int64)
             runtime.submit(job)
-        return Launched(array, run)
+        return run
 
     def _submit(self, job: Any) -> None:
         job.throws_exception(Exception)
@@ -198,7 +215,7 @@ class Source:
             _stopping.append((launched.run, self.key))
 
     def close(self) -> None:
-        if self.lent and Scope.exception_mode() != ExceptionMode.IMMEDIATE:
+        if self.lent and Scope.exception_mode() != ExceptionMode.IMMEDIATE and not strict():
             get_legate_runtime().issue_execution_fence(block=True)  # tasks may still want it
         if all(key != self.key for _, key in _stopping):
             _tasks.datasets.forget(self.key)
@@ -225,7 +242,7 @@ def load(
     It is a ``LogicalStore`` where Legate has no other arrays.  The files are described here; then each tile is read by a task of its own,
     straight into its memory.  Returns when the array is there; within
     ``legate.core.Scope(exception_mode=ExceptionMode.DEFERRED)`` at once, and what failed is raised at the end of that scope.
-    Exceptions that a scope ignores are raised all the same.
+    Exceptions that a scope ignores are raised all the same.  Within a scope of ``StreamingMode.STRICT`` the caller reads (docs/legate.md).
 
     Only the thread that started Legate may call it.
 

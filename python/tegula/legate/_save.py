@@ -15,16 +15,20 @@ import numpy as np
 from legate.core import get_legate_runtime, is_running_in_task
 from legate.core import types as ty
 
+from .. import _core
 from .._arguments import Shape, choice, flag, lengths, number, text_or_none
 from .._attributes import attributes_of
-from .._context import fence_at_exit, raise_first
+from .._context import context, fence_at_exit, raise_first
 from .._dtypes import text_of
-from .._errors import Error
+from .._errors import Error, UnsupportedError
+from .._memory import tiling
 from .._save import _fill_bytes
 from .._sources import before_use, path_of, rooted
 from . import _tasks
+from ._held import Held, submit_held, write_part
 from ._load import add_bytes, at_home, check_axes, not_in_a_task, tile_of
 from ._names import as_logical, data_of, is_nested
+from ._stream import check_may_wait, check_one_process, launching, settle, settle_all, strict
 from ._wait import stop, wait_for
 
 _CHUNK_BYTES = 4 << 20
@@ -33,7 +37,7 @@ _CHUNK_BYTES = 4 << 20
 class _Pending(NamedTuple):
     place: str
     run: _tasks.Run | None
-    result: Any  # a store with one record
+    result: Any  # a store with one record, for who knows no run
 
 
 _pending: list[_Pending] = []
@@ -45,7 +49,12 @@ _failed: list[Error] = []
 
 def _outcome(saved: _Pending) -> Error | None:
     """Waits for it."""
+    if isinstance(saved.run, Held):
+        settle(saved.run)
     wait_for(saved.run)
+    if saved.run is not None:
+        return saved.run.first()
+    check_may_wait()
     failed, _, payload = _tasks.read_record(np.asarray(saved.result.get_physical_store()))
     return pickle.loads(payload) if failed else None
 
@@ -65,11 +74,13 @@ def fence() -> None:
 
     Raises:
         Error: of the first save that failed; call it again for the next one.
+        ValueError: within a scope of ``StreamingMode.STRICT`` that holds a save back.
         KeyboardInterrupt: when the user pressed Ctrl-C: the saves go on.
     """
     not_in_a_task()
     while _pending:
         _end(_pending[0])
+    settle_all()
     raise_first(_failed)
 
 
@@ -88,7 +99,7 @@ def _wait_for(paths: Sequence[bytes]) -> None:
         if patterns or any(_within(place, saved.place) or _within(saved.place, place) for place in places):
             if at_home():
                 _end(saved)
-            elif saved.run is None:
+            elif saved.run is None or (isinstance(saved.run, Held) and not saved.run.ended.is_set()):
                 raise RuntimeError(
                     "this thread cannot wait for a save by Legate: call tegula.legate.fence() before in the one that started it"
                 )
@@ -186,6 +197,22 @@ def _launch(store: Any, path: bytes, tile: Shape, target: Any, described: Any, c
     return saved
 
 
+def _launch_held(store: Any, path: bytes, tile: Shape, target: Any, described: Any, chunked: bool) -> _Pending:
+    """In a STRICT scope: the files are begun here and now, one task writes all that Legate cuts for it."""
+    check_one_process("save")
+    if chunked:
+        hint = "save after the scope, or use RELAXED"
+        raise UnsupportedError("chunked datasets cannot be written within a scope of StreamingMode.STRICT, which cuts tiles", hint=hint)
+    shape = tuple(store.shape)
+    begun = _core.save_begin(context(1), text_of(_dtype_of(store)), tiling(shape, tile), path, target, described, None)
+    held = Held(next(_tasks.numbers), math.prod(shape), saving=(begun, path))
+    if math.prod(shape) == 0:
+        held.end()
+    else:
+        submit_held(write_part, held, (store if shape else store.promote(0, 1),), (), int(not shape))
+    return _Pending(os.path.realpath(os.fsdecode(path)), held, None)
+
+
 def save(
     array: Any,
     path: str | os.PathLike[str] | bytes,
@@ -217,7 +244,8 @@ def save(
         layout: HDF5: "contiguous" (the default), "virtual" (a file for each tile, and one that maps them) or "chunked" (default with
             `chunks` or `codec`; where all of Legate is one process).
         block: False: return at once; the runtime orders the save with what happens to the array before and after.  :func:`fence` waits
-            and raises what failed; Legate's own ``issue_execution_fence(block=True)`` waits too.  Opening the path waits.
+            and raises what failed; Legate's own ``issue_execution_fence(block=True)`` waits too.  Opening the path waits.  Within a
+            scope of ``StreamingMode.STRICT`` nothing can be waited for: it is always False.
         path, dataset and the rest: as for :func:`tegula.save`.
 
     Raises:
@@ -249,7 +277,11 @@ def save(
     target = (format, None, shards or 0, choice("order", order, ("C", "F")), swapped, *flags)
     described = dataset, layout, given, codec, _fill_bytes(fill, dtype), attributes_of(attrs)
     _wait_for((name,))
-    saved = _launch(store, name, tile, target, described, chunked)
+    if strict():
+        block, saved = False, _launch_held(store, name, tile, target, described, chunked)
+    else:
+        with launching():
+            saved = _launch(store, name, tile, target, described, chunked)
     if not block:
         _pending.append(saved)
         return
@@ -259,5 +291,8 @@ def save(
         _pending.append(saved)
         stop(saved.run)
         raise
-    if error is not None:
-        raise error
+    try:
+        if error is not None:
+            raise error
+    finally:
+        del error  # or the exception would hold itself, and the array with it

@@ -103,24 +103,30 @@ class Run:
         self.number, self.left, self.lock = number, tasks, threading.Lock()
         self.stop, self.ended, self.failures = _core.Flag(), threading.Event(), list[tuple[Shape, Error]]()
 
-    def leave(self) -> None:
+    def leave(self, done: int = 1) -> None:
         """One of them has ended."""
         with self.lock:
-            self.left -= 1
+            self.left -= done
             if self.left:
                 return
+        self.end()
+
+    def end(self) -> None:
         runs.pop(self.number, None)
         self.ended.set()
 
-    def raise_first(self) -> None:
+    def first(self) -> Error | None:
+        """What failed, and is no longer kept here."""
         failures, self.failures = self.failures, []
-        if failures:
-            failures.sort(key=lambda failure: failure[0], reverse=True)
-            _, first = failures.pop()
-            try:
+        return min(failures, key=lambda failure: failure[0])[1] if failures else None
+
+    def raise_first(self) -> None:
+        first = self.first()
+        try:
+            if first is not None:
                 raise first
-            finally:
-                del first, failures  # or the exception would hold itself, and arrays with it
+        finally:
+            del first  # or the exception would hold itself, and arrays with it
 
 
 numbers = itertools.count(1)
@@ -135,18 +141,12 @@ def new_run(number: int, tasks: int) -> Run | None:
     return runs.setdefault(number, Run(number, tasks))
 
 
-def _wanted(number: int) -> _core.Flag | None:
+def wanted(number: int) -> _core.Flag | None:
     """The flag that stops the work of a task."""
     run = runs.get(number)
     if run is not None and run.stop.is_set():
         raise CancelledError("it was interrupted")
     return run.stop if run is not None else None
-
-
-def _leave(number: int) -> None:
-    run = runs.get(number)
-    if run is not None:
-        run.leave()
 
 
 def threads_of(ctx: TaskContext) -> int:
@@ -158,7 +158,7 @@ def threads_of(ctx: TaskContext) -> int:
     return max(1, int(get_legate_runtime().config().num_omp_threads))
 
 
-def _memory(ctx: TaskContext, store: Any) -> NDArray | _device.Tile:
+def memory_of(ctx: TaskContext, store: Any) -> NDArray | _device.Tile:
     if ctx.get_variant_kind() == VariantCode.GPU and store.target == StoreTarget.FBMEM:
         return _device.tile_of(store, ctx.task_stream)
     return np.asarray(store)
@@ -169,7 +169,7 @@ def _local(ctx: TaskContext, store: Any, shape: Shape, tile: Shape) -> tuple[Sha
     index = tuple(ctx.task_index)
     lo = tuple(i * t for i, t in zip(index, tile, strict=True))
     hi = tuple(min(low + t, n) for low, t, n in zip(lo, tile, shape, strict=True))
-    memory = _memory(ctx, store)
+    memory = memory_of(ctx, store)
     first = tuple(store.domain.lo)  # of what is mapped, which may be more
     if any(low < f or high > f + n for low, high, f, n in zip(lo, hi, first, memory.shape, strict=True)):
         raise InternalError(f"a task was given another part of the array than its own: expected {lo} to {hi}, found {store.domain}")
@@ -177,30 +177,30 @@ def _local(ctx: TaskContext, store: Any, shape: Shape, tile: Shape) -> tuple[Sha
     return lo, hi, memory.part(at, end) if isinstance(memory, _device.Tile) else memory[slices(at, end)]
 
 
-def _without_axes(local: NDArray | _device.Tile) -> NDArray | _device.Tile:
+def without_axes(local: NDArray | _device.Tile) -> NDArray | _device.Tile:
     return local.scalar() if isinstance(local, _device.Tile) else local.reshape(())
 
 
-def _shifted(move: _device.Move, origin: Shape) -> _device.Move:
+def shifted(move: _device.Move, origin: Shape) -> _device.Move:
     """What moves boxes of the array, for boxes of a tile."""
-    return lambda lo, hi, memory: move(_sum(lo, origin), _sum(hi, origin), memory)
+    return lambda lo, hi, memory: move(sum_of(lo, origin), sum_of(hi, origin), memory)
 
 
-def _sum(a: Shape, b: Shape) -> Shape:
+def sum_of(a: Shape, b: Shape) -> Shape:
     return tuple(x + y for x, y in zip(a, b, strict=True))
 
 
 def _read(ctx: TaskContext, out: Any, key: bytes, source: bytes, place: bytes, number: int) -> Error | None:
     """What it failed with, fit for the way."""
     try:
-        stop = _wanted(number)
+        stop = wanted(number)
         origin, shape, tile = pickle.loads(place)
         dataset = datasets.get(key, source, threads_of(ctx))
         lo, hi, local = _local(ctx, out, shape, tile)
         if not dataset.shape:  # one element in a store of one axis
-            lo, hi, local = (), (), _without_axes(local)
+            lo, hi, local = (), (), without_axes(local)
         add = origin if dataset.shape else ()
-        lo, hi = _sum(lo, add), _sum(hi, add)
+        lo, hi = sum_of(lo, add), sum_of(hi, add)
         if local.itemsize != dataset.dtype.itemsize:
             raise InternalError(f"expected elements of {dataset.dtype}, found some of {local.itemsize} bytes")
 
@@ -208,7 +208,7 @@ def _read(ctx: TaskContext, out: Any, key: bytes, source: bytes, place: bytes, n
             dataset._read_box(low, high, memory, stop)
 
         if isinstance(local, _device.Tile):
-            _device.fill(local, dataset.dtype, _shifted(read, lo))
+            _device.fill(local, dataset.dtype, shifted(read, lo))
         else:
             read(lo, hi, local)
     except BaseException as error:
@@ -226,7 +226,10 @@ def read_tile(ctx: TaskContext, out: OutputStore, key: bytes, source: bytes, pla
         return
     if failure.__cause__ is not None:
         remember(causes, str(failure), failure.__cause__)
-    raise failure.with_traceback(None) from None  # its frames would travel too
+    try:
+        raise failure.with_traceback(None) from None  # its frames would travel too
+    finally:
+        del failure  # or it would hold this frame, and the tile with it, until a collection in who knows which thread or scope
 
 
 @task(variants=VARIANTS_OF_TILES)
@@ -270,14 +273,14 @@ def _write_failure(store: Any, error: BaseException) -> None:
     write_record(store, payload=pickle.dumps(portable(error)), failed=True)
 
 
-_SAVES = VariantOptions(has_side_effect=True)
+SAVES = VariantOptions(has_side_effect=True)
 
 
-@task(variants=_VARIANTS, options=_SAVES)
+@task(variants=_VARIANTS, options=SAVES)
 def begin(ctx: TaskContext, token: OutputStore, number: int, what: bytes, elsewhere: int) -> None:
     try:
         path, dtype, shape, tile, target, described = pickle.loads(what)
-        saving = _core.save_begin(context(threads_of(ctx)), dtype, tiling(shape, tile), path, target, described, _wanted(number))
+        saving = _core.save_begin(context(threads_of(ctx)), dtype, tiling(shape, tile), path, target, described, wanted(number))
         savings[number] = saving, path
         try:
             write_record(token, payload=saving.to_json().encode("utf-8", "surrogateescape") if elsewhere else b"")
@@ -288,7 +291,7 @@ def begin(ctx: TaskContext, token: OutputStore, number: int, what: bytes, elsewh
         _write_failure(token, error)
 
 
-@task(variants=VARIANTS_OF_TILES, options=_SAVES)
+@task(variants=VARIANTS_OF_TILES, options=SAVES)
 def write_tile(ctx: TaskContext, array: InputStore, token: InputStore, status: OutputStore, number: int, place: bytes) -> None:
     if ctx.get_variant_kind() == VariantCode.GPU:
         _write_from_gpu(ctx, array, token, status, number, place)
@@ -298,7 +301,7 @@ def write_tile(ctx: TaskContext, array: InputStore, token: InputStore, status: O
 
 def _write_from_gpu(ctx: TaskContext, array: Any, token: Any, status: Any, number: int, place: bytes) -> None:
     """The records are in its memory, too."""
-    told, tell = (_memory(ctx, store) for store in (token, status))
+    told, tell = (memory_of(ctx, store) for store in (token, status))
     if isinstance(told, _device.Tile):
         text = np.empty(told.shape, "u1")
         _device.drain(told, text.dtype, lambda lo, hi, part: np.copyto(text[slices(lo, hi)], part))
@@ -316,14 +319,14 @@ def _write(ctx: TaskContext, array: Any, token: Any, status: Any, number: int, p
         failed, _, text = read_record(np.asarray(token))
         written = 0
         if not failed:
-            _wanted(number)
+            wanted(number)
             dtype, ndim, shape, tile, unit = pickle.loads(place)
             lo, hi, local = _local(ctx, array, shape, tile)
             if not ndim:
-                lo, hi, local = (), (), _without_axes(local)
+                lo, hi, local = (), (), without_axes(local)
             write = _writer(ctx, number, text, dtype)
             if isinstance(local, _device.Tile):
-                _device.drain(local, np.dtype(f"V{local.itemsize}"), _shifted(write, lo), unit)
+                _device.drain(local, np.dtype(f"V{local.itemsize}"), shifted(write, lo), unit)
             else:
                 write(lo, hi, local)
             written = local.nbytes
@@ -359,6 +362,14 @@ def _held(path: bytes) -> int | None:
     return None
 
 
+def commit(saving: _core.Saving, path: bytes) -> None:
+    old = _held(path)
+    try:
+        saving.commit()
+    finally:
+        _let_go(old)
+
+
 def _let_go(held: int | None) -> None:
     if held is None:
         return
@@ -368,31 +379,38 @@ def _let_go(held: int | None) -> None:
         os.close(held)
 
 
-@task(variants=_VARIANTS, options=_SAVES)
+@task(variants=_VARIANTS, options=SAVES)
 def publish(ctx: TaskContext, token: InputStore, status: InputStore, result: OutputStore, number: int, expected: int) -> None:
     saving, path = savings.pop(number, (None, b""))
+    outcome = b""
     try:
         failed, _, payload = read_record(np.asarray(token))
         records = [(failed, 0, payload)] if failed else [read_record(one) for one in np.asarray(status).reshape(-1, RECORD)]
-        failure = next((payload for failed, _, payload in records if failed), None)
+        outcome = next((payload for failed, _, payload in records if failed), b"")
         written = sum(value for _, value, _ in records)
-        if failure is not None:
-            write_record(result, payload=failure, failed=True)
+        if outcome:
+            pass
         elif saving is None:
             raise InternalError("the save was begun in another process")
         elif written != expected:
             raise InternalError(f"tasks have written another number of bytes: expected {expected}, found {written}")
         else:
-            _wanted(number)
-            old, committed, saving = _held(path), saving, None
-            try:
-                committed.commit()
-            finally:
-                _let_go(old)
-            write_record(result)
+            wanted(number)
+            committed, saving = saving, None
+            commit(committed, path)
     except BaseException as error:
-        _write_failure(result, error)
+        outcome = pickle.dumps(portable(error))
+    if saving is not None:
+        saving.abandon()
+    try:
+        write_record(result, payload=outcome, failed=bool(outcome))
     finally:
-        if saving is not None:
-            saving.abandon()
-        _leave(number)
+        _publish_ended(runs.get(number), outcome)
+
+
+def _publish_ended(run: Run | None, outcome: bytes) -> None:
+    """Who waits in this process does not look into the record: Legate would have to map it."""
+    if run is not None:
+        if outcome:
+            run.failures.append(((), pickle.loads(outcome)))
+        run.leave()
