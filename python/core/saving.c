@@ -10,6 +10,7 @@ typedef struct saving {
   uint32_t generation;
   tegula_dtype dtype;
   PyObject *stop; /* a flag, or None */
+  int64_t busy;   /* calls that write tiles now: the save must not end under them */
 } saving;
 
 static saving *live(PyObject *object) {
@@ -17,6 +18,14 @@ static saving *live(PyObject *object) {
   if (!core_current(self->generation)) return NULL;
   if (self->handle != NULL) return self;
   PyErr_SetString(PyExc_ValueError, "this save has ended");
+  return NULL;
+}
+
+/* The same for a call that ends it. */
+static saving *idle(PyObject *object) {
+  saving *self = live(object);
+  if (self == NULL || self->busy == 0) return self;
+  PyErr_SetString(PyExc_ValueError, "tiles of this save are still being written: wait for these calls before it ends");
   return NULL;
 }
 
@@ -102,7 +111,10 @@ static PyObject *saving_tile(PyObject *object, PyObject *arguments) {
   if (PyTuple_Size(arguments) != 4) return PyErr_Format(PyExc_TypeError, "expected 4 arguments, found %zd", PyTuple_Size(arguments));
   if (!take_view(arguments, 0, self->dtype, &call.view)) return NULL;
   call.saving = self->handle;
-  return core_run(&call.call) == 0 ? Py_NewRef(Py_None) : NULL;
+  self->busy++;
+  int failed = core_run(&call.call);
+  self->busy--;
+  return failed == 0 ? Py_NewRef(Py_None) : NULL;
 }
 
 static void run_tile_from(core_call *call) {
@@ -141,7 +153,7 @@ static void run_commit(core_call *call) {
 }
 
 static PyObject *saving_commit(PyObject *object, PyObject *unused) {
-  saving *self = live(object);
+  saving *self = idle(object);
   saving_call call = {.call = {.run = run_commit}};
   (void)unused;
   if (self == NULL) return NULL;
@@ -160,8 +172,10 @@ static void abandon(saving *self) {
 }
 
 static PyObject *saving_abandon(PyObject *object, PyObject *unused) {
+  saving *self = (saving *)object;
   (void)unused;
-  abandon((saving *)object);
+  if (self->handle != NULL && self->busy > 0 && idle(object) == NULL) return NULL;
+  abandon(self);
   return Py_NewRef(Py_None);
 }
 

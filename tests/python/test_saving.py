@@ -2,6 +2,7 @@
 #
 # SPDX-License-Identifier: Apache-2.0
 import os
+import threading
 
 import numpy
 import pytest
@@ -36,6 +37,32 @@ def test_tiles_and_commit(tmp_path):
         with pytest.raises(ValueError, match="has ended"):
             call()
     saving.abandon()  # nothing to take back
+
+
+def test_a_save_does_not_end_under_a_tile_that_is_being_written(tmp_path):
+    """The call of another thread works with the save: freeing it there would be the end of the process."""
+    big = numpy.random.default_rng(0).integers(0, 200, 16 << 20, "u1")
+    for number in range(5):  # a machine that stands still may let the tile end first
+        target = ("hdf5", None, 0, "C", "", False, False, False)
+        dataset = (None, "chunked", (1 << 20,), "deflate:6", None, [])
+        saving = _core.save_begin(context(2), "|u1", tiling(big.shape, big.shape), os.fsencode(tmp_path / f"{number}.h5"), target, dataset)
+        thread = threading.Thread(target=saving.tile, args=(address(big), (0,), big.shape, big.strides))
+        thread.start()
+        refused = 0
+        while thread.is_alive() and refused < 2:
+            for end in (saving.commit, saving.abandon):
+                try:
+                    end()
+                except ValueError as error:
+                    refused += "still being written" in str(error)
+                except tegula.Error:
+                    break  # it ended before the tile began
+        thread.join()
+        if refused == 2:
+            saving.commit()
+            assert numpy.array_equal(tegula.open(tmp_path / f"{number}.h5")[()], big)
+            return
+    raise AssertionError("no end has met a tile")
 
 
 @pytest.mark.parametrize("options", [{}, {"format": "hdf5"}, {"format": "hdf5", "layout": "virtual"}])
