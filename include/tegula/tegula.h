@@ -316,8 +316,8 @@ typedef struct tegula_dataset_info {
   const char *format;   /* borrowed until close, like all texts here */
   const char *name;
   const char *descr;    /* structured records: numpy's description as text, for example [('a', '<f4'), ('b', '<i8')]; else NULL */
-  const int64_t *chunk; /* shape of the stored chunks, ndim entries; NULL where data is not stored in chunks (of several files: the first's) */
-  const char *codecs;   /* what the chunks went through, in that order, for example "shuffle,deflate:6"; "" for nothing */
+  const int64_t *chunk; /* shape of the stored chunks, ndim entries; NULL where data is not stored in chunks (of several: those of most bytes) */
+  const char *codecs;   /* what such chunks went through, in that order, for example "shuffle,deflate:6"; "" for nothing */
   const void *fill;     /* what elements that were never written are: one item in native byte order; NULL: the format does not say */
   int64_t sources;      /* further files (virtual datasets over more than 256): each is opened when a load first meets it. Until all
                            were, files, chunks, stored_bytes, chunk and codecs do not count them */
@@ -691,8 +691,8 @@ TEGULA_API void tegula_copy_report_init(tegula_copy_report *report);
 /* Saves a dataset under another name, in any format and layout, part by part: memory stays within copy->memory, whatever the size. The next
  * part is read while one is written. A target appears whole or not at all, as with tegula_save.
  * - What the save options leave open is taken from the dataset: its name and fill value, the description of records; of a chunked one the
- *   chunk shape and the codec (an empty text: no codec), unless they ask for another layout. Values are stored in the processor's byte
- *   order unless the options say another. Attributes go along when the options hold them, and with TEGULA_COPY_ALONG those of the dataset
+ *   chunk shape and the codec (an empty text: no codec) that tegula_dataset_info tells, unless they ask for another layout. Values are
+ *   stored in the processor's byte order unless the options say another. Attributes go along when the options hold them, and with TEGULA_COPY_ALONG those of the dataset
  *   (of a folder of shards: of the first) whose names the options do not use.
  * - What the target cannot hold of all this is left out and said: in the report, and to `dropped` by name.
  * - Parts end where chunks of the target do, and where memory allows also where those of the dataset do: then none is decoded twice. Chunks

@@ -42,7 +42,7 @@ struct tegula_dataset {
   tegula__file_set *files;
   tegula__unread *unread; /* headers that are to be compared before anything else is said of the files; NULL: none */
   tegula__views *views; /* what is known of its late parts; NULL: it has none */
-  char *codecs; /* names of the first chunked part's chain */
+  char *codecs; /* names of the chain that most bytes in chunks went through */
   char *opened; /* the first of the files that were found */
   char *asked;  /* containers: the name that was asked for; NULL: none */
   bool locked;  /* files that others have locked were taken, too */

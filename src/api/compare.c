@@ -70,12 +70,10 @@ static tegula_status compare_windows(tegula__stream *a, tegula__stream *b, int64
   return TEGULA_OK;
 }
 
-/* Rows that are stored together in chunks; 1 where there are none. */
+/* Rows that are stored together in most chunks; 1 where there are none. */
 static int64_t rows_together(const tegula__manifest *manifest) {
-  int64_t rows = 1;
-  for (int64_t i = 0; i < manifest->part_count && manifest->ndim > 0; i++)
-    if (manifest->parts[i].kind == TEGULA__PART_CHUNKED) rows = tegula__max(rows, manifest->parts[i].chunk[0]);
-  return rows;
+  const tegula__part *part = manifest->ndim > 0 ? tegula__storage_in_chunks(manifest) : NULL;
+  return part != NULL ? part->chunk[0] : 1;
 }
 
 /* Elements of a window: whole rows, so that none is read in two windows, and whole chunks, where so much goes into one. On ranks there is one for each

@@ -17,10 +17,8 @@ void tegula_copy_report_init(tegula_copy_report *report) { *report = (tegula_cop
 
 /* Chunk shape and codec of a chunked dataset, where the target is to be chunked too. */
 static tegula_status keep_chunks(const tegula__manifest *manifest, tegula__copy_wanted *w, tegula_error *err) {
-  const tegula__part *part = NULL;
+  const tegula__part *part = tegula__storage_in_chunks(manifest);
   tegula_save_options *o = &w->save;
-  for (int64_t i = 0; i < manifest->part_count && part == NULL; i++)
-    if (tegula__part_in_chunks(&manifest->parts[i])) part = &manifest->parts[i];
   if (part == NULL || (o->layout != NULL && strcmp(o->layout, "chunked") != 0)) return TEGULA_OK;
   if (o->chunk == NULL) {
     o->chunk = part->chunk;

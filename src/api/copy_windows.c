@@ -5,8 +5,6 @@
 
 #include <string.h>
 
-#include "plan/plan.h"
-
 static int64_t bytes_of(const tegula__windows *w, const int64_t *length) {
   int64_t bytes;
   return tegula__shape_bytes(length, w->target->ndim, w->target->dtype.item_size, &bytes) ? bytes : INT64_MAX;
@@ -55,48 +53,49 @@ static double decodes(const tegula__windows *w, const tegula__part *source, cons
 }
 
 /* Are chunks of it decoded as a whole, however little is wanted? */
-static bool whole_chunks(const tegula__part *source) { return source->chunk != NULL && (source->grid == NULL || source->grid->filter_count > 0); }
+static bool whole_chunks(const tegula__part *source) {
+  return source->chunk != NULL && (source->grid == NULL || source->grid->filter_count > 0);
+}
 
-/* For each byte. */
+/* To read a byte that is stored like that. */
+static double read_cost(const tegula__windows *w, const tegula__part *source, const tegula__part *part, const int64_t *length) {
+  int64_t extents[TEGULA_MAX_DIMS];
+  if (whole_chunks(source)) return DECODE * decodes(w, source, part, length);
+  extents_of(source, w->target->ndim, extents);
+  return READ / run_of(w, source, source->chunk != NULL ? source->chunk : extents, length);
+}
+
+/* For each byte, whichever way it is stored. */
 static double cost_of(const tegula__windows *w, const tegula__part *part, const int64_t *length) {
-  const tegula__part *source = w->sample;
   int64_t extents[TEGULA_MAX_DIMS];
   double cost = WINDOW / (double)bytes_of(w, length);
   extents_of(part, w->target->ndim, extents);
   if (part->chunk == NULL) cost += WRITE / run_of(w, part, extents, length);
-  if (source == NULL) return cost;
-  if (whole_chunks(source)) return cost + DECODE * decodes(w, source, part, length);
-  if (source->chunk == NULL) extents_of(source, w->target->ndim, extents);
-  return cost + READ / run_of(w, source, source->chunk != NULL ? source->chunk : extents, length);
+  for (int32_t i = 0; i < w->source.count; i++)
+    cost += w->source.ways[i].bytes / w->source.bytes * read_cost(w, w->source.ways[i].part, part, length);
+  return cost;
 }
 
 /* ---- lengths of windows ---- */
-
-/* A part of the source for all of them: chunks, else bytes; NULL: there are none. */
-static const tegula__part *sample_of(const tegula__manifest *manifest) {
-  const tegula__part *dense = NULL;
-  for (int64_t i = 0; i < manifest->part_count; i++) {
-    if (manifest->parts[i].chunk != NULL) return &manifest->parts[i];
-    if (dense == NULL && manifest->parts[i].kind == TEGULA__PART_DENSE) dense = &manifest->parts[i];
-  }
-  return dense;
-}
 
 typedef struct measures {
   int64_t unit[TEGULA_MAX_DIMS]; /* of the target: its chunks */
   int64_t both[TEGULA_MAX_DIMS]; /* in which chunks of the source are whole, too; else the unit */
   int64_t extents[TEGULA_MAX_DIMS];
+  bool whole; /* chunks of the source are decoded as a whole */
 } measures;
 
-static measures measures_of(const tegula__windows *w, const tegula__part *part) {
+/* `source`: a part of it for all that are stored like that; NULL: nothing is. */
+static measures measures_of(const tegula__windows *w, const tegula__part *part, const tegula__part *source) {
   measures m;
   memset(&m, 0, sizeof m);
-  bool chunks = w->sample != NULL && w->sample->chunk != NULL;
+  bool chunks = source != NULL && source->chunk != NULL;
+  m.whole = chunks && whole_chunks(source);
   extents_of(part, w->target->ndim, m.extents);
   for (int32_t k = 0; k < w->target->ndim; k++) {
     int64_t chunk = part->chunk != NULL ? part->chunk[k] : 1;
     m.unit[k] = tegula__min(m.extents[k], chunk);
-    m.both[k] = chunks ? tegula__min(m.extents[k], common_multiple(chunk, w->sample->chunk[k])) : m.unit[k];
+    m.both[k] = chunks ? tegula__min(m.extents[k], common_multiple(chunk, source->chunk[k])) : m.unit[k];
   }
   return m;
 }
@@ -138,7 +137,7 @@ static void fill(const tegula__windows *w, const tegula__part *part, const measu
   tegula__file_order_of(part, w->target->ndim, part->lo, part->hi, &order);
   for (int32_t i = order.count - 1; i >= 0; i--) {
     int32_t k = order.axes[i];
-    bool whole = length[k] % m->both[k] == 0 && w->sample != NULL && whole_chunks(w->sample);
+    bool whole = m->whole && length[k] % m->both[k] == 0;
     int64_t step = whole ? m->both[k] : m->unit[k], most = w->most / (bytes_of(w, length) / length[k]);
     length[k] = most >= m->extents[k] ? m->extents[k] : tegula__max(length[k], most / step * step);
   }
@@ -153,19 +152,29 @@ static void take_cheaper(tegula__windows *w, const tegula__part *part, const mea
   if (cost_of(w, part, length) < cost_of(w, part, w->length)) memcpy(w->length, length, sizeof length);
 }
 
-/* The lengths of windows of a part; those of the part before where it is as large: all parts of a target are alike. Growth by what is best next
- * can miss what is best of all, so whole axes of the target's chunks, and of both sides', are looked at, too. */
-static void measure(tegula__windows *w, const tegula__part *part) {
-  measures m = measures_of(w, part);
+/* Growth by what is best next can miss what is best of all. So whole axes of the target's chunks, and of both sides', are
+ * looked at, too. */
+static void measure_for(tegula__windows *w, const tegula__part *part, const measures *m) {
   int64_t length[TEGULA_MAX_DIMS];
+  memcpy(length, m->unit, sizeof m->unit);
+  while (grow(w, part, m, length)) continue;
+  take_cheaper(w, part, m, length);
+  take_cheaper(w, part, m, m->unit);
+  take_cheaper(w, part, m, m->both);
+}
+
+/* The lengths of windows of a part; those of the part before where it is as large: all parts of a target are alike. Lengths
+ * that suit each way of the source are looked at; those that cost least for all of it are taken. */
+static void measure(tegula__windows *w, const tegula__part *part) {
+  measures m = measures_of(w, part, NULL);
   if (memcmp(m.extents, w->extents, sizeof m.extents) == 0) return;
   memcpy(w->extents, m.extents, sizeof m.extents);
   memcpy(w->length, m.unit, sizeof m.unit);
-  memcpy(length, m.unit, sizeof m.unit);
-  while (grow(w, part, &m, length)) continue;
-  take_cheaper(w, part, &m, length);
-  take_cheaper(w, part, &m, m.unit);
-  take_cheaper(w, part, &m, m.both);
+  if (w->source.count == 0) measure_for(w, part, &m);
+  for (int32_t i = 0; i < w->source.count; i++) {
+    m = measures_of(w, part, w->source.ways[i].part);
+    measure_for(w, part, &m);
+  }
 }
 
 static bool is_empty(const tegula__windows *w, const tegula__part *part) {
@@ -173,7 +182,8 @@ static bool is_empty(const tegula__windows *w, const tegula__part *part) {
 }
 
 void tegula__windows_start(tegula__windows *w, const tegula__manifest *source, const tegula__manifest *target, int64_t most) {
-  *w = (tegula__windows){.target = target, .sample = sample_of(source), .most = tegula__max(1, most), .part = -1};
+  *w = (tegula__windows){.target = target, .most = tegula__max(1, most), .part = -1};
+  tegula__storage_of(source, &w->source);
 }
 
 /* The first window of the next part. */

@@ -8,11 +8,11 @@
 #ifndef TEGULA_API_COPY_WINDOWS_H
 #define TEGULA_API_COPY_WINDOWS_H
 
-#include "manifest/manifest.h"
+#include "plan/plan.h"
 
 typedef struct tegula__windows {
   const tegula__manifest *target;
-  const tegula__part *sample; /* of the source: how it is stored; NULL: not at all */
+  tegula__storage source; /* how it is stored */
   int64_t most; /* bytes of a window, unless a single chunk has more */
   int64_t part; /* of the target; -1: not begun */
   int64_t lo[TEGULA_MAX_DIMS], hi[TEGULA_MAX_DIMS]; /* of the window */

@@ -70,15 +70,8 @@ static tegula_status choose_places(tegula_dataset *dataset, const tegula__places
   return status;
 }
 
-/* The first part in chunks; NULL when there is none. */
-static const tegula__part *chunked_part(const tegula__manifest *manifest) {
-  for (int64_t i = 0; i < manifest->part_count; i++)
-    if (tegula__part_in_chunks(&manifest->parts[i])) return &manifest->parts[i];
-  return NULL;
-}
-
 tegula_status tegula__dataset_name_codecs(tegula_dataset *dataset, tegula_error *err) {
-  const tegula__part *part = chunked_part(&dataset->manifest);
+  const tegula__part *part = tegula__storage_in_chunks(&dataset->manifest);
   tegula__buffer text;
   tegula__buffer_init(&text, 4096);
   bool good = tegula__buffer_reserve(&text, 1);
@@ -326,7 +319,7 @@ tegula_status tegula_dataset_info(const tegula_dataset *dataset, tegula_dataset_
   memcpy(info.shape, manifest->shape, sizeof info.shape);
   tegula__shape_bytes(manifest->shape, manifest->ndim, manifest->dtype.item_size, &info.bytes); /* finish has checked it */
   count_stored(manifest, &info);
-  const tegula__part *part = chunked_part(manifest);
+  const tegula__part *part = tegula__storage_in_chunks(manifest);
   if (part != NULL) info.chunk = part->chunk;
   info.codecs = dataset->codecs != NULL ? dataset->codecs : "";
   info.fill = manifest->fill;

@@ -36,8 +36,8 @@ typedef struct cut {
   int64_t lo[TEGULA_MAX_DIMS], hi[TEGULA_MAX_DIMS]; /* bounding box of what is wanted */
   tegula__file_order order;
   int64_t block[TEGULA_MAX_DIMS]; /* lengths of a block */
-  int32_t memory_axis;            /* densest axis of the tiles' memory, -1 for none */
-  const int64_t *memory_strides;  /* of the first of them */
+  int32_t memory_axis;            /* densest axis in the memory of the largest piece, -1 for none */
+  const int64_t *memory_strides;  /* of its tile */
   int64_t most_gap;               /* that is worth reading over */
   int64_t gap;                    /* as in a step, for a whole block */
   int64_t origin[TEGULA_MAX_DIMS]; /* blocks start at multiples of their length from here */
@@ -101,15 +101,19 @@ static bool look_at(const tegula__plan *plan, cut *c) {
   int32_t ndim = manifest->ndim;
   uint32_t item = manifest->dtype.item_size;
   bool swaps = tegula__dtype_swap_size(manifest->dtype) > 1, whole = true;
-  int64_t lo[TEGULA_MAX_DIMS], hi[TEGULA_MAX_DIMS], pieces = 0, shortest = INT64_MAX;
+  int64_t lo[TEGULA_MAX_DIMS], hi[TEGULA_MAX_DIMS], pieces = 0, shortest = INT64_MAX, most = 0;
   walk w = start_walk(plan->targets, c->part->lo, c->part->hi);
   const tegula__tile *tile;
   bool direct = true;
   c->memory_axis = -1;
   while ((tile = next_tile(plan->targets, &w, c->part->lo, c->part->hi, lo, hi)) != NULL) {
     include_box(c, ndim, lo, hi, pieces++ == 0);
-    if (c->memory_strides == NULL) c->memory_strides = tile->strides;
-    if (c->memory_axis < 0) c->memory_axis = densest_axis(tile, ndim, lo, hi);
+    int64_t elements = tegula__box_count(ndim, lo, hi);
+    if (elements > most) { /* a piece of one row, or of one column, says nothing about the others */
+      most = elements;
+      c->memory_strides = tile->strides;
+      c->memory_axis = densest_axis(tile, ndim, lo, hi);
+    }
     if (swaps && tile->order != c->part->order) direct = false;
     tegula__file_order order;
     int32_t axes;

@@ -52,6 +52,28 @@ int32_t tegula__read_unit(const tegula__file_order *order, const int64_t *stride
 int64_t tegula__common_run(const tegula__file_order *order, const int64_t *file_strides, const int64_t *memory_strides, const int64_t *lo,
                            const int64_t *hi, uint32_t item_size, int32_t *axes);
 
+/* ---- in which ways parts are stored (storage.c) ---- */
+
+#define TEGULA__WAYS 8
+
+/* Parts in the same chunks and through the same filters, or dense with the same order of axes. */
+typedef struct tegula__way {
+  const tegula__part *part; /* the largest of them */
+  double bytes;             /* of all of them */
+  double largest;           /* of `part` */
+} tegula__way;
+
+/* Each way in which more than 1 / TEGULA__WAYS of the bytes are stored, and some others. */
+typedef struct tegula__storage {
+  tegula__way ways[TEGULA__WAYS];
+  int32_t count; /* 0: nothing is stored, or all of it can be had in any boxes */
+  double bytes;  /* of all ways */
+} tegula__storage;
+
+void tegula__storage_of(const tegula__manifest *manifest, tegula__storage *out);
+/* Of the parts in chunks one of those that hold most; NULL: none is in chunks. */
+const tegula__part *tegula__storage_in_chunks(const tegula__manifest *manifest);
+
 /* ---- runs: what a direct step moves, in the file's order ---- */
 
 /* The part of one tile that a step feeds. The vectors have ndim entries. */

@@ -232,6 +232,20 @@ def test_chunks_and_codec_are_kept_as_h5repack_does(tmp_path):
         assert list(file) == ["y"] and list(file["y"]) == ["z"]
 
 
+@pytest.mark.parametrize("first", [0, 1])
+def test_what_is_kept_follows_the_bytes_and_not_the_first_shard(tmp_path, first):
+    values = numpy.arange(20000 * 8, dtype="<i4").reshape(20000, 8)
+    (tmp_path / "shards").mkdir()
+    for number, (rows, chunks, codec) in enumerate([(values[:first], (1, 8), "lzf"), (values[first:], (2000, 8), "gzip")]):
+        with h5py.File(tmp_path / "shards" / f"{number}.h5", "w") as file:
+            file.create_dataset("x", data=rows, chunks=chunks, maxshape=(None, 8), compression=codec)
+    info = report("info", tmp_path / "shards", "--dataset", "x", env=ENV)
+    assert [(found["chunks"], found["codecs"]) for found in info["datasets"]] == [([2000, 8], ["deflate:4"])]
+    copy(tmp_path / "shards", tmp_path / "all.h5")
+    with h5py.File(tmp_path / "all.h5") as file:
+        assert (file["x"].chunks, file["x"].compression) == ((2000, 8), "gzip") and numpy.array_equal(file["x"][()], values)
+
+
 def test_attributes_and_fill_value_go_along(tmp_path):
     values = {"unit": "K", "scale": numpy.float32(0.5), "names": numpy.array(["a", "bé"], object), "range": numpy.array([[1, 2], [3, 4]], "<i8"),
               "fixed": numpy.array([b"ab", b"c"]), "flag": numpy.bool_(True), "none": h5py.Empty("f4")}

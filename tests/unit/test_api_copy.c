@@ -124,6 +124,20 @@ static void windows_keep_what_follows_one_another_together(void **state) {
   first_is(&narrow, &dense, 8, 400, 8, 50); /* a chunk is decoded several times rather than written in pieces of 16 bytes */
 }
 
+/* Parts of the source that hold next to nothing stand first: windows are those of the part behind them. */
+static void windows_follow_the_bytes_and_not_the_first_part(void **state) {
+  (void)state;
+  const layout dense = {{0, ROWS}, {0, 0}, false}, fortran = {{0, ROWS}, {0, 0}, true};
+  const layout starts[] = {{{0, 0, ROWS}, {0, 0}, false}, {{0, 1, ROWS}, {0, 0}, false}};
+  for (int columns_first = 0; columns_first < 2; columns_first++)
+    for (int i = 0; i < 2; i++) {
+      layout source = starts[i];
+      source.columns_first = columns_first != 0;
+      tegula__windows alone = first_of(columns_first ? &fortran : &dense, &dense, 64, 100);
+      first_is(&source, &dense, 64, 100, alone.hi[0], alone.hi[1]);
+    }
+}
+
 /* ---- arguments ---- */
 
 static void senseless_copies(void **state) {
@@ -162,6 +176,7 @@ int main(void) {
       cmocka_unit_test(windows_cover_everything_once),
       cmocka_unit_test(windows_hold_whole_chunks_of_both_sides),
       cmocka_unit_test(windows_keep_what_follows_one_another_together),
+      cmocka_unit_test(windows_follow_the_bytes_and_not_the_first_part),
       cmocka_unit_test(senseless_copies),
   };
   return cmocka_run_group_tests_name("api: copy", tests, NULL, NULL);

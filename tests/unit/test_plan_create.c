@@ -271,6 +271,23 @@ static void fortran_files_are_staged_in_patches(void **state) {
   rows_free(&c);
 }
 
+/* A tile of one column stands first; the memory of the other one is in the order of the file, whose rows stay whole. */
+static void a_narrow_tile_does_not_stand_for_the_wide_one(void **state) {
+  (void)state;
+  const int64_t columns = 1 << 20, lo[2][2] = {{0, 0}, {0, 1}}, hi[2][2] = {{64, 1}, {64, columns}};
+  const int64_t strides[2][2] = {{4, 4}, {4 * (columns - 1), 4}};
+  tegula__tile tiles[2];
+  for (int i = 0; i < 2; i++) tiles[i] = (tegula__tile){.lo = lo[i], .hi = hi[i], .strides = strides[i], .order = '<'};
+  const tegula__plan_limits limits = {.threads = 1, .staging_slot = (int64_t)4 << 20};
+  rows_case c;
+  plan_rows(&c, (int64_t[]){64}, 1, columns, "<f4", 'C', tiles, 2, &limits);
+  for (int64_t i = 0; i < c.plan.step_count; i++) {
+    const tegula__step *step = &c.plan.steps[i];
+    assert_true(step->hi[0] - step->lo[0] == 1 || step->hi[1] - step->lo[1] == columns);
+  }
+  rows_free(&c);
+}
+
 static void nothing_wanted_makes_no_steps(void **state) {
   (void)state;
   const int64_t lo[2] = {2, 1}, hi[2] = {2, 3}, strides[2] = {16, 4};
@@ -315,6 +332,7 @@ int main(void) {
       cmocka_unit_test(written_steps_end_at_blocks_of_the_file_system),
       cmocka_unit_test(a_file_is_read_once_for_all_columns_of_tiles),
       cmocka_unit_test(fortran_files_are_staged_in_patches),
+      cmocka_unit_test(a_narrow_tile_does_not_stand_for_the_wide_one),
       cmocka_unit_test(nothing_wanted_makes_no_steps),
       cmocka_unit_test(unwanted_files_have_no_steps),
   };
