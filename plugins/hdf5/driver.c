@@ -150,6 +150,11 @@ static herr_t host_said(hdf5_library *library, tegula_status status, const tegul
   return -1;
 }
 
+static void out_of_memory(hdf5_library *library) {
+  tegula_error failure;
+  host_said(library, hdf5_out_of_memory(library, &failure), &failure);
+}
+
 /* An address that does not fit the file's own would be cut without a word. */
 static herr_t driver_set_eoa(driver_file *file, int type, haddr_t address) {
   (void)type;
@@ -169,7 +174,9 @@ static herr_t driver_set_eoa(driver_file *file, int type, haddr_t address) {
 
 static herr_t host_read(driver_file *file, int64_t offset, void *out, size_t size) {
   tegula_error failure;
-  return host_said(file->library, file->library->host->file_read(file->host, offset, out, size, &failure), &failure);
+  tegula_status status = hdf5_memory_there(HDF5_RESERVE) ? file->library->host->file_read(file->host, offset, out, size, &failure)
+                                                         : hdf5_no_reserve(file->library->host, HDF5_RESERVE, &failure);
+  return host_said(file->library, status, &failure);
 }
 
 /* The block of that index, read if it is not there; NULL on failure. */
@@ -189,6 +196,7 @@ static const block *get_block(driver_file *file, int64_t index) {
   oldest->index = -1;
   oldest->size = left < BLOCK ? (size_t)left : BLOCK;
   if (!oldest->bytes) oldest->bytes = malloc(BLOCK);
+  if (!oldest->bytes) out_of_memory(file->library);
   if (!oldest->bytes || host_read(file, offset, oldest->bytes, oldest->size) < 0) return NULL;
   oldest->index = index;
   oldest->used = file->clock;

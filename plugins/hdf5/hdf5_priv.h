@@ -65,6 +65,7 @@ typedef struct hdf5_library {
   unsigned version[3];
   hdf5_functions call;
   hid_t driver;
+  void *reserve; /* memory that is given back when libhdf5 is entered; NULL: none could be had, or it is entered */
   pthread_mutex_t lock; /* recursive: the host may release a reader while it is called */
   int lock_depth;
   tegula_plugin_file *opening; /* the file that the driver's `open` takes; NULL: libhdf5 opens files on its own, and may not */
@@ -89,7 +90,10 @@ typedef struct hdf5_library {
 /* Finds and opens libhdf5. Libraries are kept until the process ends: they cannot be unloaded. */
 tegula_status hdf5_library_open(const tegula_plugin_host *host, const tegula_plugin_options *options, hdf5_library **out,
                                 tegula_error *err);
+/* For what must not fail, such as closing; all else enters. */
 void hdf5_lock(hdf5_library *library);
+/* Locks it where the reserve and `more` bytes can be had, else OUT_OF_MEMORY. */
+tegula_status hdf5_enter(hdf5_library *library, size_t more, tegula_error *err);
 void hdf5_unlock(hdf5_library *library);
 /* Is it this release or a newer one? */
 bool hdf5_library_from(const hdf5_library *library, unsigned major, unsigned minor, unsigned release);
@@ -101,6 +105,14 @@ hid_t hdf5_predefined(const hdf5_library *library, const char *symbol);
 /* A copy of libhdf5 that nobody else in the process shares; NULL with the reason in `why`. */
 void *hdf5_open_private(const char *path, int *descriptor, char *why, size_t size);
 void hdf5_close_private(void *handle, int descriptor);
+
+/* ---- the reserve ---- */
+
+enum { HDF5_RESERVE = 4 << 20 }; /* libhdf5 starts and opens a file with 1 MiB */
+bool hdf5_memory_there(size_t bytes);
+void hdf5_reserve_take(hdf5_library *library);
+void hdf5_reserve_give_back(hdf5_library *library);
+tegula_status hdf5_no_reserve(const tegula_plugin_host *host, size_t bytes, tegula_error *err);
 
 /* ---- the driver ---- */
 

@@ -130,7 +130,7 @@ static tegula_status resolve(void *state, tegula_plugin_builder *builder, tegula
   kept *k = l->wanted->kept;
   hdf5_call call = {
       .library = k->file.library, .builder = builder, .array_item = k->array_item, .ancestors = k->ancestors, .late = true};
-  hdf5_lock(call.library);
+  FORWARD(hdf5_enter(call.library, 0, err));
   k->dataset.call = &call;
   tegula_status status = hdf5_emit_sources(&k->dataset, k->dataset.parts, &l->wanted->outer, k->dataset.sorted + l->from, l->count, err);
   k->dataset.call = NULL;

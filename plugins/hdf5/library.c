@@ -135,14 +135,22 @@ static hdf5_library *known(const char *path) {
 typedef struct search {
   const tegula_plugin_host *host;
   hdf5_library *best;
+  bool starved; /* there was too little memory to look at all of them */
   char why[256]; /* about the last one that did not do */
   char which[512];
 } search;
+
+/* libhdf5 and all that it needs take 20 MiB (Debian 12). */
+enum { ENOUGH_TO_LOAD = 32 << 20 };
 
 /* Looks at one more candidate and keeps the newer one. */
 static void consider(search *found, const char *path) {
   hdf5_library *library = known(path);
   char why[256] = "";
+  if (!library && !hdf5_memory_there(ENOUGH_TO_LOAD)) {
+    found->starved = true;
+    return;
+  }
   if (!library) library = try_candidate(found->host, path, why, sizeof why);
   if (!library || library->unusable) {
     if (library) snprintf(why, sizeof why, "%s", library->unusable);
@@ -178,6 +186,7 @@ static void consider_system(search *found, const system_name *known_as) {
 static void consider_all(search *found, const tegula_plugin_options *options) {
   const char *asked = options ? options->library : NULL;
   found->best = NULL;
+  found->starved = false;
   if (asked) consider(found, asked);
   for (const char *const *c = options && !asked ? options->candidates : NULL; c && *c; c++) consider(found, *c);
   for (size_t k = 0; !asked && k < sizeof SYSTEM / sizeof SYSTEM[0]; k++) consider_system(found, &SYSTEM[k]);
@@ -187,9 +196,12 @@ static void consider_all(search *found, const tegula_plugin_options *options) {
 static tegula_status choose(const tegula_plugin_host *host, const tegula_plugin_options *options, hdf5_library **out, tegula_error *err) {
   search found = {.host = host};
   char why[256];
-  for (consider_all(&found, options); found.best; consider_all(&found, options)) {
+  for (consider_all(&found, options); found.best || found.starved; consider_all(&found, options)) {
     *out = found.best;
-    if (!found.best->started) found.best->started = start(found.best, why, sizeof why);
+    bool started = found.best && found.best->started;
+    RETURN_IF(found.starved && !started, hdf5_no_reserve(host, ENOUGH_TO_LOAD, err));
+    RETURN_IF(!started && !hdf5_memory_there(HDF5_RESERVE), hdf5_no_reserve(host, HDF5_RESERVE, err));
+    if (!started) found.best->started = start(found.best, why, sizeof why);
     if (found.best->started) return TEGULA_OK;
     found.best->unusable = strdup(why); /* it may have started in part: it stays loaded */
     RETURN_IF(!found.best->unusable, hdf5_out_of_memory(found.best, err));
@@ -231,6 +243,7 @@ static herr_t note_reason(hid_t stack, void *state) {
 void hdf5_lock(hdf5_library *library) {
   pthread_mutex_lock(&library->lock);
   if (library->lock_depth++ > 0) return;
+  hdf5_reserve_give_back(library);
   library->failure.status = TEGULA_OK;
   library->reason[0] = library->damage[0] = 0;
   library->reason_at = -1;
@@ -241,6 +254,7 @@ void hdf5_unlock(hdf5_library *library) {
   if (--library->lock_depth == 0) {
     library->call.H5Eclear2(HDF5_DEFAULT);
     library->call.H5Eset_auto2(HDF5_DEFAULT, NULL, NULL); /* nobody else uses it; at the end it would print what its failures left behind */
+    hdf5_reserve_take(library);
   }
   pthread_mutex_unlock(&library->lock);
 }

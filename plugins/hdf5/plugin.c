@@ -71,7 +71,7 @@ static tegula_status plugin_describe(void *plugin, tegula_plugin_builder *builde
   hdf5_file *file = NULL;
   hdf5_found found = {.id = -1};
   int64_t number;
-  hdf5_lock(call.library);
+  FORWARD(hdf5_enter(call.library, 0, err));
   tegula_status status;
   FORWARD_WITH(status, hdf5_file_open(&call, path, &file, err));
   FORWARD_WITH(status, hdf5_file_number(&call, file, &number, err)); /* file 0 is the one that was named */
@@ -136,7 +136,7 @@ static tegula_status plugin_list(void *plugin, tegula_plugin_builder *builder, c
   hdf5_call call = {.library = plugin, .builder = builder};
   hdf5_file *file = NULL;
   listing list = {.call = &call, .each = each, .state = state};
-  hdf5_lock(call.library);
+  FORWARD(hdf5_enter(call.library, 0, err));
   tegula_status status = hdf5_file_open(&call, path, &file, err);
   if (status == TEGULA_OK) status = hdf5_walk(&call, file, list_one, &list, err);
   hdf5_file_release(&call, file);
@@ -148,7 +148,7 @@ static tegula_status plugin_attributes(void *plugin, tegula_plugin_builder *buil
                                        tegula_plugin_attribute_fn each, void *state, tegula_error *err) {
   hdf5_call call = {.library = plugin, .builder = builder};
   hdf5_file *file = NULL;
-  hdf5_lock(call.library);
+  FORWARD(hdf5_enter(call.library, 0, err));
   tegula_status status = hdf5_file_open(&call, path, &file, err);
   if (status == TEGULA_OK) status = hdf5_attributes(&call, file, name, each, state, err);
   hdf5_file_release(&call, file);

@@ -118,7 +118,7 @@ static const char *scatter(const tegula_view *dst, int k, size_t item, const cha
 static tegula_status convert(const struct hdf5_raw_file *file, int64_t count, char *elements, char *background, tegula_error *err) {
   hdf5_library *library = file->library;
   const hdf5_conversion *c = &file->conversion;
-  hdf5_lock(library);
+  FORWARD(hdf5_enter(library, 0, err));
   bool good = library->call.H5Tconvert(file->stored, c->memory, (size_t)count, elements, background, HDF5_DEFAULT) >= 0 &&
               hdf5_conversion_apply(library, c, elements, count);
   const char *path = library->host->file_path(file->file);

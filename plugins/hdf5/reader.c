@@ -18,6 +18,7 @@ typedef struct reader {
   int ndim;
   hdf5_place place;
   size_t item; /* of the array */
+  size_t chunk_bytes; /* what libhdf5 needs to decode a chunk; 0: there are none */
 } reader;
 
 static void reader_release(void *state) {
@@ -101,9 +102,11 @@ static tegula_status reader_read(void *state, const tegula_view *dst, tegula_err
   RETURN_IF(elements == 0, TEGULA_OK);
   char *scratch = dense ? NULL : malloc((size_t)elements * (r->item > r->conversion.item ? r->item : r->conversion.item));
   RETURN_IF(!dense && !scratch, hdf5_out_of_memory(r->library, err));
-  hdf5_lock(r->library);
-  tegula_status status = read_box(r, dst, elements, dense ? dst->data : scratch, err);
-  hdf5_unlock(r->library);
+  tegula_status status = hdf5_enter(r->library, r->chunk_bytes, err);
+  if (status == TEGULA_OK) {
+    status = read_box(r, dst, elements, dense ? dst->data : scratch, err);
+    hdf5_unlock(r->library);
+  }
   tegula_error changed; /* libhdf5 keeps some of what it read: a file that is written to may give any mixture, or damage */
   tegula_status still = r->library->host->file_check(r->file->host, &changed);
   if (still != TEGULA_OK) {
@@ -125,6 +128,15 @@ static char *reason(const hdf5_dataset *dataset) {
   return hdf5_text("\"%s\" of \"%s\" has another type, which libhdf5 converts", name, path);
 }
 
+/* A chunk as it is stored, and decoded. */
+static size_t memory_for_a_chunk(const hdf5_dataset *dataset, size_t item) {
+  size_t bytes = 2 * item;
+  RETURN_IF(dataset->layout != HDF5_CHUNKED, 0);
+  for (int k = 0; k < dataset->ndim; k++)
+    if (__builtin_mul_overflow(bytes, (size_t)dataset->chunk[k], &bytes)) return SIZE_MAX;
+  return bytes;
+}
+
 /* Opens the dataset once more, for all pieces of the place. */
 static tegula_status make_reader(const hdf5_dataset *dataset, const hdf5_place *place, reader **out, tegula_error *err) {
   hdf5_library *library = dataset->call->library;
@@ -141,6 +153,7 @@ static tegula_status make_reader(const hdf5_dataset *dataset, const hdf5_place *
   dataset->file->references++;
   r->id = call->H5Oopen(dataset->file->id, dataset->name, HDF5_DEFAULT);
   bool converts = hdf5_conversion_copy(library, &dataset->conversion, &r->conversion);
+  r->chunk_bytes = memory_for_a_chunk(dataset, r->item > r->conversion.item ? r->item : r->conversion.item);
   *out = r;
   RETURN_IF(r->name && r->id >= 0 && converts, TEGULA_OK);
   tegula_status status = hdf5_failed(library, err, TEGULA_CORRUPT, dataset->file->path, "open \"%s\" of \"%s\" for reading",

@@ -66,9 +66,11 @@ tegula_status hdf5_save_open(void *plugin, tegula_plugin_sink *sink, void **out,
   saving *s = calloc(1, sizeof *s);
   RETURN_IF(!s, hdf5_out_of_memory(library, err));
   *s = (saving){.library = library, .path = library->host->sink_path(sink), .file = -1, .plain = -1};
-  hdf5_lock(library);
-  tegula_status status = open_file(s, sink, err);
-  hdf5_unlock(library);
+  tegula_status status = hdf5_enter(library, 0, err);
+  if (status == TEGULA_OK) {
+    status = open_file(s, sink, err);
+    hdf5_unlock(library);
+  }
   if (status != TEGULA_OK) {
     free(s);
     return status;
@@ -360,7 +362,7 @@ static tegula_status add(saving *s, const tegula_plugin_layout *layout, int64_t 
 
 tegula_status hdf5_save_dataset(void *state, const tegula_plugin_layout *layout, int64_t *number, int64_t *offset, tegula_error *err) {
   saving *s = state;
-  hdf5_lock(s->library);
+  FORWARD(hdf5_enter(s->library, 0, err));
   tegula_status status = add(s, layout, number, offset, err);
   hdf5_unlock(s->library);
   return status;
@@ -390,7 +392,7 @@ static tegula_status place(saving *s, const made *dataset, const int64_t *chunk,
 tegula_status hdf5_save_place(void *state, int64_t number, const int64_t *chunk, uint32_t length, uint32_t mask, uint64_t *offset,
                               tegula_error *err) {
   saving *s = state;
-  hdf5_lock(s->library);
+  FORWARD(hdf5_enter(s->library, 0, err));
   tegula_status status = place(s, &s->datasets[number], chunk, length, mask, offset, err);
   hdf5_unlock(s->library);
   return status;
@@ -417,8 +419,10 @@ static tegula_status close_all(saving *s, bool keep, tegula_error *err) {
 
 static tegula_status end(saving *s, bool keep, tegula_error *err) {
   hdf5_library *library = s->library;
-  hdf5_lock(library);
-  tegula_status status = close_all(s, keep, err);
+  tegula_status status = keep ? hdf5_enter(library, 0, err) : TEGULA_OK, closed;
+  if (!keep || status != TEGULA_OK) hdf5_lock(library);
+  closed = close_all(s, keep && status == TEGULA_OK, status == TEGULA_OK ? err : NULL);
+  if (status == TEGULA_OK) status = closed;
   hdf5_unlock(library);
   free(s->datasets);
   free(s);
