@@ -48,6 +48,12 @@ static tegula_status sink_resize(tegula__sink *sink, int64_t size, tegula_error 
   return TEGULA_OK;
 }
 
+/* A tegula__io_room's. */
+static tegula_status room_for_copy(void *state, int64_t copied, tegula_error *err) {
+  tegula__publish *publish = state;
+  return tegula__publish_space(publish, publish->needed, copied, err);
+}
+
 tegula_status tegula__target_open(tegula__saving *s, tegula__target *target, tegula_error *err) {
   if (target->fd >= 0) return TEGULA_OK; /* another array goes into it too */
   target->counts = &s->tally.counts;
@@ -56,7 +62,8 @@ tegula_status tegula__target_open(tegula__saving *s, tegula__target *target, teg
       .path = tile ? s->publish.target : target->shown, .size = sink_size, .read = sink_read, .write = sink_write, .resize = sink_resize, .state = target};
   unsigned mode = s->publish.there && !s->publish.folder ? s->publish.mode | 0200 : 0666;
   FORWARD(tegula__io_make(target->path, mode, target->counts, &target->fd, err));
-  if (s->adds) FORWARD(tegula__io_copy(s->publish.target, target->fd, target->path, target->counts, &s->before, err));
+  tegula__io_room room = {room_for_copy, &s->publish};
+  if (s->adds) FORWARD(tegula__io_copy(s->publish.target, target->fd, target->path, &room, target->counts, &s->before, err));
   /* never asked of the system: a file that seems to be empty would be made anew */
   target->size = target->reserved = s->adds ? s->before.size : 0;
   return s->format->container->open(s->context->plugins, &target->sink, &target->saving, err);

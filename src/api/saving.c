@@ -101,7 +101,11 @@ static tegula_status begin_publish(tegula__saving *s, tegula_error *err) {
   FORWARD(tegula__publish_begin(s->path, s->options.shards > 0, overwrite, &s->publish, err));
   s->begun = true;
   if (s->guards) s->publish.expected = &s->before;
-  if (s->format->container != NULL) FORWARD(tegula__publish_space(&s->publish, least_bytes(s), err));
+  int64_t least = s->format->container != NULL ? least_bytes(s) : 0;
+  if (s->adds)
+    s->publish.needed = least; /* whether the old file's copy takes space shows when it is made */
+  else if (s->format->container != NULL)
+    FORWARD(tegula__publish_space(&s->publish, least, 0, err));
   return s->members[0].layout == TEGULA__VIRTUAL ? tegula__publish_companion(&s->publish, "tiles", err) : TEGULA_OK;
 }
 
@@ -111,7 +115,7 @@ static tegula_status check_space(tegula__saving *s, tegula_error *err) {
   int64_t bytes = 0;
   for (int64_t i = 0; i < manifest->file_count; i++)
     if (!tegula__add(bytes, manifest->files[i].stamp.size, &bytes)) bytes = INT64_MAX;
-  return tegula__publish_space(&s->publish, bytes, err);
+  return tegula__publish_space(&s->publish, bytes, 0, err);
 }
 
 /* What the file system says of its blocks, once for all files: stripes, or what goes over the network at once. */

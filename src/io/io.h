@@ -126,9 +126,15 @@ bool tegula__io_locked(int fd);
 tegula_status tegula__io_make(const char *path, unsigned mode, tegula__io_counts *counts, int *fd, tegula_error *err);
 /* To read and write what was made. */
 tegula_status tegula__io_reopen(const char *path, tegula__io_counts *counts, int *fd, tegula_error *err);
-/* Makes it hold what the file `from` holds, at no cost where the file system can share blocks. *stamp is that of `from`; CHANGED when that was
+/* Asked before bytes are copied: is there room for so many, and for what comes later? */
+typedef struct tegula__io_room {
+  tegula_status (*ask)(void *state, int64_t bytes, tegula_error *err);
+  void *state;
+} tegula__io_room;
+/* Makes it hold what the file `from` holds, at no cost where the file system can share blocks; asks for room. *stamp is that of `from`; CHANGED when that was
  * written to meanwhile, UNSUPPORTED when somebody has locked it. */
-tegula_status tegula__io_copy(const char *from, int fd, const char *path, tegula__io_counts *counts, tegula__stamp *stamp, tegula_error *err);
+tegula_status tegula__io_copy(const char *from, int fd, const char *path, const tegula__io_room *room, tegula__io_counts *counts, tegula__stamp *stamp,
+                              tegula_error *err);
 /* Its length; space for the bytes from `from` on is reserved where the file system can: those before have theirs. */
 tegula_status tegula__io_resize(int fd, const char *path, int64_t from, int64_t size, tegula_error *err);
 /* Closes it in any case; with `durable` when it is on the disk. */

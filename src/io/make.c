@@ -71,8 +71,11 @@ static tegula_status copy_by_memory(int in, const char *from, int fd, const char
 }
 
 /* Shares the blocks, or lets the kernel copy, or does it by hand. */
-static tegula_status copy_bytes(int in, const char *from, int fd, const char *path, int64_t size, tegula__io_counts *counts, tegula_error *err) {
-  if (ioctl(fd, FICLONE, in) == 0) return TEGULA_OK;
+static tegula_status copy_bytes(int in, const char *from, int fd, const char *path, int64_t size, const tegula__io_room *room,
+                                tegula__io_counts *counts, tegula_error *err) {
+  bool shared = ioctl(fd, FICLONE, in) == 0;
+  FORWARD(room->ask(room->state, shared ? 0 : size, err));
+  if (shared) return TEGULA_OK;
   off_t read_at = 0, write_at = 0;
   while (read_at < size) {
     ssize_t got = copy_file_range(in, &read_at, fd, &write_at, (size_t)(size - read_at), 0);
@@ -82,7 +85,8 @@ static tegula_status copy_bytes(int in, const char *from, int fd, const char *pa
   return copy_by_memory(in, from, fd, path, read_at, size, counts, err);
 }
 
-tegula_status tegula__io_copy(const char *from, int fd, const char *path, tegula__io_counts *counts, tegula__stamp *stamp, tegula_error *err) {
+tegula_status tegula__io_copy(const char *from, int fd, const char *path, const tegula__io_room *room, tegula__io_counts *counts, tegula__stamp *stamp,
+                              tegula_error *err) {
   struct stat info;
   atomic_fetch_add_explicit(&counts->opens, 1, memory_order_relaxed);
   int in = open(from, O_RDONLY | O_CLOEXEC);
@@ -96,7 +100,7 @@ tegula_status tegula__io_copy(const char *from, int fd, const char *path, tegula
   if (status == TEGULA_OK) {
     *stamp = tegula__io_stamp_of(&info);
     tegula__io_settle(in, stamp);
-    status = copy_bytes(in, from, fd, path, stamp->size, counts, err);
+    status = copy_bytes(in, from, fd, path, stamp->size, room, counts, err);
   }
   if (status == TEGULA_OK) status = tegula__io_check(from, stamp, err);
   close(in);

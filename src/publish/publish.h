@@ -29,7 +29,8 @@ typedef struct tegula__publish {
   bool there;      /* something of the same kind is there; its rights are kept: */
   unsigned mode, owner, group;
   const tegula__stamp *expected; /* what is there must still be that when it is replaced: else CHANGED; NULL: whatever it is. Set by the caller */
-  int64_t needed, free; /* bytes, as tegula__publish_space found them; needed is 0 before that */
+  int64_t needed, free; /* bytes, as tegula__publish_space found them; needed is 0 before that, and where it is not known */
+  int64_t copied;       /* bytes of the old file, in a copy of which is written; 0: there is none, or it takes no space */
   char **made;      /* folders above the target that did not exist, outermost first */
   int64_t made_count, made_capacity;
   char *companion;       /* where the companion is written; NULL: there is none */
@@ -40,8 +41,9 @@ typedef struct tegula__publish {
 /* Sweeps the target's folder, checks the target and makes the workplace. EXISTS when the target is there and `overwrite` is false; never
  * replaces a folder by a file, or a folder in which there is anything but shards. */
 tegula_status tegula__publish_begin(const char *target, bool folder, bool overwrite, tegula__publish *out, tegula_error *err);
-/* Before anything is written, where it is known how much that will be: IO (ENOSPC) when it is more than is free. */
-tegula_status tegula__publish_space(tegula__publish *publish, int64_t bytes, tegula_error *err);
+/* Before anything is written, where it is known how much that will be: IO (ENOSPC) when it is more than is free. `copied`: bytes of the old file
+ * that are copied first. */
+tegula_status tegula__publish_space(tegula__publish *publish, int64_t bytes, int64_t copied, tegula_error *err);
 /* An error of the save as one of the target, which the caller calls `path`: no temporary names; how much was free when space ran out. */
 void tegula__publish_explain(const tegula__publish *publish, const char *path, tegula_status status, tegula_error *err);
 /* A folder of files that belongs to the target, which is a file: it gets its final name NAME.<suffix>-<16 digits> just before the target

@@ -256,6 +256,30 @@ def test_full_tmpfs(tmp_path):
         subprocess.run(["umount", disk], check=True)
 
 
+def test_adding_needs_room_for_a_copy_of_the_old_file(tmp_path):
+    """On a disk without reflinks: what is added would fit, and not the copy besides. The message counts both."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", disk], capture_output=True).returncode != 0:
+        pytest.skip("no right to mount a tmpfs")
+    try:
+        with h5py.File(disk / "old.h5", "w") as file:
+            file["x"] = numpy.arange(100_000.0)
+        copied = (disk / "old.h5").stat().st_size
+        for rows, options in ((120_000, []), (170_000, []), (170_000, ["--codec", "deflate:1"])):
+            new = numpy.random.default_rng(rows).integers(0, 1 << 62, rows)
+            numpy.save(tmp_path / "in.npy", new)
+            error = refused(disk / "old.h5", "--to-dataset", "z", *options)
+            sum_of_both = "%d bytes needed: %d for what is added, %d for a copy of the old file" % (copied + new.nbytes, new.nbytes, copied)
+            assert error["errno"] == 28 and (sum_of_both if not options else "%d bytes needed for a copy of the old file, more for" % copied) in error["message"], error
+        numpy.save(tmp_path / "in.npy", new[:30_000])
+        subprocess.run([BIN, "copy", tmp_path / "in.npy", disk / "old.h5", "--to-dataset", "z", "--quiet"], env={**os.environ, **LIBRARY}, check=True)
+        with h5py.File(disk / "old.h5") as file:
+            assert numpy.array_equal(file["z"][()], new[:30_000]) and numpy.array_equal(file["x"][()], numpy.arange(100_000.0))
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
 @pytest.mark.skipif(os.geteuid() != 0 or shutil.which("setpriv") is None, reason="needs root, and setpriv to give it up")
 def test_a_folder_that_may_not_be_written_to(tmp_path):
     tmp_path.chmod(0o755)

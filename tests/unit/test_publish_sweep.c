@@ -425,13 +425,17 @@ static void what_does_not_fit_is_refused_with_numbers(void **state) {
   file_name target = name_in(&where, "x");
   elsewhere.free = 8192;
   tegula__publish p = begin(target.text, false, false);
-  assert_ok(tegula__publish_space(&p, 8192, &error));
-  assert_refused(tegula__publish_space(&p, 8193, &error), TEGULA_IO);
+  assert_ok(tegula__publish_space(&p, 8192, 0, &error));
+  assert_refused(tegula__publish_space(&p, 8193, 0, &error), TEGULA_IO);
   assert_int_equal(error.os_errno, ENOSPC);
   assert_contains(error.message, "8193 bytes needed");
   assert_contains(error.message, "8192 free");
   assert_contains(error.message, target.text);
   assert_string_equal(error.path, target.text);
+  assert_ok(tegula__publish_space(&p, 4096, 4096, &error));
+  assert_refused(tegula__publish_space(&p, 4096, 4097, &error), TEGULA_IO);
+  assert_contains(error.message, "8193 bytes needed: 4096 for what is added, 4097 for a copy");
+  assert_refused(tegula__publish_space(&p, INT64_MAX, 1, &error), TEGULA_IO);
   tegula__publish_abandon(&p);
   assert_int_equal(folder_count(where.path), 0);
 }
