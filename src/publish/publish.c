@@ -307,13 +307,25 @@ static int take_turn(const char *folder) {
   return -1;
 }
 
+static tegula_status no_name(const tegula__publish *publish, int failed, tegula_error *err) {
+  const char *target = publish->target;
+  if (failed == EEXIST)
+    return tegula__hint(err,
+                        tegula__fail(err, TEGULA_EXISTS, target, -1,
+                                     "\"%s\" was made by another program while this one saved to it", target),
+                        "save again: what is there is then added to, or replaced by a save that overwrites; "
+                        "or choose another name");
+  tegula_status status = tegula__fail_errno(err, failed, target, -1, "could not give the saved data its name \"%s\"", target);
+  if (failed != ENOTEMPTY) return status;
+  return tegula__hint(err, status, "another program has put files into it: move them away, or choose another name");
+}
+
 static tegula_status give_name(const tegula__publish *publish, tegula_error *err) {
   int turn = publish->overwrite && !publish->folder ? take_turn(publish->parent) : -1;
   tegula_status status = publish->expected != NULL ? tegula__io_check(publish->target, publish->expected, err) : TEGULA_OK;
   int failed = status == TEGULA_OK ? rename_into_place(publish) : 0;
   if (turn >= 0) close(turn);
-  if (failed == 0) return status;
-  return tegula__fail_errno(err, failed, publish->target, -1, "could not give the saved data its name \"%s\"", publish->target);
+  return failed == 0 ? status : no_name(publish, failed, err);
 }
 
 /* ---- the end ---- */

@@ -462,6 +462,40 @@ def test_a_file_that_changes_meanwhile_is_not_replaced(probe, tmp_path, change):
     assert left(tmp_path) == ["x.h5"]
 
 
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_of_two_that_make_a_file_at_once_one_is_told_so(probe, tmp_path, overwrite):
+    """The loser of two saves to a free name would take away what the winner saved, which may be another dataset: its second try adds to it."""
+    path = tmp_path / "x.h5"
+    put(probe, tmp_path, NEW)
+    probe.call("save_begin", path=str(path), dataset="new", dtype="<i4", overwrite=overwrite)
+    with h5py.File(path, "w") as file:
+        file["other"] = NEW + 1
+    error = probe.refused("save_commit")
+    check_error(error, "exists", [path, "another program"], path)
+    assert "save again" in error["hint"]
+    check_file(path, {"other": NEW + 1})
+    probe.call("save", path=str(path), dataset="new", overwrite=overwrite)
+    check_file(path, {"other": NEW + 1, "new": NEW})
+    assert left(tmp_path) == ["x.h5"]
+
+
+@pytest.mark.parametrize("name, how", [("x.npy", {}), ("x.h5", {"whole_file": True})])
+def test_of_two_that_overwrite_a_whole_file_the_last_one_stays(probe, tmp_path, name, how):
+    path = tmp_path / name
+    put(probe, tmp_path, NEW)
+    probe.call("save_begin", path=str(path), dtype="<i4", overwrite=True, **how)
+    (tmp_path / "v").write_bytes(NEW.tobytes())
+    probe.call("save_tiles", dtype="<i4", tiles=[{"box": [[0, 23], [0, 17]], "values": str(tmp_path / "v")}])
+    (tmp_path / "v").unlink()
+    path.write_bytes(b"of another save")
+    probe.call("save_commit")
+    if name == "x.npy":
+        assert numpy.array_equal(numpy.load(path), NEW)
+    else:
+        check_file(path, {"data": NEW})
+    assert left(tmp_path) == [name]
+
+
 @pytest.mark.parametrize("how", [{"dataset": "new"}, {"dataset": "x", "layout": "virtual", "overwrite": True}], ids=["added", "virtual"])
 def test_the_last_look_and_the_rename_are_one_step(probe, tmp_path, how):
     """Another save has its turn when this one commits, and adds to the file: that is not replaced, and what was added not lost."""
