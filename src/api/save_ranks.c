@@ -7,7 +7,10 @@
  * visible; when one rank has failed, it takes everything back. */
 #include "api/save_ranks.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "api/save_later.h"
 #include "api/save_rounds.h"
@@ -139,8 +142,23 @@ tegula__move tegula__rank_save_move_of(tegula__rank_save *r, int64_t number, con
   return tegula__saving_move_by(&r->manifests[number], r->files[number], tiles, count, r->options, &r->tally);
 }
 
+/* Rank 0 is still in the save, and so is what it made: a rank that does not find it looks elsewhere. The error
+ * is one of the target's folder, for the user knows no temporary names. */
+static tegula_status explain_unseen(const tegula__rank_save *r, tegula_error *err) {
+  char folder[sizeof err->path];
+  snprintf(folder, sizeof folder, "%s", err->path);
+  char *temporary = strstr(folder, "/.tegula-");
+  if (temporary != NULL) *temporary = '\0';
+  tegula_status status = tegula__fail(err, TEGULA_NOT_FOUND, folder, -1,
+                                      "rank %d does not see what rank 0 has made in \"%.500s\": "
+                                      "another file system may be mounted there",
+                                      r->context->comm->rank, folder);
+  err->os_errno = ENOENT;
+  return tegula__hint(err, status, "save to a folder that is the same file system on all ranks");
+}
+
 tegula_status tegula__rank_save_explain(const tegula__rank_save *r, tegula_status status, tegula_error *err) {
-  if (!r->begun) return tegula__saving_explain_ended(status, err);
+  if (!r->begun) return status == TEGULA_NOT_FOUND && err != NULL ? explain_unseen(r, err) : status;
   tegula__saving_name_target(r->saving, status, err);
   return status;
 }

@@ -89,10 +89,14 @@ def text_of(file):
 
 
 class Job:
-    """A program on ranks that was started."""
+    """A program on ranks that was started. `elsewhere`, (rank, folder): that rank sees another, empty file system at the folder (as root)."""
 
-    def __init__(self, mpi, ranks, words, faults=None, env=None):
+    def __init__(self, mpi, ranks, words, faults=None, env=None, elsewhere=None):
         words = [str(word) for word in words]
+        if elsewhere is not None:
+            rank, folder = elsewhere
+            words = ["sh", "-c", f'if [ "{RANK}" = {rank} ]; then exec unshare --mount sh -c \'mount -t tmpfs elsewhere "$0" && exec "$@"\' "{folder}" "$@"; fi; '
+                     'exec "$@"', "sh", *words]
         if faults == "told":  # by the program itself
             words = ["env", f"LD_PRELOAD={FAULTS}", "TEGULA_FAULT_WINDOW=1", "TEGULA_FAULT_ONLY=program", *words]
         elif faults is not None:  # (rank, plan): on that rank only

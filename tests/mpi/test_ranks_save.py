@@ -1,10 +1,12 @@
 # Saves on ranks: each writes its tiles, the file is that of one process, and it appears whole or not at all.
 #
 # SPDX-License-Identifier: Apache-2.0
+import subprocess
+
 import numpy
 import pytest
 
-from launch import MPIS, Ranks
+from launch import BIN, MPIS, Job, Ranks
 
 h5py = pytest.importorskip("h5py")
 
@@ -87,3 +89,29 @@ def test_names_that_are_not_seen_yet_are_waited_for(some_mpi, source, tmp_path):
     answers = never.answers()
     assert answers.one("status") == "not_found" and answers.one("failed") == 1
     assert not (tmp_path / "never.npy").exists() and leftovers(tmp_path) == []
+
+
+@pytest.fixture(scope="module")
+def mount_namespaces(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("elsewhere")
+    done = subprocess.run(["unshare", "--mount", "sh", "-c", 'mount -t tmpfs elsewhere "$0"', folder], capture_output=True, text=True)
+    if done.returncode != 0:
+        pytest.skip(f"no mount namespaces here: {' '.join(done.stderr.split())}")
+
+
+def test_a_rank_that_sees_another_file_system(some_mpi, source, tmp_path, mount_namespaces):
+    """The message names the rank and the folder, for every way to write, and nothing is left of the save."""
+    target = tmp_path / "target"
+    target.mkdir()
+    numpy.save(target / "x.npy", numpy.arange(3))
+    cases = [("x.npy", ["overwrite=1"]), ("x.h5", []), ("y.h5", ["chunk=7,9", "codec=deflate:1"]), ("z.h5", ["layout=virtual"]), ("shards", ["shards=5"])]
+    jobs = [Ranks(some_mpi, 3, tmp_path / f"out-{name}", source, *words, f"save={target / name}", elsewhere=(2, target)) for name, words in cases]
+    for (name, _), job in zip(cases, jobs):
+        answers = job.answers()
+        assert job.code != 0 and answers.one("step") == "save" and answers.one("failed") == 2, (name, answers, job.err)
+        assert answers.one("status") == "not_found" and answers.one("path") == str(target), (name, answers)
+        assert answers.one("message") == f'rank 2 does not see what rank 0 has made in "{target}": another file system may be mounted there', (name, answers)
+    numpy.save(tmp_path / "large.npy", numpy.arange(500_000.0))  # several windows
+    copy = Job(some_mpi, 3, [BIN, "copy", tmp_path / "large.npy", target / "copy.h5", "--memory", "1M", "--timeout", "60"], elsewhere=(1, target)).end()
+    assert copy.code != 0 and f'rank 1 does not see what rank 0 has made in "{target}"' in copy.err, copy.err
+    assert [path.name for path in target.iterdir()] == ["x.npy"] and numpy.load(target / "x.npy").tolist() == [0, 1, 2]
