@@ -508,3 +508,51 @@ def test_large_manifests_stay_at_home(shards, monkeypatch):
     numpy.save(folder / "part_4.npy", numpy.zeros((101, 7), "<f4"))
     with pytest.raises(tegula.ChangedError):
         pickle.loads(text)
+
+
+# ---- memory that is limited ----
+
+SAVE_WITHIN_LIMITS = """
+import os, resource, sys
+import numpy, tegula
+
+def save(path):
+    tegula.save({"x": numpy.arange(100_000), "y": numpy.arange(1000.0)}, path, codec="shuffle,deflate:4")
+
+def size():
+    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmSize")) << 10
+
+def child(path, more):
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_AS, (size() + more,) * 2)
+    try:
+        save(path)
+    except MemoryError:
+        os._exit(1)
+    os._exit(0)
+
+save(sys.argv[1] + "/first.h5")  # libhdf5 is loaded
+for k in range(int(sys.argv[2])):
+    pid = os.fork()
+    if pid == 0:
+        child(f"{sys.argv[1]}/{k}.h5", k << 15)
+    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(bool(os.environ.get("TEGULA_SANITIZER")), reason="sanitizers need terabytes of address space")
+def test_too_little_memory_is_an_exception(tmp_path):
+    """A save that finds no memory in libhdf5, with limits from nothing on in steps of 32 KiB: MemoryError and no file, or all of it."""
+    import h5py
+
+    count = 350 if os.environ.get("TEGULA_FAULT_ALL") == "1" else 70
+    done = subprocess.run([sys.executable, "-c", SAVE_WITHIN_LIMITS, tmp_path, str(count)], env={**os.environ, "PYTHONPATH": str(PACKAGE)},
+                          capture_output=True, text=True, timeout=300)
+    codes = [int(line) for line in done.stdout.split()]
+    assert len(codes) == count and set(codes) == {0, 1}, (codes, done.stderr)
+    for k, code in enumerate(codes):
+        assert (tmp_path / f"{k}.h5").exists() == (code == 0)
+        if code == 0:
+            with h5py.File(tmp_path / f"{k}.h5") as file:
+                assert numpy.array_equal(file["x"][()], numpy.arange(100_000)) and file["y"].shape == (1000,)
+    assert not list(tmp_path.glob(".tegula-*"))
