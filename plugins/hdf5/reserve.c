@@ -4,8 +4,9 @@
  *
  * libhdf5, and constructors of libraries that it needs, may end the process when an allocation fails. So nobody enters it unless a reserve
  * can be had; the library keeps one between calls, for those that must not fail (closing), and gives it back on entering. The driver asks
- * again before each read of a file: what libhdf5 allocates between two reads is less than the reserve. It is address space, which limits of
- * the process (RLIMIT_AS, RLIMIT_DATA) and of the system (strict overcommit) count; no page of it is ever touched. */
+ * again before each read of a file: between two reads libhdf5 allocates about what it has read. It is address space, which limits of the
+ * process (RLIMIT_AS, RLIMIT_DATA) and of the system (strict overcommit) count; no page of it is ever touched. What other threads take
+ * meanwhile is not foreseen. */
 #include <sys/mman.h>
 
 #include "hdf5_priv.h"
