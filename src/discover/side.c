@@ -70,7 +70,7 @@ static tegula_status find_places(tegula__side *side, const tegula__paths *paths,
  * that are opened are the set. */
 static tegula_status look_around(tegula__side *side, const tegula__paths *paths, tegula__folders *folders, tegula_error *err) {
   const tegula__side_file *file = side->file;
-  if (side->whole || (file->rows_kind != TEGULA__SIDE_ROWS_LIST && !file->has_length)) return TEGULA_OK;
+  if (side->whole || (file->rows_kind != TEGULA__SIDE_ROWS_LIST && !file->has_length && !file->has_files)) return TEGULA_OK;
   size_t size = folder_size(paths->items[0]);
   char *folder = size > 0 ? strndup(paths->items[0], size) : strdup("");
   tegula__paths listing = {0};

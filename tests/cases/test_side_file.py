@@ -39,6 +39,7 @@ FORMS = [
     (">i4", {"dtype": "int32", "byte_order": "big", "trailing_shape": [4]}),
     (">i4", {"dtype": "i4", "endianness": ">", "trailing_shape": 4, "rows": [4, 0, 5, 6]}),
     ("<i4", {"dtype": "i4", "endianness": "little", "row_shape": [4], "rows_per_shard": [4, 0, 5, 6]}),
+    ("<i4", {"num_shards": 4, "dtype": "int32", "trailing_axes": [4], "per_shard_rows": [4, 0, 5, 6]}),
     (">i4", {"dtype": ">i4", "shape": [15, 4], "rows": {"part_%02d.bin" % i: n for i, n in enumerate([4, 0, 5, 6])}}),
     ("<i4", {"dtype": "<i4", "row_shape": [4], "comment": "made by hand", "_run": 42, "x-lab": {"a": [1]}}),
 ]
@@ -110,6 +111,28 @@ def test_some_files_of_a_folder(probe, tmp_path):
     assert "whole folder" in error["hint"]
 
 
+def test_the_number_of_files_shows_a_lost_last_one(probe, tmp_path):
+    """No hole in the names shows it. A few of the files may still be opened by themselves: the folder is counted."""
+    paths = write_raw(tmp_path / "s", pieces((4, 5, 6)))
+    recipe = {"num_shards": 3, "dtype": "int32", "trailing_axes": [4]}
+    every = ({"path": str(tmp_path / "s")}, {"path": str(tmp_path / "s" / "part_*.bin")}, {"path": str(paths[1])},
+             {"paths": [str(paths[1]), str(paths[0])]})
+    for rows in ({}, {"per_shard_rows": [4, 5, 6]}):
+        side_file(tmp_path / "s", **recipe, **rows)
+        check_equal(load_all(probe, tmp_path, tmp_path / "s")[0], FULL)
+        check_equal(load_all(probe, tmp_path, tmp_path / "s" / "part_*.bin")[0], FULL)
+        check_equal(load_all(probe, tmp_path, paths[1])[0], FULL[4:9])
+        check_equal(load_all(probe, tmp_path, [paths[1], paths[0]])[0], FULL[[4, 5, 6, 7, 8, 0, 1, 2, 3]])
+    side_file(tmp_path / "s", **recipe)
+    paths[2].unlink()
+    for opened in every:
+        error = check_error(probe.refused("open", **opened), "mismatch", ["shard_meta.json", "num_shards says 3 files", "found 2"])
+        assert "missing" in error["hint"]
+    side_file(tmp_path / "s", **{**recipe, "per_shard_rows": [4, 5]})
+    for opened in every:
+        check_error(probe.refused("open", **opened), "corrupt", ["shard_meta.json", "num_shards is 3", "2 files"])
+
+
 def test_the_user_may_complete_it_but_not_contradict_it(probe, tmp_path):
     write_raw(tmp_path / "s", pieces((7, 8)), header=b"12345678")
     side_file(tmp_path / "s", header_bytes=8)
@@ -146,6 +169,11 @@ def test_contradictions_with_the_files(probe, tmp_path):
         ({"dtype": "<i4", "shape": [16, 4]}, "mismatch", ["part_00.bin", "shard_meta.json", 4, 15, 16]),
         ({"dtype": "<i4", "shape": [5, 4]}, "mismatch", ["part_00.bin", "shard_meta.json", 4, 15, 5]),
         ({"dtype": "<i4", "row_shape": [5]}, "corrupt", ["part_00.bin", 20]),
+        ({"dtype": "<i4", "trailing_axes": [5]}, "corrupt", ["part_00.bin", 20]),
+        ({"dtype": "<i4", "trailing_axes": [4], "row_shape": [5]}, "corrupt", ["shard_meta.json", "trailing_axes", "row_shape", "(5,)"]),
+        ({"dtype": "<i4", "trailing_axes": [4], "per_shard_rows": [4, 5, 7]}, "short_file", ["part_02.bin", "(7, 4)", 112, 96]),
+        ({"dtype": "<i4", "trailing_axes": [4], "per_shard_rows": 5}, "short_file", ["part_00.bin", "(5, 4)", 80, 64]),
+        ({"dtype": "<i4", "trailing_axes": [4], "num_shards": 2}, "mismatch", ["shard_meta.json", "num_shards", 2, 3]),
         ({"dtype": "<i4", "row_shape": [4], "offset": 3}, "corrupt", ["part_00.bin"]),
         ({"dtype": "<i4", "row_shape": [4], "header_byte": 3}, "corrupt", ["shard_meta.json", "header_byte"]),
         ({"dtype": "<i4", "row_shape": [4], "offset": 0, "header_bytes": 8}, "corrupt", ["shard_meta.json", "offset", 0, 8]),
@@ -193,6 +221,7 @@ def test_npy_files_need_none_but_must_not_contradict_it(probe, tmp_path):
     for fields in (
         {"dtype": ">i4", "rows": [4, 5, 6]},
         {"shape": [15, 4], "offset": 3},
+        {"num_shards": 3, "dtype": "int32", "trailing_axes": [4], "per_shard_rows": [4, 5, 6], "files_per_run": 2},
         {"rows": {p.name: n for p, n in zip(paths, (4, 5, 6))}, "something": "of another program"},
     ):
         side_file(tmp_path / "s", **fields)
@@ -202,6 +231,8 @@ def test_npy_files_need_none_but_must_not_contradict_it(probe, tmp_path):
         ({"rows": [4, 5, 7]}, ["rows", "shard_0002.npy", 6, 7]),
         ({"rows": [4, 5, 6, 7]}, ["rows", 4, 3]),
         ({"rows_per_shard": 4}, ["rows", "shard_0001.npy", 5, 4]),
+        ({"num_shards": 4, "trailing_axes": [4]}, ["num_shards", 4, 3]),
+        ({"trailing_axes": [5]}, ["shard_0000.npy", "(4,)", "(5,)"]),
         ({"row_shape": [5]}, ["shard_0000.npy", "(4,)", "(5,)"]),
         ({"shape": [16, 4]}, ["shard_0000.npy", 15, 16]),
     ):

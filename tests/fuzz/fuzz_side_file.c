@@ -46,7 +46,7 @@ static bool lengths_good(const int64_t *lengths, int32_t count) {
 
 static void check_fields(const tegula__side_file *side) {
   bool listed = side->rows_kind == TEGULA__SIDE_ROWS_LIST || side->rows_kind == TEGULA__SIDE_ROWS_BY_NAME;
-  MUST(side->offset >= 0 && side->row_gap >= 0 && side->length >= 0 && side->rows_count >= 0);
+  MUST(side->offset >= 0 && side->row_gap >= 0 && side->length >= 0 && side->rows_count >= 0 && side->files >= 0);
   MUST(side->row_ndim >= -1 && side->row_ndim < TEGULA_MAX_DIMS && lengths_good(side->row_shape, side->row_ndim));
   MUST(!side->is_scalar || (!side->has_length && side->row_ndim < 0));
   MUST(!side->has_dtype || tegula__dtype_valid(side->dtype));

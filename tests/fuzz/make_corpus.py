@@ -142,6 +142,10 @@ def side_file():
     side("other-names", {"dtype": "float64", "endianness": "big", "trailing_shape": 3, "header_bytes": 24, "rows_per_shard": 9})
     side("both-names", {"dtype": ">i4", "byte_order": ">", "endianness": "big", "offset": 4, "header_bytes": 4, "row_shape": [2],
                         "trailing_shape": [2], "shape": [4, 2], "rows": [4], "rows_per_shard": [4]}, size=9)
+    side("recipe", {"num_shards": 4, "dtype": "float32", "trailing_axes": [4], "per_shard_rows": [4, 0, 5, 6]}, file=3, size=24)
+    side("recipe-one-number", {"num_shards": 1, "dtype": "<f4", "trailing_axes": 3, "per_shard_rows": 20})
+    side("recipe-contradicts", {"num_shards": 3, "rows_per_shard": [4, 5], "per_shard_rows": [4, 5], "trailing_axes": []})
+    side("recipe-too-many", {"num_shards": 9223372036854775807, "dtype": "b1", "trailing_axes": [], "trailing_shape": []}, size=9)
     side("rows-list", {"dtype": "f4", "row_shape": [4], "rows": [4, 0, 5, 6]}, file=3, size=24)
     side("rows-by-name", {"dtype": "<f4", "rows": {"b.bin": 3, "a.bin": 60, "c.bin": 2**63 - 1}}, file=1)
     side("rows-too-few", {"dtype": "<f4", "rows": [60]}, file=2)

@@ -73,6 +73,9 @@ static void spellings_of_a_field_mean_the_same(void **state) {
       {"{\"dtype\": \"i4\", \"row_shape\": [2, 3], \"rows\": [7]}", "{\"dtype\": \"i4\", \"row_shape\": [2, 3], \"rows\": {\"a\": 7}}"},
       {"{\"dtype\": \"i4\", \"row_shape\": [2, 3], \"rows\": [7]}", "{\"dtype\": \"i4\", \"row_shape\": [2, 3], \"rows_per_shard\": 7}"},
       {"{\"dtype\": \"i4\", \"row_shape\": [2, 3], \"rows\": [7]}", "{\"dtype\": \"i4\", \"row_shape\": [2, 3], \"rows_per_shard\": [7]}"},
+      {"{\"dtype\": \"i4\", \"row_shape\": [2, 3], \"rows\": [7]}",
+       "{\"num_shards\": 1, \"dtype\": \"int32\", \"trailing_axes\": [2, 3], \"per_shard_rows\": [7]}"},
+      {"{\"dtype\": \"i4\", \"row_shape\": [2], \"rows\": [7]}", "{\"dtype\": \"i4\", \"trailing_axes\": 2, \"per_shard_rows\": 7}"},
       {"{\"dtype\": \"i4\", \"row_shape\": [2], \"rows\": {\"a\": 7}}",
        "{\"dtype\": \"i4\", \"row_shape\": [2], \"rows_per_shard\": {\"a\": 7}, \"rows\": {\"a\": 7}}"},
       {"{\"dtype\": \"i4\", \"row_shape\": [2, 3], \"rows\": [7]}", "{\"dtype\": \"i4\", \"shape\": [7, 2, 3]}"},
@@ -127,6 +130,17 @@ static void what_contradicts_itself_is_refused(void **state) {
       {"{\"rows\": [1], \"rows_per_shard\": [2]}", "rows_per_shard"},
       {"{\"rows\": [1], \"rows_per_shard\": 1}", "rows_per_shard is 1, expected what rows says"},
       {"{\"rows\": {\"a\": 1}, \"rows_per_shard\": {\"b\": 1}}", "rows_per_shard"},
+      {"{\"rows\": [1], \"rows_per_shard\": [1], \"per_shard_rows\": [2]}", "per_shard_rows is a list of 1, expected what rows says"},
+      {"{\"rows_per_shard\": 4, \"per_shard_rows\": 5}", "per_shard_rows is 5, expected what rows_per_shard says"},
+      {"{\"per_shard_rows\": [1, -1]}", "per_shard_rows[1] is -1"},
+      {"{\"per_shard_rows\": \"4\"}", "per_shard_rows is the text \"4\""},
+      {"{\"shape\": [5, 2], \"trailing_axes\": [3]}", "trailing_axes is a list of 1, expected what shape says: (2,)"},
+      {"{\"row_shape\": [2], \"trailing_shape\": [2], \"trailing_axes\": [3]}", "trailing_axes is a list of 1, expected what row_shape says"},
+      {"{\"trailing_shape\": [2], \"trailing_axes\": []}", "trailing_axes is a list of 0, expected what trailing_shape says"},
+      {"{\"num_shards\": 2, \"rows\": [1]}", "num_shards is 2, expected what the list of rows says: 1 files"},
+      {"{\"num_shards\": 0, \"per_shard_rows\": {\"a\": 1}}", "num_shards is 0, expected what the list of rows says: 1 files"},
+      {"{\"num_shards\": -1}", "num_shards is -1"},
+      {"{\"num_shards\": [1]}", "num_shards is a list of 1"},
       {"{\"rows\": 5}", "rows is 5, expected a list of rows"},
       {"{\"rows\": [1, -1]}", "rows[1] is -1"},
       {"{\"rows\": [1, 1.5]}", "rows[1] is the number 1.5"},
@@ -264,6 +278,9 @@ static void lists_of_files_are_those_that_are_there(void **state) {
   assert_refused(names("{\"rows\": [1, 1]}", 3, true, 3), TEGULA_MISMATCH);
   assert_contains(error.message, "rows lists 2 files, found 3");
   assert_ok(names("{\"rows_per_shard\": 5}", 3, true, 3));
+  assert_ok(names("{\"num_shards\": 3}", 1, false, 3));
+  assert_refused(names("{\"num_shards\": 4, \"per_shard_rows\": 5}", 3, true, 3), TEGULA_MISMATCH);
+  assert_contains(error.message, "num_shards says 4 files, found 3");
 }
 
 /* Three shards of 4, 4 and 4 + `more` rows of 2 little-endian int32. */

@@ -44,13 +44,19 @@ static tegula_status not_there(const tegula__side_file *side, const char *name, 
       "a file is missing, or the side file is that of other files");
 }
 
+static tegula_status check_count(const tegula__side_file *side, bool says, const char *what, int64_t expected, int64_t found,
+                                 tegula_error *err) {
+  if (!says || expected == found) return TEGULA_OK;
+  return tegula__hint(err,
+                      tegula__fail(err, TEGULA_MISMATCH, side->path, -1, "\"%s\": %s %lld files, found %lld", side->path, what,
+                                   (long long)expected, (long long)found),
+                      "a file is missing, or one is there that does not belong to the set");
+}
+
 tegula_status tegula__side_file_check_names(tegula__side_file *side, const tegula__file *files, int64_t count, bool whole, int64_t total,
                                             tegula_error *err) {
-  if (side->rows_kind == TEGULA__SIDE_ROWS_LIST && side->rows_count != total)
-    return tegula__hint(err,
-                        tegula__fail(err, TEGULA_MISMATCH, side->path, -1, "\"%s\": rows lists %lld files, found %lld",
-                                     side->path, (long long)side->rows_count, (long long)total),
-                        "a file is missing, or one is there that does not belong to the set");
+  FORWARD(check_count(side, side->rows_kind == TEGULA__SIDE_ROWS_LIST, "rows lists", side->rows_count, total, err));
+  FORWARD(check_count(side, side->has_files, "num_shards says", side->files, total, err));
   if (side->rows_kind != TEGULA__SIDE_ROWS_BY_NAME) return TEGULA_OK;
   for (int64_t i = 0; i < count; i++) {
     tegula__named_rows *entry = find_entry(side, files[i].path);

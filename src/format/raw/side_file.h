@@ -42,6 +42,8 @@ typedef struct tegula__side_file {
   tegula__side_rows rows_kind;
   tegula__named_rows *rows; /* of the kinds LIST (without names) and BY_NAME (sorted by name) */
   int64_t rows_count;       /* entries; for EACH the number itself */
+  bool has_files;
+  int64_t files;            /* of the folder */
   tegula_error unknown;     /* a key that is not known: said when the file is needed to describe something */
 } tegula__side_file;
 
@@ -49,8 +51,8 @@ typedef struct tegula__side_file {
 tegula_status tegula__side_file_parse(const void *text, size_t size, const char *path, tegula__side_file *out, tegula_error *err);
 void tegula__side_file_free(tegula__side_file *side);
 
-/* Is each file listed, and, with `whole` (they are all of the folder), each listed file there? Is a list without names as long as the
- * folder, which has `total` files? */
+/* Is each file listed, and, with `whole` (they are all of the folder), each listed file there? Are a list without
+ * names and the number of files that of the folder, which has `total`? */
 tegula_status tegula__side_file_check_names(tegula__side_file *side, const tegula__file *files, int64_t count, bool whole, int64_t total,
                                             tegula_error *err);
 

@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * A field has one name in tegula and one or two that other people use; both may be there when they say the same. */
+ * A field has one name in tegula and some that other people use; several may be there when they say the same. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 static tegula_status contradicts(const tegula__json *value, const char *field, const char *says, tegula_error *err) {
   return tegula__hint(err, tegula__json_wrong(value, err, "what %s says: %.100s", field, says),
-                      "both are names of one thing; leave one of them out");
+                      "both speak of one thing; leave one of them out");
 }
 
 /* An integer of 0 or more under one of two names. */
@@ -119,8 +119,13 @@ static tegula_status read_shape(const tegula__json *root, tegula__side_file *out
     if (ndim > 0) out->length = lengths[0];
     if (ndim > 1) memcpy(out->row_shape, lengths + 1, (size_t)(ndim - 1) * sizeof *lengths);
   }
-  FORWARD(read_row_shape(root, "row_shape", "shape", out, err));
-  return read_row_shape(root, "trailing_shape", value.value != NULL ? "shape" : "row_shape", out, err);
+  static const char *const names[] = {"row_shape", "trailing_shape", "trailing_axes"};
+  const char *known_from = value.value != NULL ? "shape" : NULL;
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    FORWARD(read_row_shape(root, names[i], known_from, out, err));
+    if (known_from == NULL && tegula__json_member(root, names[i]).value != NULL) known_from = names[i];
+  }
+  return TEGULA_OK;
 }
 
 /* ---- rows ---- */
@@ -192,31 +197,56 @@ static bool same_rows(const rows_text *a, const rows_text *b) {
   return true;
 }
 
-static tegula_status read_rows(const tegula__json *root, tegula__side_file *out, tegula_error *err) {
-  tegula__json first_text = tegula__json_member(root, "rows"), second_text = tegula__json_member(root, "rows_per_shard");
-  rows_text first, second = {0};
-  tegula_status status = read_rows_of(&first_text, false, &first, err);
-  if (status == TEGULA_OK) status = read_rows_of(&second_text, true, &second, err);
-  if (status == TEGULA_OK && first_text.value != NULL && second_text.value != NULL && !same_rows(&first, &second))
-    status = contradicts(&second_text, "rows", "other numbers", err);
-  rows_text *used = first_text.value != NULL ? &first : &second;
-  if (status == TEGULA_OK) {
-    out->rows_kind = used->kind;
-    out->rows = used->items;
-    out->rows_count = used->count;
-    *used = (rows_text){0};
+/* The rows under one of their names; they must be those that are known already. */
+static tegula_status read_rows_named(const tegula__json *root, const char *name, const char **known_from, rows_text *known,
+                                     tegula_error *err) {
+  tegula__json value = tegula__json_member(root, name);
+  rows_text again = {0};
+  if (value.value == NULL) return TEGULA_OK;
+  tegula_status status = read_rows_of(&value, strcmp(name, "rows") != 0, &again, err);
+  if (status == TEGULA_OK && *known_from != NULL && !same_rows(known, &again))
+    status = contradicts(&value, *known_from, "other numbers", err);
+  if (status == TEGULA_OK && *known_from == NULL) {
+    *known = again;
+    *known_from = name;
+  } else {
+    free_rows(&again);
   }
-  free_rows(&first);
-  free_rows(&second);
   return status;
+}
+
+static tegula_status read_rows(const tegula__json *root, tegula__side_file *out, tegula_error *err) {
+  static const char *const names[] = {"rows", "rows_per_shard", "per_shard_rows"};
+  const char *known_from = NULL;
+  rows_text rows = {0};
+  tegula_status status = TEGULA_OK;
+  for (size_t i = 0; status == TEGULA_OK && i < sizeof names / sizeof names[0]; i++)
+    status = read_rows_named(root, names[i], &known_from, &rows, err);
+  out->rows_kind = rows.kind;
+  out->rows = rows.items;
+  out->rows_count = rows.count;
+  return status;
+}
+
+/* Behind the rows: a list of them has one for each file. */
+static tegula_status read_files(const tegula__json *root, tegula__side_file *out, tegula_error *err) {
+  tegula__json value = tegula__json_member(root, "num_shards");
+  bool listed = out->rows_kind == TEGULA__SIDE_ROWS_LIST || out->rows_kind == TEGULA__SIDE_ROWS_BY_NAME;
+  char text[64];
+  if (value.value == NULL) return TEGULA_OK;
+  FORWARD(tegula__json_integer(&value, 0, INT64_MAX, &out->files, err));
+  out->has_files = true;
+  if (!listed || out->rows_count == out->files) return TEGULA_OK;
+  snprintf(text, sizeof text, "%lld files", (long long)out->rows_count);
+  return contradicts(&value, "the list of rows", text, err);
 }
 
 /* ---- the whole ---- */
 
 static tegula_status read_fields(const tegula__json *root, tegula__side_file *out, tegula_error *err) {
-  static const char *const keys[] = {"dtype",   "shape",   "row_shape",  "trailing_shape", "byte_order", "endianness", "order",
-                                     "offset",  "rows",    "header_bytes", "row_gap",      "rows_per_shard",
-                                     "comment", "description", "version", "name",          "created",    NULL};
+  static const char *const keys[] = {"dtype",   "shape",   "row_shape",  "trailing_shape", "trailing_axes", "byte_order", "endianness",
+                                     "order",   "offset",  "rows",       "header_bytes",   "row_gap",       "rows_per_shard",
+                                     "per_shard_rows", "num_shards", "comment", "description", "version", "name", "created", NULL};
   if (tegula__json_only(root, keys, &out->unknown) == TEGULA_OK) out->unknown.status = TEGULA_OK;
   FORWARD(read_bytes(root, "offset", "header_bytes", &out->has_offset, &out->offset, err));
   FORWARD(read_bytes(root, "row_gap", "row_gap", &out->has_row_gap, &out->row_gap, err));
@@ -224,7 +254,8 @@ static tegula_status read_fields(const tegula__json *root, tegula__side_file *ou
   FORWARD(read_dtype(root, out, err));
   FORWARD(read_order(root, out, err));
   FORWARD(read_shape(root, out, err));
-  return read_rows(root, out, err);
+  FORWARD(read_rows(root, out, err));
+  return read_files(root, out, err);
 }
 
 tegula_status tegula__side_file_parse(const void *text, size_t size, const char *path, tegula__side_file *out, tegula_error *err) {
