@@ -30,7 +30,7 @@ static const cli_option common_rows[] = {
 const option_group options_common = {"Options of every command", common_rows, sizeof common_rows / sizeof common_rows[0]};
 
 static const cli_option raw_rows[] = {
-  {"dataset", "NAME", "the array to take, by its path in an HDF5 file (npy and raw hold one: data)", FIELD(dataset), 0, 0, OPTION_TEXT, 0},
+  {"dataset", "NAME", "the array to take, by its path in an HDF5 file, or several by a quoted pattern ('/shard_*')", FIELD(dataset), 0, 0, OPTION_TEXT, 0},
   {"format", "npy|raw|hdf5|manifest", "default: found out from the content", FIELD(format), 0, 0, OPTION_CHOICE, 0},
   {"allow-locked", NULL, "read HDF5 files also while another program has them open for writing", FIELD(allow_locked), 0, 0, OPTION_FLAG, 0},
   {"dtype", "DTYPE", "what is stored: f4, <i8, >u2, bfloat16, ... (raw: needed unless shard_meta.json says it)", FIELD(dtype), 0, 0, OPTION_DTYPE, 0},

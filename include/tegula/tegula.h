@@ -261,7 +261,8 @@ typedef struct tegula_dataset tegula_dataset;
 typedef struct tegula_open_options {
   size_t struct_size;
   const char *format;  /* "npy", "raw", "hdf5", "manifest"; NULL: found out from the content, and raw where dtype is given and nothing else fits */
-  const char *dataset; /* name inside a container; NULL: the only one there is. npy and raw hold one array: its name is "data" */
+  const char *dataset; /* name inside a container; NULL: the only one there is. npy and raw hold one array: its name is "data". A pattern
+                          ("/shard_*"): all datasets that match it, in the order of their numbers, joined along axis 0 (docs/formats.md) */
   const char *dtype;   /* what is stored (no conversion): needed for raw without a side file; otherwise it must agree; npy: turns |V2 into bfloat16 */
   /* raw only; what is left out here may be said by shard_meta.json beside the files (docs/formats.md) */
   const int64_t *shape;     /* shape of each file, shape_ndim entries */

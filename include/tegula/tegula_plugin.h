@@ -209,6 +209,9 @@ typedef struct tegula_plugin_entry_info {
 
 typedef tegula_status (*tegula_plugin_list_fn)(void *state, const tegula_plugin_entry_info *entry, tegula_error *err);
 
+/* A name in a group, without the group; another status than OK ends the list. */
+typedef tegula_status (*tegula_plugin_name_fn)(void *state, const char *name, tegula_error *err);
+
 /* An attribute; one without a name is the comment of its object, a text. */
 typedef tegula_status (*tegula_plugin_attribute_fn)(void *state, const tegula_attribute *attribute, tegula_error *err);
 
@@ -288,6 +291,14 @@ typedef struct tegula_plugin {
 
   /* Not NULL: this is a communicator, and all above but the name is NULL. */
   const tegula_plugin_comm *comm;
+
+  /* Patterns of datasets; NULL: the format knows none.
+   * What a group holds, in order of names: of whatever kind it is and wherever links lead. INVALID_ARGUMENT: it is no group. */
+  tegula_status (*names)(void *plugin, tegula_plugin_builder *builder, const char *path, const char *group, tegula_plugin_name_fn each,
+                         void *state, tegula_error *err);
+  /* As describe of each of the datasets, into the builder of the same number; the file is opened once. The error is that of the first. */
+  tegula_status (*describe_many)(void *plugin, tegula_plugin_builder *const *builders, const char *path, const char *const *datasets,
+                                 int64_t count, tegula_error *err);
 } tegula_plugin;
 
 /* The one symbol that a plugin exports. NULL: another version. */

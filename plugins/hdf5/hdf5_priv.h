@@ -233,6 +233,8 @@ typedef tegula_status (*hdf5_each_fn)(void *state, hdf5_file *file, hid_t datase
 /* Every dataset of the file, each once, links followed; also objects and links that cannot be opened (a newer format, damage, a lock), but
  * no links that lead nowhere or round in a circle. */
 tegula_status hdf5_walk(hdf5_call *call, hdf5_file *file, hdf5_each_fn each, void *state, tegula_error *err);
+/* What is directly in a group, of whatever kind. INVALID_ARGUMENT: it is none. */
+tegula_status hdf5_names_in(hdf5_call *call, hdf5_file *file, const char *group, tegula_plugin_name_fn each, void *state, tegula_error *err);
 #define HDF5_STOP TEGULA_END /* what `each` returns when it has seen enough; hdf5_walk then returns OK */
 
 /* ---- types ---- */

@@ -1,4 +1,4 @@
-/* The entry: describe one dataset, list all.
+/* The entry: describe datasets, list all.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
@@ -66,22 +66,35 @@ static tegula_status describe_found(hdf5_call *call, const hdf5_found *found, te
   return status;
 }
 
-static tegula_status plugin_describe(void *plugin, tegula_plugin_builder *builder, const char *path, const char *name, tegula_error *err) {
-  hdf5_call call = {.library = plugin, .builder = builder};
-  hdf5_file *file = NULL;
+/* One of the datasets; `file` is the one that was named. */
+static tegula_status describe_named(hdf5_call *call, hdf5_file *file, const char *name, tegula_error *err) {
   hdf5_found found = {.id = -1};
   int64_t number;
+  FORWARD(hdf5_file_number(call, file, &number, err)); /* file 0 is the one that was named */
+  tegula_status status = hdf5_find(call, file, name, &found, err);
+  if (status == TEGULA_OK) status = describe_found(call, &found, err);
+  hdf5_found_free(call, &found);
+  return status;
+}
+
+static tegula_status plugin_describe_many(void *plugin, tegula_plugin_builder *const *builders, const char *path, const char *const *names,
+                                          int64_t count, tegula_error *err) {
+  hdf5_call call = {.library = plugin, .builder = builders[0]};
+  hdf5_file *file = NULL;
   FORWARD(hdf5_enter(call.library, 0, err));
-  tegula_status status;
-  FORWARD_WITH(status, hdf5_file_open(&call, path, &file, err));
-  FORWARD_WITH(status, hdf5_file_number(&call, file, &number, err)); /* file 0 is the one that was named */
-  FORWARD_WITH(status, hdf5_find(&call, file, name, &found, err));
-  FORWARD_WITH(status, describe_found(&call, &found, err));
-done:
-  hdf5_found_free(&call, &found);
+  tegula_status status = hdf5_file_open(&call, path, &file, err);
+  for (int64_t i = 0; status == TEGULA_OK && i < count; i++) {
+    call.builder = builders[i];
+    for (hdf5_file *open = call.files; open; open = open->next) open->number = -1; /* each builder has a table of its own */
+    status = describe_named(&call, file, names[i], err);
+  }
   hdf5_file_release(&call, file);
   hdf5_unlock(call.library);
   return status;
+}
+
+static tegula_status plugin_describe(void *plugin, tegula_plugin_builder *builder, const char *path, const char *name, tegula_error *err) {
+  return plugin_describe_many(plugin, &builder, path, &name, 1, err);
 }
 
 /* ---- list ---- */
@@ -144,6 +157,18 @@ static tegula_status plugin_list(void *plugin, tegula_plugin_builder *builder, c
   return status;
 }
 
+static tegula_status plugin_names(void *plugin, tegula_plugin_builder *builder, const char *path, const char *group,
+                                  tegula_plugin_name_fn each, void *state, tegula_error *err) {
+  hdf5_call call = {.library = plugin, .builder = builder};
+  hdf5_file *file = NULL;
+  hdf5_lock(call.library);
+  tegula_status status = hdf5_file_open(&call, path, &file, err);
+  if (status == TEGULA_OK) status = hdf5_names_in(&call, file, group, each, state, err);
+  hdf5_file_release(&call, file);
+  hdf5_unlock(call.library);
+  return status;
+}
+
 static tegula_status plugin_attributes(void *plugin, tegula_plugin_builder *builder, const char *path, const char *name,
                                        tegula_plugin_attribute_fn each, void *state, tegula_error *err) {
   hdf5_call call = {.library = plugin, .builder = builder};
@@ -174,6 +199,8 @@ const tegula_plugin *tegula_plugin_entry(int32_t host_version) {
       .save_place = hdf5_save_place,
       .save_close = hdf5_save_close,
       .save_abandon = hdf5_save_abandon,
+      .names = plugin_names,
+      .describe_many = plugin_describe_many,
   };
   return host_version == TEGULA_PLUGIN_VERSION ? &plugin : NULL;
 }

@@ -1,4 +1,4 @@
-/* Every dataset of a file, and what to say when the one that was asked for is not among them.
+/* Every dataset of a file, the names in a group, and what to say when the one that was asked for is not among them.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -117,17 +117,19 @@ static tegula_status visit_child(walk *w, hdf5_file *file, hid_t group, const ch
   return status;
 }
 
-static tegula_status visit_group(walk *w, hdf5_file *file, hid_t id, const char *path, tegula_error *err) {
-  hdf5_library *library = w->call->library;
-  names list = {0};
+/* The names in a group, which are freed in any case. */
+static tegula_status read_names(hdf5_call *call, hdf5_file *file, hid_t id, const char *path, names *list, tegula_error *err) {
   hsize_t from = 0;
+  if (call->library->call.iterate(id, 0 /* by name */, 0 /* increasing */, &from, collect, list) >= 0) return TEGULA_OK;
+  return hdf5_failed(call->library, err, TEGULA_CORRUPT, file->path, "list group \"%s\" of \"%s\"", path[0] ? path : "/", file->path);
+}
+
+static tegula_status visit_group(walk *w, hdf5_file *file, hid_t id, const char *path, tegula_error *err) {
+  names list = {0};
   if (w->depth >= MOST_DEPTH)
-    return library->host->fail(err, TEGULA_LIMIT_EXCEEDED, file->path, -1, "\"%s\" has groups in groups over more than %d levels",
-                               file->path, MOST_DEPTH);
-  bool read = library->call.iterate(id, 0 /* by name */, 0 /* increasing */, &from, collect, &list) >= 0;
-  tegula_status status =
-      read ? TEGULA_OK
-           : hdf5_failed(library, err, TEGULA_CORRUPT, file->path, "list group \"%s\" of \"%s\"", path[0] ? path : "/", file->path);
+    return w->call->library->host->fail(err, TEGULA_LIMIT_EXCEEDED, file->path, -1, "\"%s\" has groups in groups over more than %d levels",
+                                        file->path, MOST_DEPTH);
+  tegula_status status = read_names(w->call, file, id, path, &list, err);
   w->depth++;
   for (int64_t k = 0; status == TEGULA_OK && k < list.count; k++) status = visit_child(w, file, id, path, list.items[k], err);
   w->depth--;
@@ -302,7 +304,7 @@ static tegula_status find_only(hdf5_call *call, hdf5_file *file, hdf5_found *out
         host->hint(err,
                    host->fail(err, TEGULA_INVALID_ARGUMENT, file->path, -1, "\"%s\" holds %lld%s datasets: which one is meant must be said",
                               file->path, (long long)list.count, list.count >= 10000 ? " or more" : ""),
-                   "name one of them: %s", text);
+                   "name one of them, or a numbered sequence by a pattern: %s", text);
   }
   if (status == TEGULA_OK) status = hdf5_follow(call, file, list.items[0], out, err);
   names_free(&list);
@@ -322,5 +324,19 @@ tegula_status hdf5_find(hdf5_call *call, hdf5_file *file, const char *name, hdf5
                                  : host->fail(err, TEGULA_INVALID_ARGUMENT, file->path, -1,
                                               "\"%s\" in \"%s\" is a named datatype, not a dataset", name, file->path);
   hdf5_found_free(call, out);
+  return status;
+}
+
+tegula_status hdf5_names_in(hdf5_call *call, hdf5_file *file, const char *group, tegula_plugin_name_fn each, void *state, tegula_error *err) {
+  hdf5_found found;
+  names list = {0};
+  tegula_status status = hdf5_follow(call, file, group, &found, err);
+  if (status == TEGULA_NOT_FOUND && err && !err->hint[0]) suggest(call, file, group, status, err);
+  if (status == TEGULA_OK && call->library->call.H5Iget_type(found.id) != HDF5_ID_GROUP)
+    status = call->library->host->fail(err, TEGULA_INVALID_ARGUMENT, file->path, -1, "\"%s\" in \"%s\" is no group", group, file->path);
+  if (status == TEGULA_OK) status = read_names(call, found.file, found.id, found.name, &list, err);
+  for (int64_t k = 0; status == TEGULA_OK && k < list.count; k++) status = each(state, list.items[k], err);
+  names_free(&list);
+  hdf5_found_free(call, &found);
   return status;
 }

@@ -132,7 +132,7 @@ class Dataset:
         """What is noted on it.
 
         Text is str, numbers are numpy arrays or scalars, None is an empty attribute; {} for formats without attributes.  Of a folder of
-        HDF5 shards those of the first.  Attributes without a form in Python are :class:`Omitted`.
+        HDF5 shards, and of several datasets, those of the first.  Attributes without a form in Python are :class:`Omitted`.
         """
         if self._attrs is None:
             self._attrs = self._read_attributes()
@@ -146,7 +146,7 @@ class Dataset:
         if not os.path.isfile(path):
             path = os.fsencode(self.files[0])
         try:
-            found = _core.attributes(context(self._threads), path, self.name)
+            found = _core.attributes(context(self._threads), path, source.dataset or self.name)  # a pattern is no name of a dataset
         except UnsupportedError:
             return {}  # a manifest of HDF5 files
         return {name: value_of(*rest) for name, *rest in found}

@@ -75,7 +75,8 @@ def open(
 
     Args:
         path: a file, a folder of shards, a pattern in numeric order, or a list of files in the order given; shards are joined along axis 0.
-        dataset: the name inside a container; None: the only one there is.
+        dataset: the name inside a container; None: the only one there is.  A pattern such as "/shard_*" takes the datasets that match it,
+            in the order of their numbers, joined along axis 0.
         format: "npy", "raw", "hdf5" or "manifest"; None: found out from the content.
         dtype: what is stored (nothing is converted): needed for raw without a side file; "bfloat16" turns ``|V2`` of npy into bfloat16.
         shape: raw: the shape of each file.

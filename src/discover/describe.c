@@ -160,7 +160,7 @@ static tegula_status describe_open(const describe_job *job, int64_t index, int f
   tegula__manifest *shard = &job->shards[index];
   shard->format = format->name;
   if (format == &tegula__format_raw) return describe_raw(job, &source, index, shard, err);
-  FORWARD(format->describe(&source, &job->options->describe, shard, err));
+  FORWARD(tegula__describe_datasets(format, &source, &job->options->describe, shard, err));
   if (format->list == NULL) return TEGULA_OK; /* one read is no mixture, and a load looks again */
   return tegula__file_set_finish(job->set, index, fd, false, job->counts, err);
 }
@@ -425,22 +425,32 @@ static tegula_status check_listed(describe_job *job, tegula_error *err) {
   return tegula__folders_check_names(job->folders, err);
 }
 
+static tegula_status look_inside(const tegula__format *format, const tegula__source *source, const tegula__describe_options *options,
+                                 const tegula__inside *wanted, tegula_error *err) {
+  if (wanted->within != NULL) return wanted->within(wanted->state, source, options, err);
+  if (wanted->attribute != NULL && format->attributes != NULL)
+    return format->attributes(source, options, wanted->attribute, wanted->state, err);
+  if (wanted->attribute != NULL)
+    return tegula__fail(err, TEGULA_UNSUPPORTED, source->path, -1, "\"%s\" has no attributes: it is a file of the format %s", source->path,
+                        format->name);
+  if (format->list != NULL) return format->list(source, options, wanted->entry, wanted->state, err);
+  return tegula__fail(err, TEGULA_UNSUPPORTED, source->path, -1, "\"%s\" holds one array only: it is a file of the format %s", source->path,
+                      format->name);
+}
+
 static tegula_status list_open(const describe_job *job, int fd, const tegula__inside *wanted, tegula_error *err) {
   unsigned char head[TEGULA__HEAD_BYTES];
   open_file state = {fd, job->counts};
   tegula__source source;
   const tegula__format *format;
+  tegula__describe_options options = job->options->describe;
+  char *first;
   FORWARD(look_at(job, 0, &state, head, &source, &format, err));
-  const tegula__describe_options *options = &job->options->describe;
-  if (wanted->within != NULL) return wanted->within(wanted->state, &source, options, err);
-  if (wanted->attribute != NULL && format->attributes != NULL)
-    return format->attributes(&source, options, wanted->attribute, wanted->state, err);
-  if (wanted->attribute != NULL)
-    return tegula__fail(err, TEGULA_UNSUPPORTED, source.path, -1, "\"%s\" has no attributes: it is a file of the format %s", source.path,
-                        format->name);
-  if (format->list != NULL) return format->list(&source, options, wanted->entry, wanted->state, err);
-  return tegula__fail(err, TEGULA_UNSUPPORTED, source.path, -1, "\"%s\" holds one array only: it is a file of the format %s", source.path,
-                      format->name);
+  FORWARD(tegula__first_dataset(format, &source, &options, &first, err));
+  if (first != NULL) options.dataset = first;
+  tegula_status status = look_inside(format, &source, &options, wanted, err);
+  free(first);
+  return status;
 }
 
 static tegula_status check_one_file(const tegula__paths *paths, const tegula__inside *wanted, tegula_error *err) {

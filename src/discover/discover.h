@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * names.c decides about order from names alone (no file is touched), listing.c turns a folder or glob into names, describe.c opens the
- * files and lets their format describe them, predict.c says what files hold whose headers are read later, side.c finds the file that
+ * files and lets their format describe them, pattern.c takes several datasets of a file for one, predict.c says what files hold whose headers are read later, side.c finds the file that
  * describes raw ones. */
 #ifndef TEGULA_DISCOVER_DISCOVER_H
 #define TEGULA_DISCOVER_DISCOVER_H
@@ -21,6 +21,16 @@
  * of digits, equal `prefix%0Wd suffix` for one width W, and step by 1. `where` is the folder or pattern, for messages. Refusals:
  * INCOMPLETE for a hole (says which number), MISMATCH for duplicates, mixed padding, several differing runs, foreign names. */
 tegula_status tegula__names_order(char **names, int64_t count, const char *where, tegula_error *err);
+/* What the names are of, for messages. */
+typedef struct tegula__name_set {
+  const char *where;
+  const char *path;   /* the file that errors are of; NULL: the one of the name */
+  const char *things; /* "files" */
+  const char *foreign_hint, *hole_hint;
+} tegula__name_set;
+
+/* The same of any things. */
+tegula_status tegula__names_order_set(char **names, int64_t count, const tegula__name_set *set, tegula_error *err);
 /* Are these paths one numbered sequence out of numeric order, or are numbered names among them sorted as text? Then INVALID_ARGUMENT with a
  * hint, else OK. */
 tegula_status tegula__names_check_order(const char *const *paths, int64_t count, tegula_error *err);
@@ -86,6 +96,20 @@ tegula_status tegula__unread_check(void *state, int64_t file, const void *head, 
 /* Reads and compares the headers that are left, in parallel. The error is that of the first file in order. */
 tegula_status tegula__unread_check_all(tegula__unread *unread, tegula__pool *pool, tegula__file_set *files, tegula__io_counts *counts,
                                        tegula_error *err);
+
+/* ---- datasets ---- */
+
+/* Characters that make a pattern of a name: of files, of datasets. */
+#define TEGULA__WILDCARDS "*?[\\"
+
+/* As format->describe; where options->dataset is a pattern, of all datasets that match it, put in the order of their numbers and joined along
+ * axis 0. out->format is set. */
+tegula_status tegula__describe_datasets(const tegula__format *format, const tegula__source *source, const tegula__describe_options *options,
+                                        tegula__manifest *out, tegula_error *err);
+/* What a pattern's array has beside its elements is what its first dataset has: that one's name, to be freed. NULL: options->dataset is no
+ * pattern, or nothing matches it. */
+tegula_status tegula__first_dataset(const tegula__format *format, const tegula__source *source, const tegula__describe_options *options,
+                                    char **out, tegula_error *err);
 
 /* ---- describe ---- */
 

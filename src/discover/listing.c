@@ -169,7 +169,7 @@ static void sort_names(listing *list) {
 
 /* ---- patterns: component by component ---- */
 
-static bool is_pattern(const char *text) { return strpbrk(text, "*?[\\") != NULL; }
+static bool is_pattern(const char *text) { return strpbrk(text, TEGULA__WILDCARDS) != NULL; }
 
 static tegula_status expand(listing *list, const char *path, const char *rest, tegula_error *err);
 
@@ -227,7 +227,7 @@ static tegula_status expand(listing *list, const char *path, const char *rest, t
 
 /* What is in front of the first wildcard is taken as it is. */
 static tegula_status match_pattern(listing *list, const char *pattern, tegula_error *err) {
-  size_t front = strcspn(pattern, "*?[\\");
+  size_t front = strcspn(pattern, TEGULA__WILDCARDS);
   while (front > 0 && pattern[front - 1] != '/') front--;
   char *path = strndup(pattern, front);
   if (path == NULL) return tegula__out_of_memory(err, (int64_t)front);

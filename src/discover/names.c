@@ -1,4 +1,4 @@
-/* The order of the files of a set, from their names alone.
+/* The order of the files (or datasets) of a set, from their names alone.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -101,26 +101,29 @@ static bool follows(const numbered *a, const numbered *b) {
 /* ---- refusals ---- */
 
 /* A name without the folder that the message names anyway. */
-static const char *shown(const char *name, const char *where) {
+static const char *shown(const char *name, const tegula__name_set *set) {
+  const char *where = set->where;
   size_t size = strlen(where);
   while (size > 1 && where[size - 1] == '/') size--;
   return size > 0 && strncmp(name, where, size) == 0 && name[size] == '/' ? name + size + 1 : name;
 }
 
-static tegula_status advise_list(tegula_error *err, tegula_status status) {
-  return tegula__hint(err, status, "move away what does not belong to the set, or pass the files as a list in the order wanted");
-}
+static const char *path_of(const tegula__name_set *set, const char *name) { return set->path != NULL ? set->path : name; }
 
-static tegula_status refuse_pair(const char *where, tegula_status status, const char *a, const char *b, const char *what,
+static tegula_status refuse_pair(const tegula__name_set *set, tegula_status status, const char *a, const char *b, const char *what,
                                  tegula_error *err) {
-  return advise_list(err, tegula__fail(err, status, a, -1, "\"%s\" is no sequence of files: \"%.200s\" and \"%.200s\" %s", where,
-                                       shown(a, where), shown(b, where), what));
+  return tegula__hint(err,
+                      tegula__fail(err, status, path_of(set, a), -1, "\"%s\" is no sequence of %s: \"%.200s\" and \"%.200s\" %s",
+                                   set->where, set->things, shown(a, set), shown(b, set), what),
+                      "%s", set->foreign_hint);
 }
 
-static tegula_status refuse_foreign(const char *where, const char *name, const char *reference, tegula_error *err) {
-  return advise_list(err, tegula__fail(err, TEGULA_MISMATCH, name, -1,
-                                       "\"%s\" is no sequence of files: \"%.200s\" is not named like \"%.200s\"", where,
-                                       shown(name, where), shown(reference, where)));
+static tegula_status refuse_foreign(const tegula__name_set *set, const char *name, const char *reference, tegula_error *err) {
+  return tegula__hint(err,
+                      tegula__fail(err, TEGULA_MISMATCH, path_of(set, name), -1,
+                                   "\"%s\" is no sequence of %s: \"%.200s\" is not named like \"%.200s\"", set->where, set->things,
+                                   shown(name, set), shown(reference, set)),
+                      "%s", set->foreign_hint);
 }
 
 /* The number after a's, written as in a's name: 0009 gives 0010. */
@@ -135,38 +138,38 @@ static void next_number(const numbered *a, char *out, size_t size) {
   if (i > 0) memmove(out, out + 1, digits + 1);
 }
 
-static tegula_status refuse_hole(const char *where, const numbered *a, const numbered *b, tegula_error *err) {
+static tegula_status refuse_hole(const tegula__name_set *set, const numbered *a, const numbered *b, tegula_error *err) {
   char number[80];
   next_number(a, number, sizeof number);
-  const char *name = shown(a->name, where);
+  const char *name = shown(a->name, set);
   return tegula__hint(err,
-                      tegula__fail(err, TEGULA_INCOMPLETE, a->name, -1,
+                      tegula__fail(err, TEGULA_INCOMPLETE, path_of(set, a->name), -1,
                                    "\"%s\" has a hole: number %s (\"%.*s%s%.100s\") is missing between \"%.200s\" and \"%.200s\"",
-                                   where, number, (int)tegula__min(a->run - name, 200), name, number, a->run + a->run_size, name,
-                                   shown(b->name, where)),
-                      "bring the missing file back, or pass the files as a list to load without it");
+                                   set->where, number, (int)tegula__min(a->run - name, 200), name, number, a->run + a->run_size, name,
+                                   shown(b->name, set)),
+                      "%s", set->hole_hint);
 }
 
 /* ---- the sequence ---- */
 
 /* The number of the only run of digits that differs. */
-static tegula_status find_run(char *const *names, int64_t count, const char *reference, const char *where, int *run,
+static tegula_status find_run(char *const *names, int64_t count, const char *reference, const tegula__name_set *set, int *run,
                               tegula_error *err) {
   *run = -1;
   for (int64_t i = 0; i < count; i++) {
     int differing, which;
-    if (!compare_skeletons(reference, names[i], &differing, &which)) return refuse_foreign(where, names[i], reference, err);
+    if (!compare_skeletons(reference, names[i], &differing, &which)) return refuse_foreign(set, names[i], reference, err);
     if (differing == 0) continue;
     if (differing > 1 || (*run >= 0 && *run != which))
-      return refuse_pair(where, TEGULA_MISMATCH, names[i], reference, "and their like differ in more than one number", err);
+      return refuse_pair(set, TEGULA_MISMATCH, names[i], reference, "and their like differ in more than one number", err);
     *run = which;
   }
-  if (*run < 0) return refuse_pair(where, TEGULA_MISMATCH, names[0], names[1], "are the same name", err);
+  if (*run < 0) return refuse_pair(set, TEGULA_MISMATCH, names[0], names[1], "are the same name", err);
   return TEGULA_OK;
 }
 
 /* All widths must be those of one %0Wd: a number with leading zeros fixes W, and no number is shorter. */
-static tegula_status check_widths(const numbered *items, int64_t count, const char *where, tegula_error *err) {
+static tegula_status check_widths(const numbered *items, int64_t count, const tegula__name_set *set, tegula_error *err) {
   const numbered *padded = NULL;
   for (int64_t i = 0; i < count && padded == NULL; i++) {
     if (items[i].run_size > items[i].size) padded = &items[i];
@@ -174,36 +177,45 @@ static tegula_status check_widths(const numbered *items, int64_t count, const ch
   for (int64_t i = 0; i < count && padded != NULL; i++) {
     bool zeros = items[i].run_size > items[i].size;
     bool good = zeros ? items[i].run_size == padded->run_size : items[i].run_size >= padded->run_size;
-    if (!good) return refuse_pair(where, TEGULA_MISMATCH, padded->name, items[i].name, "pad their numbers differently", err);
+    if (!good) return refuse_pair(set, TEGULA_MISMATCH, padded->name, items[i].name, "pad their numbers differently", err);
   }
   return TEGULA_OK;
 }
 
-static tegula_status check_sequence(const numbered *items, int64_t count, const char *where, tegula_error *err) {
+static tegula_status check_sequence(const numbered *items, int64_t count, const tegula__name_set *set, tegula_error *err) {
   for (int64_t i = 1; i < count; i++) {
     if (compare_numbers(&items[i - 1], &items[i]) == 0)
-      return refuse_pair(where, TEGULA_MISMATCH, items[i - 1].name, items[i].name, "have the same number", err);
+      return refuse_pair(set, TEGULA_MISMATCH, items[i - 1].name, items[i].name, "have the same number", err);
   }
-  FORWARD(check_widths(items, count, where, err));
+  FORWARD(check_widths(items, count, set, err));
   for (int64_t i = 1; i < count; i++) {
-    if (!follows(&items[i - 1], &items[i])) return refuse_hole(where, &items[i - 1], &items[i], err);
+    if (!follows(&items[i - 1], &items[i])) return refuse_hole(set, &items[i - 1], &items[i], err);
   }
   return TEGULA_OK;
 }
 
-tegula_status tegula__names_order(char **names, int64_t count, const char *where, tegula_error *err) {
+tegula_status tegula__names_order_set(char **names, int64_t count, const tegula__name_set *set, tegula_error *err) {
   if (count < 2) return TEGULA_OK;
   const char *reference = find_reference(names, count);
   int run;
-  FORWARD(find_run(names, count, reference, where, &run, err));
+  FORWARD(find_run(names, count, reference, set, &run, err));
   numbered *items = tegula__realloc_array(NULL, count, sizeof *items);
   if (items == NULL) return tegula__out_of_memory(err, count * (int64_t)sizeof *items);
   for (int64_t i = 0; i < count; i++) items[i] = make_numbered(names[i], run);
   qsort(items, (size_t)count, sizeof *items, compare_for_sort);
-  tegula_status status = check_sequence(items, count, where, err);
+  tegula_status status = check_sequence(items, count, set, err);
   for (int64_t i = 0; i < count; i++) names[i] = items[i].name;
   free(items);
   return status;
+}
+
+tegula_status tegula__names_order(char **names, int64_t count, const char *where, tegula_error *err) {
+  const tegula__name_set files = {
+      .where = where,
+      .things = "files",
+      .foreign_hint = "move away what does not belong to the set, open a quoted pattern, or pass the files as a list in the order wanted",
+      .hole_hint = "bring the missing file back, or pass the files as a list to load without it"};
+  return tegula__names_order_set(names, count, &files, err);
 }
 
 /* ---- lists in the caller's order ---- */

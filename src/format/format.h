@@ -134,6 +134,7 @@ typedef struct tegula__container {
 /* Called for each dataset of a container; another status than OK ends the list. */
 typedef tegula_plugin_list_fn tegula__list_fn;
 typedef tegula_plugin_attribute_fn tegula__attribute_fn;
+typedef tegula_plugin_name_fn tegula__name_fn;
 
 typedef struct tegula__format {
   const char *name;
@@ -146,6 +147,12 @@ typedef struct tegula__format {
    * from the file is compared with source->size. A description of other files brings their table along, and their format's name. */
   tegula_status (*describe)(const tegula__source *source, const tegula__describe_options *options, tegula__manifest *out,
                             tegula_error *err);
+  /* Both or none; none: it knows no patterns of datasets. The names in a group, in order, of whatever is there (INVALID_ARGUMENT: it is no
+   * group); and as `describe` of each of the datasets, each into a manifest of its own, at the cost of opening the file once. */
+  tegula_status (*names)(const tegula__source *source, const tegula__describe_options *options, const char *group, tegula__name_fn each,
+                         void *state, tegula_error *err);
+  tegula_status (*describe_many)(const tegula__source *source, const tegula__describe_options *options, const char *const *datasets,
+                                 int64_t count, tegula__manifest *out, tegula_error *err);
   /* NULL: it holds one array only. */
   tegula_status (*list)(const tegula__source *source, const tegula__describe_options *options, tegula__list_fn each, void *state,
                         tegula_error *err);

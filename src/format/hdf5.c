@@ -23,6 +23,19 @@ static tegula_status describe(const tegula__source *source, const tegula__descri
   return tegula__format_check_dtype(source, options, out->dtype, "HDF5", err);
 }
 
+static tegula_status names(const tegula__source *source, const tegula__describe_options *options, const char *group, tegula__name_fn each,
+                           void *state, tegula_error *err) {
+  FORWARD(tegula__format_check_raw_only(source, options, "an HDF5 file, which says it all", "HDF5", err));
+  return tegula__plugin_names("hdf5", source, options, group, each, state, err);
+}
+
+static tegula_status describe_many(const tegula__source *source, const tegula__describe_options *options, const char *const *datasets,
+                                   int64_t count, tegula__manifest *out, tegula_error *err) {
+  FORWARD(tegula__plugin_describe_many("hdf5", source, options, datasets, count, out, err));
+  for (int64_t i = 0; i < count; i++) FORWARD(tegula__format_check_dtype(source, options, out[i].dtype, "HDF5", err));
+  return TEGULA_OK;
+}
+
 static tegula_status list(const tegula__source *source, const tegula__describe_options *options, tegula__list_fn each, void *state,
                           tegula_error *err) {
   return tegula__plugin_list("hdf5", source, options, each, state, err);
@@ -49,6 +62,8 @@ const tegula__format tegula__format_hdf5 = {
     .suffixes = (const char *const[]){".h5", ".hdf5", ".he5", ".nxs", NULL},
     .recognise = recognise,
     .describe = describe,
+    .names = names,
+    .describe_many = describe_many,
     .list = list,
     .attributes = attributes,
     .container = &container,

@@ -1,18 +1,32 @@
 /* The one place where shards become one array: joined along axis 0.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "manifest/manifest.h"
 
+enum { LABEL_TEXT = 480 };
+
 static const char *path_of(const tegula__manifest *shard) { return shard->file_count > 0 ? shard->files[0].path : ""; }
+
+/* What a shard is called, in quotes: by its file, or by its dataset where the shards are of one file. */
+static const char *label(const tegula__manifest *first, const tegula__manifest *shard, char out[LABEL_TEXT]) {
+  bool datasets = first->name != NULL && shard->name != NULL && strcmp(path_of(first), path_of(shard)) == 0;
+  if (datasets)
+    snprintf(out, LABEL_TEXT, "\"%.200s\" in \"%.240s\"", shard->name, path_of(shard));
+  else
+    snprintf(out, LABEL_TEXT, "\"%.440s\"", path_of(shard));
+  return out;
+}
 
 static tegula_status mismatch(const tegula__manifest *first, const tegula__manifest *other, const char *what, const char *expected,
                               const char *found, tegula_error *err) {
+  char one[LABEL_TEXT], two[LABEL_TEXT];
   return tegula__hint(err,
-                      tegula__fail(err, TEGULA_MISMATCH, path_of(other), -1, "%s of \"%s\" is %.240s, but \"%s\" has %.240s", what,
-                                   path_of(other), found, path_of(first), expected),
+                      tegula__fail(err, TEGULA_MISMATCH, path_of(other), -1, "%s of %s is %.240s, but %s has %.240s", what,
+                                   label(first, other, two), found, label(other, first, one), expected),
                       "all shards of one array need the same dtype and the same shape behind axis 0");
 }
 
@@ -28,10 +42,11 @@ static tegula_status check_dtype(const tegula__manifest *first, const tegula__ma
 }
 
 static tegula_status check_shard(const tegula__manifest *first, const tegula__manifest *other, tegula_error *err) {
+  char text[LABEL_TEXT];
   if (other->ndim == 0)
     return tegula__hint(err,
                         tegula__fail(err, TEGULA_MISMATCH, path_of(other), -1,
-                                     "\"%s\" holds a scalar (shape ()), which has no rows and cannot be a shard", path_of(other)),
+                                     "%s holds a scalar (shape ()), which has no rows and cannot be a shard", label(first, other, text)),
                         "load it alone, or leave it out of the list");
   FORWARD(check_dtype(first, other, err));
   bool same = first->ndim == other->ndim;

@@ -188,8 +188,11 @@ bool tegula__part_visit(const tegula__part *part, int32_t ndim, tegula__chunk_fn
 tegula_status tegula__manifest_finish(tegula__manifest *manifest, tegula_error *err);
 
 /* Joins the manifests of shards along axis 0 into `out`, and moves files and parts (the shards are emptied). A difference in dtype,
- * trailing axes or record description is TEGULA_MISMATCH naming the file and both values; a 0-d shard is refused when count > 1. */
+ * trailing axes or record description is TEGULA_MISMATCH naming the file (of shards of one file: the dataset) and both values; a 0-d shard is refused when count > 1. */
 tegula_status tegula__manifest_join(tegula__manifest *shards, int64_t count, tegula__manifest *out, tegula_error *err);
+
+/* Files that are several times in the table of an unfinished manifest, by their paths, are there once. CHANGED: they were not the same file. */
+tegula_status tegula__manifest_merge_files(tegula__manifest *manifest, tegula_error *err);
 
 /* ---- late parts (late.c) ---- */
 

@@ -55,6 +55,25 @@ def test_ranks_read_one_of_two_folders_that_are_exchanged(some_mpi, tmp_path):
     assert set(outcomes) <= {1, 2, "changed"}, outcomes
 
 
+def test_datasets_that_a_pattern_matches(some_mpi, tmp_path):
+    """Rank 0 describes them, each rank gets the one array."""
+    h5py = pytest.importorskip("h5py", reason="h5py is not installed: it writes the file")
+    data = numpy.random.default_rng(1).integers(0, 99, (90, 4)).astype("f4")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        for i in range(3):
+            file.create_dataset(f"g/x_{i}", data=data[30 * i : 30 * i + 30], chunks=(7, 4), compression="gzip")
+    named = ["--dataset", "/g/x_*"]
+    job = load(some_mpi, 4, "load", tmp_path / "x.h5", *named, "--hash", "--json")
+    assert job.code == 0, job.err
+    assert json.loads(job.out)["hash"] == content_hash(data)
+    job = load(some_mpi, 3, "copy", tmp_path / "x.h5", tmp_path / "y.h5", *named, "--json")
+    assert job.code == 0, job.err
+    with h5py.File(tmp_path / "y.h5") as file:
+        assert (file["g/x"][()] == data).all()
+    job = load(some_mpi, 3, "load", tmp_path / "x.h5", "--dataset", "/g/y_*", "--json")
+    assert job.code != 0 and json.loads(job.out)["error"]["status"] == "not_found"
+
+
 def test_one_error_with_the_rank_that_failed(mpi, shards, tmp_path):
     job = load(mpi, 4, "load", tmp_path / "nowhere", "--json")
     assert job.code != 0

@@ -37,7 +37,7 @@ def test_without_a_name_the_datasets_are_listed(path, library):
     with pytest.raises(Refused) as refused:
         dump(path, library=library)
     assert refused.value.status == "invalid_argument" and "holds 3 datasets" in refused.value.message
-    assert refused.value.hint == 'name one of them: "/run/again", "/run/deep/er/x", "/run/pressure"'
+    assert refused.value.hint == 'name one of them, or a numbered sequence by a pattern: "/run/again", "/run/deep/er/x", "/run/pressure"'
 
 
 def test_a_file_without_datasets(tmp_path, library):

@@ -1,6 +1,9 @@
 # Opening and loading, against numpy and h5py.
 #
 # SPDX-License-Identifier: Apache-2.0
+import pickle
+
+import h5py
 import ml_dtypes
 import numpy
 import pytest
@@ -25,6 +28,28 @@ def test_shards_are_one_array(shards):
 def test_every_way_to_say_a_path(shards, path):
     folder, array = shards
     numpy.testing.assert_array_equal(tegula.open(path(folder))[...], array)
+
+
+def test_datasets_that_a_pattern_matches(tmp_path):
+    """One array, whatever is done with it; its attributes are those of the first."""
+    array = numpy.random.default_rng(2).integers(0, 99, (70, 6)).astype("i4")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        for i in range(7):
+            x = file.create_dataset(f"g/x_{i + 5}", data=array[10 * i : 10 * i + 10], chunks=(4, 6), compression="gzip")
+            x.attrs["number"] = i
+        file["g/T [K]"] = array[:2]
+    ds = tegula.open(tmp_path / "x.h5", "/g/x_*")
+    assert (ds.shape, ds.name, ds.files, ds.attrs) == ((70, 6), "/g/x", [str(tmp_path / "x.h5")], {"number": 0})
+    numpy.testing.assert_array_equal(ds[...], array)
+    numpy.testing.assert_array_equal(ds[8:33, ::2], array[8:33, ::2])
+    numpy.testing.assert_array_equal(pickle.loads(pickle.dumps(ds))[9:11], array[9:11])
+    numpy.testing.assert_array_equal(numpy.concatenate([numpy.asarray(piece) for piece, _ in ds.batches((9, 6))]), array)
+    loaded = tegula.load(tmp_path / "x.h5", dataset="/g/x_*", tiles=3)
+    numpy.testing.assert_array_equal(numpy.asarray(loaded), array)
+    assert loaded.hash() == ds.hash() == tegula.load(tmp_path / "x.h5", "/g/x_[0-9]*").hash()
+    numpy.testing.assert_array_equal(tegula.open(tmp_path / "x.h5", "/g/T [K]")[:], array[:2])
+    with pytest.raises(tegula.NotFoundError, match=r"matches \"/g/y_\*\""):
+        tegula.open(tmp_path / "x.h5", "/g/y_*")
 
 
 def test_a_list_keeps_its_order(shards):

@@ -174,6 +174,45 @@ static void equal_descriptions_are_kept(void **state) {
   tegula__manifest_free(&out);
 }
 
+static void shards_of_one_file_are_called_by_their_names(void **state) {
+  (void)state;
+  tegula__manifest shards[2];
+  make_shard(&shards[0], "x.h5", "<f4", 1, (int64_t[]){3});
+  make_shard(&shards[1], "x.h5", "<i4", 1, (int64_t[]){3});
+  shards[0].name = "/a_1";
+  shards[1].name = "/a_2";
+  refuse(shards, "x.h5", (const char *[]){"the dtype of \"/a_2\" in \"x.h5\" is <i4", "\"/a_1\" in \"x.h5\" has <f4", NULL});
+}
+
+static void a_file_that_is_there_twice_is_there_once(void **state) {
+  (void)state;
+  tegula_error error;
+  tegula__manifest shards[4], out;
+  static const char *const paths[] = {"m.h5", "a.h5", "m.h5", "a.h5"};
+  for (int i = 0; i < 4; i++) make_shard(&shards[i], paths[i], "<f4", 1, (int64_t[]){3});
+  assert_ok(tegula__manifest_join(shards, 4, &out, &error));
+  assert_ok(tegula__manifest_merge_files(&out, &error));
+  assert_int_equal(out.file_count, 2);
+  assert_string_equal(out.files[0].path, "m.h5");
+  assert_string_equal(out.files[1].path, "a.h5");
+  for (int i = 0; i < 4; i++) assert_int_equal(out.parts[i].file, i % 2);
+  assert_ok(tegula__manifest_finish(&out, &error));
+  tegula__manifest_free(&out);
+  free_all(shards, 4);
+}
+
+static void a_file_that_changed_between_its_descriptions(void **state) {
+  (void)state;
+  tegula_error error;
+  tegula__manifest shards[2], out;
+  for (int i = 0; i < 2; i++) make_shard(&shards[i], "m.h5", "<f4", 1, (int64_t[]){3});
+  shards[1].files[0].stamp.mtime_ns++;
+  assert_ok(tegula__manifest_join(shards, 2, &out, &error));
+  assert_refused(tegula__manifest_merge_files(&out, &error), TEGULA_CHANGED);
+  tegula__manifest_free(&out);
+  free_all(shards, 2);
+}
+
 static void too_many_rows_are_refused(void **state) {
   (void)state;
   tegula_error error;
@@ -195,6 +234,9 @@ int main(void) {
       cmocka_unit_test(other_trailing_axes_name_the_file_and_both),
       cmocka_unit_test(other_record_descriptions_differ),
       cmocka_unit_test(equal_descriptions_are_kept),
+      cmocka_unit_test(shards_of_one_file_are_called_by_their_names),
+      cmocka_unit_test(a_file_that_is_there_twice_is_there_once),
+      cmocka_unit_test(a_file_that_changed_between_its_descriptions),
       cmocka_unit_test(too_many_rows_are_refused),
   };
   return cmocka_run_group_tests_name("manifest: join", tests, NULL, NULL);

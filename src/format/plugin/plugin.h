@@ -23,6 +23,11 @@ tegula_status tegula__plugins_open(tegula__plugins *plugins, const char *name, c
 /* Describes a dataset of the source, as tegula__format.describe. */
 tegula_status tegula__plugin_describe(const char *name, const tegula__source *source, const tegula__describe_options *options,
                                       tegula__manifest *out, tegula_error *err);
+/* As tegula__format.describe_many and names. */
+tegula_status tegula__plugin_describe_many(const char *name, const tegula__source *source, const tegula__describe_options *options,
+                                           const char *const *datasets, int64_t count, tegula__manifest *out, tegula_error *err);
+tegula_status tegula__plugin_names(const char *name, const tegula__source *source, const tegula__describe_options *options, const char *group,
+                                   tegula_plugin_name_fn each, void *state, tegula_error *err);
 /* Lists the datasets of the source. */
 tegula_status tegula__plugin_list(const char *name, const tegula__source *source, const tegula__describe_options *options,
                                   tegula_plugin_list_fn each, void *state, tegula_error *err);
