@@ -483,7 +483,7 @@ def big_file(tmp_path):
 
 def catches(process, number):
     """Waits until the program has its own handler for the signal."""
-    for _ in range(2000):
+    for _ in range(12000):
         mask = re.search(r"SigCgt:\s*([0-9a-f]+)", pathlib.Path("/proc/%d/status" % process.pid).read_text())
         if mask and int(mask[1], 16) >> (number - 1) & 1:
             return

@@ -68,11 +68,16 @@ def test_delays_of_many_requests_overlap(mount, tmp_path, kind):
     for number in range(64):
         (tmp_path / "s" / f"{number}").write_bytes(bytes([number]) * 100)
     slow = mount(tmp_path / "s", direct_io=1, **{f"delay_{kind}": 400 * MS})
-    start = time.monotonic()
-    found = read_first_bytes([slow.path / f"{number}" for number in range(64)], 1000)
-    assert time.monotonic() - start >= 0.4
-    assert found == [bytes([number]) * 100 for number in range(64)]
-    assert slow.counts()["most_in_flight"] > 32  # all 64 where no thread starts late; a busy machine starts some late
+    overlapped = False
+    for _ in range(3):  # a machine that stands still may cut the requests in two
+        start = time.monotonic()
+        found = read_first_bytes([slow.path / f"{number}" for number in range(64)], 1000)
+        assert time.monotonic() - start >= 0.4
+        assert found == [bytes([number]) * 100 for number in range(64)]
+        overlapped = overlapped or slow.counts()["most_in_flight"] > 32  # all 64 where no thread starts late; a busy machine starts some late
+        if overlapped:
+            break
+    assert overlapped
 
 
 def test_every_kind_of_request_is_delayed_and_counted(mount, tmp_path):

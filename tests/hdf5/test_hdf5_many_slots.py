@@ -86,7 +86,7 @@ def check(probe, tmp_path, path, kind, counts, written):
     shape, chunk, _, _ = KINDS[kind]
     began = time.monotonic()
     info = probe.call("open", path=str(path), dataset="x")
-    assert time.monotonic() - began < 20 and info["shape"] == list(shape)
+    assert time.monotonic() - began < 60 and info["shape"] == list(shape)
     report("info", path, "--dataset", "x", "--manifest", tmp_path / "m.json", env=probe.uses)
     grid = json.loads((tmp_path / "m.json").read_text())["grids"][0]
     assert grid["coordinates"] == [int(numpy.ravel_multi_index(at, counts)) for at in written]
@@ -135,7 +135,7 @@ def test_it_may_become_very_large(library, tmp_path, kind):
         x[4:7] = data
     began = time.monotonic()
     info = library.call("open", path=str(tmp_path / "a.h5"), dataset="x")
-    assert time.monotonic() - began < 20 and info["shape"] == [1000]
+    assert time.monotonic() - began < 60 and info["shape"] == [1000]
     library.call("read", dtype="|u1", box=[[2, 9]], path=str(tmp_path / "box"))
     assert (tmp_path / "box").read_bytes() == bytes([9, 9, *data, 9, 9])
 

@@ -48,11 +48,11 @@ class CtrlC:
             took = time.monotonic() - self.at
         else:
             raise AssertionError("no KeyboardInterrupt")
-        assert took < 3, took  # some patience with the tasks, and a busy machine
+        assert took < 30, took  # no hang; how much work went on, each check counts
         assert handler() == before  # outside of our calls it is Legate's again
 
 
-def until(condition, seconds=20):
+def until(condition, seconds=60):
     end = time.monotonic() + seconds
     while not condition() and time.monotonic() < end:
         time.sleep(0.01)
@@ -86,7 +86,7 @@ def check_a_task_that_does_not_stop(files, scratch):
 
     def stuck(box, out):
         ctrl_c.begun()
-        go.wait(30)
+        go.wait(100)
 
     ctrl_c.heard(lambda: load(tegula.from_reader(stuck, (4, 3), "f4"), tiles=1))
     assert len(_load._stopping) == len(_tasks.datasets.lent) == 1

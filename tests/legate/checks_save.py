@@ -157,7 +157,7 @@ def check_a_big_file_is_replaced(files, scratch):
         for factor in range(5):
             save(rows() * factor, scratch / "x.npy", overwrite=True)
             assert numpy.array_equal(numpy.load(scratch / "x.npy"), ROWS * factor)
-        until = time.monotonic() + 10
+        until = time.monotonic() + 60
         while len(os.listdir("/proc/self/fd")) > handles and time.monotonic() < until:
             time.sleep(0.01)
         assert len(os.listdir("/proc/self/fd")) <= handles

@@ -109,9 +109,9 @@ class Slurm:
             self.processes.append(subprocess.Popen([*self.before, find(name), *words], env=self.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log))
 
     def ask(self, *words):
-        return subprocess.run([*self.before, *map(str, words)], env=self.environment, capture_output=True, text=True, timeout=30).stdout
+        return subprocess.run([*self.before, *map(str, words)], env=self.environment, capture_output=True, text=True, timeout=60).stdout
 
-    def wait_for(self, condition, what, limit=20):
+    def wait_for(self, condition, what, limit=60):
         end = time.monotonic() + limit
         while not condition():
             if time.monotonic() > end or any(process.poll() is not None for process in self.processes):

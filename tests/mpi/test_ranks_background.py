@@ -4,7 +4,7 @@
 import numpy
 import pytest
 
-from launch import Ranks
+from launch import Ranks, within
 
 h5py = pytest.importorskip("h5py")
 NUMBERS = numpy.arange(103 * 40, dtype="<i4").reshape(103, 40)
@@ -148,9 +148,17 @@ def test_a_save_in_the_background_fails_on_all_ranks(quick_mpi, shards, tmp_path
         assert [path.name for path in folder.iterdir()] == [path.name for path in [target] if path.suffix], plan
 
 
+def check_left(quick_mpi, shards, folder, seconds):
+    """All ranks have written by then."""
+    (folder / "x").mkdir(parents=True)
+    answers = Ranks(quick_mpi, 3, folder / "out", shards, f"save={folder / 'x' / 'x'}", "later=leave", f"linger={int(seconds * 1000)}").answers()
+    assert answers.one("status") == "ok" and list((folder / "x").iterdir()) == [], answers
+
+
 def test_a_save_that_is_cancelled_or_left(quick_mpi, shards, tmp_path):
     """By one rank; a context that goes away before the save is waited for; ranks that call it, or wait for it, differently."""
-    for way, words, status in (("cancel", ["later=wait", "@1:later=cancel", "slow=1"], "cancelled"), ("leave", ["later=leave"], "ok"),
+    within(0.2, lambda seconds: check_left(quick_mpi, shards, tmp_path / str(seconds), seconds))
+    for way, words, status in (("cancel", ["later=wait", "@1:later=cancel", "slow=1"], "cancelled"),
                                ("chunks", ["later=wait", "@2:later=cancel", "chunk=10,10", "layout=chunked", "format=hdf5"], "cancelled")):
         folder = tmp_path / way
         folder.mkdir()

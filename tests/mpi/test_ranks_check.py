@@ -258,7 +258,7 @@ def test_ranks_that_find_other_sources_say_so(some_mpi, tmp_path):
     for words in (["verify=2"], [f"copy={tmp_path / 'copy.npy'}"]):
         out = tmp_path / words[0].split("=")[0]
         out.mkdir()
-        Job(some_mpi, 2, ["sh", "-c", f'cd {tmp_path}/"{RANK}" && exec "$@"', "sh", RANKS, out, "d.h5", "dataset=x", "load=0", "deadline=20", *words]).end()
+        Job(some_mpi, 2, ["sh", "-c", f'cd {tmp_path}/"{RANK}" && exec "$@"', "sh", RANKS, out, "d.h5", "dataset=x", "load=0", "deadline=60", *words]).end()
         answers = [json.loads((out / f"{rank}.json").read_text()) for rank in (0, 1)]
         assert {answer["status"] for answer in answers} == {"mismatch"}, answers
         assert {answer["message"] for answer in answers} == {"the ranks were not called alike: the files of rank 0: 258 files, 257 parts, 0 chunks, "

@@ -121,7 +121,7 @@ def test_rank_0_alone_looks_and_writes(some_mpi, shards, tmp_path):
 def test_a_rank_that_stands_still_is_named(some_mpi, shards):
     """In front of MPI's own start: nobody knows who it is, but nobody waits."""
     job = Job(some_mpi, 3, ["sh", "-c", 'if [ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 1 ]; then kill -STOP $$; fi; exec "$@"', "sh", BIN, "load", shards,
-                            "--timeout", "1"]).end()
+                            "--timeout", "1"]).end()  # also late it is the same message: those that are here are not named
     assert job.code != 0 and "tegula: not all of 3 ranks came to the start of MPI within the deadline" in job.err
 
 

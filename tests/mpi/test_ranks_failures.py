@@ -4,7 +4,7 @@
 import numpy
 import pytest
 
-from launch import Ranks, felt, injected, some_at_once
+from launch import Ranks, felt, injected, some_at_once, within
 
 h5py = pytest.importorskip("h5py")
 
@@ -95,16 +95,13 @@ def test_ranks_that_are_called_differently(some_mpi, chunks, tmp_path):
         same_failure(job, status="mismatch", message=message.format(path=chunks))
 
 
-DEADLINE = 1
+def stopped(mpi, shards, folder, rank, step, deadline):
+    return Ranks(mpi, 3, folder, shards, "hash=1", f"deadline={deadline}", f"@{rank}:stop={step}"), rank
 
 
-def stopped(mpi, shards, folder, rank, step):
-    return Ranks(mpi, 3, folder, shards, "hash=1", f"deadline={DEADLINE}", f"@{rank}:stop={step}"), rank
-
-
-def test_a_rank_that_stands_still_is_named(mpi, shards, tmp_path):
-    """SIGSTOP, in several phases: all others end with its number within the deadline, and the job with them."""
-    for job, rank in [stopped(mpi, shards, tmp_path / f"{rank}{step}", rank, step) for rank, step in ((0, "load"), (1, "open"), (2, "hash"))]:
+def check_stopped(mpi, shards, folder, deadline):
+    jobs = [stopped(mpi, shards, folder / f"{deadline}-{rank}{step}", rank, step, deadline) for rank, step in ((0, "load"), (1, "open"), (2, "hash"))]
+    for job, rank in jobs:
         answers = job.answers()
         late = answers.pop(rank)  # Open MPI lets it go on for a moment before it ends it
         assert late is None or late["status"] == "timeout"
@@ -112,10 +109,19 @@ def test_a_rank_that_stands_still_is_named(mpi, shards, tmp_path):
         assert answers.one("message") == f"rank {rank} did not come to an agreement of 3 ranks within the deadline"
 
 
+def test_a_rank_that_stands_still_is_named(mpi, shards, tmp_path):
+    """SIGSTOP, in several phases: all others end with its number within the deadline, and the job with them."""
+    within(1, lambda deadline: check_stopped(mpi, shards, tmp_path, deadline))
+
+
 def test_several_ranks_that_stand_still_are_named(some_mpi, shards, tmp_path):
     """Also one that has waited long before, and said so then."""
-    early = Ranks(some_mpi, 3, tmp_path / "early", shards, "deadline=2", "@1:pause=array", "@2:stop=load")
-    job = Ranks(some_mpi, 4, tmp_path / "late", shards, f"deadline={DEADLINE}", "@2:stop=load", "@3:sleep=load")
+    within(1, lambda deadline: check_several(some_mpi, shards, tmp_path / str(deadline), deadline))
+
+
+def check_several(some_mpi, shards, folder, deadline):
+    early = Ranks(some_mpi, 3, folder / "early", shards, f"deadline={deadline + 1}", "@1:pause=array", "@2:stop=load")
+    job = Ranks(some_mpi, 4, folder / "late", shards, f"deadline={deadline}", "@2:stop=load", "@3:sleep=load")
     assert early.answers().one("message") == "rank 2 did not come to an agreement of 3 ranks within the deadline"
     answers = job.answers()
     assert answers[0]["message"] == answers[1]["message"] == "ranks 2 and 3 did not come to an agreement of 4 ranks within the deadline"

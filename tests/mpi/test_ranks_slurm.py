@@ -8,7 +8,7 @@ import time
 import numpy
 import pytest
 
-from launch import BIN, ONCE, RANK, WHY, Job, Ranks, environment
+from launch import BIN, ONCE, RANK, WHY, Job, Ranks, environment, within
 from reference_hash import content_hash
 from slurm import Slurm, Unavailable
 
@@ -69,10 +69,15 @@ def test_as_one_process(srun, slurm, shards, tmp_path):
 
 def test_a_rank_that_fails_is_killed_or_stands_still(some_srun, slurm, shards, tmp_path):
     """The same error on all ranks; when one is gone or does nothing, the step ends, and a deadline's message names it."""
+    within(3, lambda deadline: check_failures(some_srun, slurm, shards, tmp_path / str(deadline), deadline))
+
+
+def check_failures(some_srun, slurm, shards, tmp_path, deadline):
+    tmp_path.mkdir()
     options = {"env": env(slurm)}
     failed = Ranks(some_srun, 4, tmp_path / "failed", shards, "threads=1", faults=(2, "read:1:EIO"), **options)
-    killed = Ranks(some_srun, 4, tmp_path / "killed", shards, "deadline=3", "@1:kill=load", f"save={tmp_path / 'x.npy'}", **options)
-    still = Ranks(some_srun, 4, tmp_path / "still", shards, "deadline=3", "@3:stop=array", **options)
+    killed = Ranks(some_srun, 4, tmp_path / "killed", shards, f"deadline={deadline}", "@1:kill=load", f"save={tmp_path / 'x.npy'}", **options)
+    still = Ranks(some_srun, 4, tmp_path / "still", shards, f"deadline={deadline}", "@3:stop=array", **options)
     early = Job(some_srun, 4, ["sh", "-c", f'if [ "{RANK}" = 1 ]; then sleep 600; fi; exec "$@"', "sh", BIN, "load", shards, "--timeout", "2"], **options)
     answers = failed.answers()
     assert failed.code != 0 and answers.one("status") == "io" and answers.one("failed") == 2 and answers.one("step") == "load", failed.err

@@ -13,7 +13,7 @@
  *   pieces=1: piece by piece, with token=1 by the text of the save; abandon=1: given up instead of committed
  *   copy=PATH: copies the dataset instead of saving the array, with memory=BYTES, readback=1
  *   later=WAY: saves in the background. wait: by the operation; poll: until it is done; fence; cancel: and waits; open: opens what was saved, hashes it; change: loads
- *   the dataset of change=PATH into the array (elsewhere=1: by another context) and waits; twice: the same again, replacing it, and a fence; leave: ends without waiting; slow=1: ranks but 0 take their time
+ *   the dataset of change=PATH into the array (elsewhere=1: by another context) and waits; twice: the same again, replacing it, and a fence; leave: ends without waiting, after linger=MILLISECONDS; slow=1: ranks but 0 take their time
  *   as=NAME: three saves in the background, to PATH.0 to .2, of which NAME is opened, before a fence; folder=PATH: from there
  *   saves=FILE: instead of save, a save for each line of the file, whose words count before all others (grid, axis and tiles too)
  *   load=0: loads nothing; verify=LEVEL (0 sizes, 1 checksums, 2 decode), against=PATH: with these sums, files=1: without the dataset; compare=PATH, other=NAME: with that dataset; values=1
@@ -358,7 +358,7 @@ static tegula_status save_later(ranks *r, const char *way, const char *path, teg
   snprintf(r->copied, sizeof r->copied, "%s", access(path, F_OK) == 0 ? "there" : "not there");
   if (status != TEGULA_OK) return status;
   if (strcmp(way, "cancel") == 0) tegula_op_cancel(op);
-  if (strcmp(way, "leave") == 0) usleep(200000); /* all have written: a rank looks for five seconds for a file that another one has taken away */
+  if (strcmp(way, "leave") == 0) usleep((unsigned)number_of(r, "linger", 200) * 1000); /* all have written: a rank looks for five seconds for a file that another one has taken away */
   if (strcmp(way, "change") == 0) status = change_array(r, value_of(r, "change"));
   if (strcmp(way, "open") == 0) status = open_saved(r, path);
   options->overwrite = 1;

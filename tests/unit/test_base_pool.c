@@ -126,13 +126,13 @@ typedef struct meet_state {
   _Atomic int caller_is_zero;
 } meet_state;
 
-/* Waits up to 10 s for the other item: only two threads at once can both see 2. */
+/* Waits up to 60 s for the other item: only two threads at once can both see 2. */
 static void meet(void *opaque, int32_t worker, int64_t item) {
   (void)item;
   meet_state *state = opaque;
   if (pthread_equal(pthread_self(), state->caller) && worker == 0) state->caller_is_zero = 1;
   state->arrived++;
-  for (int i = 0; i < 10000 && state->arrived < 2; i++) usleep(1000);
+  for (int i = 0; i < 60000 && state->arrived < 2; i++) usleep(1000);
   if (state->arrived == 2) state->met++;
 }
 

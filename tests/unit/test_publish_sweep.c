@@ -206,7 +206,7 @@ static void a_child_of_fork_makes_the_lock_last_longer_and_no_more(void **state)
   sweep(where.path);
   assert_int_equal(folder_count(where.path), 2);
   close(gate[1]);
-  for (int i = 0; i < 500 && folder_count(where.path) > 0; i++) { /* the child ends in a moment */
+  for (int i = 0; i < 6000 && folder_count(where.path) > 0; i++) { /* the child ends in a moment */
     sleep_ms(10);
     sweep(where.path);
   }
