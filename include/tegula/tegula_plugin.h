@@ -235,6 +235,8 @@ typedef struct tegula_plugin_origin {
   void *state;
   uint8_t reads_target; /* its elements are in the target, too: none of the datasets that they are in may be replaced */
   uint8_t bare;         /* nothing goes along */
+  const char *const *others; /* the datasets whose elements follow those of `dataset`: of them nothing goes along */
+  int64_t other_count;
 } tegula_plugin_origin;
 
 /* One dataset that is saved. */

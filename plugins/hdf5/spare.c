@@ -60,6 +60,23 @@ static tegula_status look_at_origin(const taken *t, const hdf5_found *origin, bo
   return status;
 }
 
+/* Of one dataset whose elements are copied. */
+static tegula_status spares_sources_of(const taken *t, hdf5_file *source, const char *name, const char *path, tegula_error *err) {
+  const tegula_plugin_host *host = t->call->library->host;
+  hdf5_found found;
+  bool one = false;
+  tegula_status status = hdf5_find(t->call, source, name, &found, err);
+  if (status == TEGULA_OK) status = look_at_origin(t, &found, &one, err);
+  if (status == TEGULA_OK && one)
+    status = host->hint(err,
+                        host->fail(err, TEGULA_INVALID_ARGUMENT, path, -1,
+                                   "cannot copy \"%s\" in \"%s\" to \"%s\" in \"%s\": that would replace a source of what is copied",
+                                   found.name, found.file->path, t->name, path),
+                        "copy to another name, or to another file");
+  hdf5_found_free(t->call, &found);
+  return status;
+}
+
 tegula_status hdf5_save_spares_sources(hdf5_library *library, const tegula_plugin_layout *layout, hid_t old, const char *path, tegula_error *err) {
   const tegula_plugin_origin *origin = layout->origin;
   RETURN_IF(!origin || !origin->reads_target, TEGULA_OK);
@@ -67,20 +84,11 @@ tegula_status hdf5_save_spares_sources(hdf5_library *library, const tegula_plugi
   char *file = realpath(path, NULL);
   taken t = {.call = &call, .file = file, .name = layout->dataset};
   hdf5_file *source = NULL;
-  hdf5_found found = {.id = -1};
-  bool one = false;
   RETURN_IF(!file, hdf5_out_of_memory(library, err));
   tegula_status status = hdf5_object_of(library, old, &t.object) ? hdf5_file_open(&call, origin->path, &source, err)
                                                                  : hdf5_failed(library, err, TEGULA_CORRUPT, path, "examine \"%s\" in \"%s\"", layout->dataset, path);
-  if (status == TEGULA_OK) status = hdf5_find(&call, source, origin->dataset, &found, err);
-  if (status == TEGULA_OK) status = look_at_origin(&t, &found, &one, err);
-  if (status == TEGULA_OK && one)
-    status = library->host->hint(err,
-                                 library->host->fail(err, TEGULA_INVALID_ARGUMENT, path, -1,
-                                                     "cannot copy \"%s\" in \"%s\" to \"%s\" in \"%s\": that would replace a source of what is copied",
-                                                     found.name, found.file->path, layout->dataset, path),
-                                 "copy to another name, or to another file");
-  hdf5_found_free(&call, &found);
+  if (status == TEGULA_OK) status = spares_sources_of(&t, source, origin->dataset, path, err);
+  for (int64_t i = 0; status == TEGULA_OK && i < origin->other_count; i++) status = spares_sources_of(&t, source, origin->others[i], path, err);
   hdf5_file_release(&call, source);
   free(file);
   return status;

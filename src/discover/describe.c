@@ -444,12 +444,18 @@ static tegula_status list_open(const describe_job *job, int fd, const tegula__in
   tegula__source source;
   const tegula__format *format;
   tegula__describe_options options = job->options->describe;
-  char *first;
+  char **names;
+  int64_t count;
   FORWARD(look_at(job, 0, &state, head, &source, &format, err));
-  FORWARD(tegula__first_dataset(format, &source, &options, &first, err));
-  if (first != NULL) options.dataset = first;
+  FORWARD(tegula__matching_datasets(format, &source, &options, &names, &count, err));
+  if (count > 0) {
+    options.dataset = names[0];
+    options.others = names + 1;
+    options.other_count = count - 1;
+  }
   tegula_status status = look_inside(format, &source, &options, wanted, err);
-  free(first);
+  for (int64_t i = 0; i < count; i++) free(names[i]);
+  free(names);
   return status;
 }
 

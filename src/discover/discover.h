@@ -106,10 +106,10 @@ tegula_status tegula__unread_check_all(tegula__unread *unread, tegula__pool *poo
  * axis 0. out->format is set. */
 tegula_status tegula__describe_datasets(const tegula__format *format, const tegula__source *source, const tegula__describe_options *options,
                                         tegula__manifest *out, tegula_error *err);
-/* What a pattern's array has beside its elements is what its first dataset has: that one's name, to be freed. NULL: options->dataset is no
- * pattern, or nothing matches it. */
-tegula_status tegula__first_dataset(const tegula__format *format, const tegula__source *source, const tegula__describe_options *options,
-                                    char **out, tegula_error *err);
+/* The names of the datasets that match a pattern, in order; they and the list are to be freed. What the array has beside its elements is what the
+ * first has. 0: options->dataset is no pattern, or nothing matches it. */
+tegula_status tegula__matching_datasets(const tegula__format *format, const tegula__source *source, const tegula__describe_options *options,
+                                        char ***out, int64_t *count, tegula_error *err);
 
 /* ---- describe ---- */
 

@@ -213,17 +213,19 @@ tegula_status tegula__describe_datasets(const tegula__format *format, const tegu
   return status;
 }
 
-tegula_status tegula__first_dataset(const tegula__format *format, const tegula__source *source, const tegula__describe_options *options,
-                                    char **out, tegula_error *err) {
+tegula_status tegula__matching_datasets(const tegula__format *format, const tegula__source *source, const tegula__describe_options *options,
+                                        char ***out, int64_t *count, tegula_error *err) {
   matching m = {.format = format, .source = source, .options = options};
   *out = NULL;
+  *count = 0;
   if (!has_pattern(format, options)) return TEGULA_OK;
   tegula_status status = find_names(&m, err);
   if (status == TEGULA_OK) status = order_names(&m, err);
-  if (status == TEGULA_OK && m.names.count > 0) {
-    *out = m.names.items[0];
-    m.names.items[0] = NULL;
+  if (status != TEGULA_OK) {
+    free_names(&m.names);
+    return status;
   }
-  free_names(&m.names);
-  return status;
+  *out = m.names.items;
+  *count = m.names.count;
+  return TEGULA_OK;
 }

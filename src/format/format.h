@@ -62,6 +62,8 @@ typedef struct tegula__describe_options {
   char order;      /* 'C', 'F', 0 */
   char byte_order; /* '<', '>', 0 */
   const char *dataset; /* NULL: the only one */
+  char *const *others; /* datasets that are joined behind that one; only where something is asked about it, not described */
+  int64_t other_count;
   bool locked;         /* files that others have locked are taken, too */
   tegula__plugins *plugins; /* NULL: none */
 } tegula__describe_options;

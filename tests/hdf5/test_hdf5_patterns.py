@@ -261,6 +261,22 @@ def test_a_copy_takes_along_what_the_first_has(tmp_path):
     refused("copy", tmp_path / "a.h5", tmp_path / "a.h5", "--dataset", "/x_*", "--to-dataset", "x_0", status="exists")
 
 
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_copy_replaces_no_source_of_what_it_copies(tmp_path, number):
+    with h5py.File(tmp_path / "v.h5", "w") as file:
+        for k in range(2):
+            file["s%d" % k] = numpy.full((3, 2), k + 1.0)
+            layout = h5py.VirtualLayout((3, 2), "f8")
+            layout[:] = h5py.VirtualSource(".", "s%d" % k, (3, 2))
+            file.create_virtual_dataset("v%d" % k, layout)
+    before = (tmp_path / "v.h5").read_bytes()
+    words = ["copy", tmp_path / "v.h5", tmp_path / "v.h5", "--dataset", "/v*", "--overwrite", "--to-dataset"]
+    refused(*words, "s%d" % number, status="invalid_argument", says=["/v%d" % number, "/s%d" % number], exit_status=2)
+    assert (tmp_path / "v.h5").read_bytes() == before
+    report(*words, "all")
+    check_equal(by_h5py(tmp_path / "v.h5", ["all"]), numpy.repeat([1.0, 2.0], 6).reshape(6, 2))
+
+
 def test_a_file_of_numbered_datasets_names_the_pattern(probe, tmp_path):
     bad_file(tmp_path / "b.h5")
     error = probe.refused("open", path=str(tmp_path / "b.h5"))

@@ -54,6 +54,8 @@ static tegula_status add_copy(saving *s, tegula_plugin_layout *layout, const teg
                                  .builder = &builder,
                                  .path = from->source->path,
                                  .dataset = from->options->dataset,
+                                 .others = (const char *const *)from->options->others,
+                                 .other_count = from->options->other_count,
                                  .dropped = from->dropped,
                                  .state = from->state,
                                  .reads_target = from->reads_target,
