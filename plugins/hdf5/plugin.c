@@ -161,7 +161,7 @@ static tegula_status plugin_names(void *plugin, tegula_plugin_builder *builder, 
                                   tegula_plugin_name_fn each, void *state, tegula_error *err) {
   hdf5_call call = {.library = plugin, .builder = builder};
   hdf5_file *file = NULL;
-  hdf5_lock(call.library);
+  FORWARD(hdf5_enter(call.library, 0, err));
   tegula_status status = hdf5_file_open(&call, path, &file, err);
   if (status == TEGULA_OK) status = hdf5_names_in(&call, file, group, each, state, err);
   hdf5_file_release(&call, file);

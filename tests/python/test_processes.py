@@ -546,8 +546,13 @@ def test_too_little_memory_is_an_exception(tmp_path):
     import h5py
 
     count = 350 if os.environ.get("TEGULA_FAULT_ALL") == "1" else 70
-    done = subprocess.run([sys.executable, "-c", SAVE_WITHIN_LIMITS, tmp_path, str(count)], env={**os.environ, "PYTHONPATH": str(PACKAGE)},
-                          capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        [sys.executable, "-c", SAVE_WITHIN_LIMITS, tmp_path, str(count)],
+        env={**os.environ, "PYTHONPATH": str(PACKAGE)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     codes = [int(line) for line in done.stdout.split()]
     assert len(codes) == count and set(codes) == {0, 1}, (codes, done.stderr)
     for k, code in enumerate(codes):
