@@ -103,11 +103,15 @@ static tegula_status check_together(const wish *w, tegula__folders *folders, teg
   const tegula__manifest *manifest = &w->dataset->manifest;
   int64_t checked = TEGULA__NO_FILE;
   if (!tegula__folders_used(folders)) return TEGULA_OK;
+  for (int64_t i = 0; i < manifest->late_count; i++) {
+    if (!w->wanted[i] || manifest->lates[i]->file == checked) continue;
+    checked = manifest->lates[i]->file;
+    const tegula__file *from = &w->dataset->views->files[checked];
+    atomic_fetch_add(&counts->stats, 1);
+    FORWARD(tegula__folders_check_file(folders, from->path, &from->stamp, err));
+  }
   if (!tegula__folders_certain(folders)) FORWARD(tegula__folders_check_notes(folders, err));
-  FORWARD(tegula__folders_check_names(folders, err));
-  for (int64_t i = 0; i < manifest->late_count; i++)
-    if (w->wanted[i]) FORWARD(check_from(w, manifest->lates[i]->file, &checked, counts, err));
-  return TEGULA_OK;
+  return tegula__folders_check_names(folders, err);
 }
 
 static tegula_status resolve_wanted(wish *w, tegula__io_counts *counts, tegula_error *err) {

@@ -398,7 +398,8 @@ static tegula_status check_listing(const describe_job *job, const tegula__select
   tegula_status status = tegula__paths_find(path, job->folders, &again, err);
   bool same = status == TEGULA_OK && same_names(job, &again);
   tegula__paths_free(&again);
-  if (same || status == TEGULA_OUT_OF_MEMORY) return status;
+  if (same) return TEGULA_OK;
+  if (status == TEGULA_OUT_OF_MEMORY || (status != TEGULA_OK && err != NULL && err->os_errno != 0)) return status;
   return tegula__hint(err, tegula__fail(err, TEGULA_CHANGED, path, -1, "the files of \"%s\" changed while they were described", path),
                       "open it again when nothing adds or removes files any more");
 }
@@ -525,7 +526,8 @@ static tegula_status find_side(describe_job *job, const tegula__paths *paths, te
 static tegula_status describe_set(describe_job *job, tegula__pool *pool, tegula__handles *handles, const tegula__selection *selection,
                                   tegula__paths *paths, tegula__discovered *out, tegula_error *err) {
   FORWARD(find_paths(selection, job->folders, paths, err));
-  job->held = job->held || paths->count > 1 || paths->listed;
+  bool raw = job->format == &tegula__format_raw || job->options->describe.has_dtype; /* what lies beside it may tell more */
+  job->held = job->held || paths->count > 1 || paths->listed || raw;
   FORWARD(find_side(job, paths, err));
   FORWARD(start_job(job, handles, paths, err));
   out->first = strdup(job->files[0].path);
@@ -550,7 +552,7 @@ static bool may_differ(const describe_job *job, tegula_status status) {
 
 static tegula_status discover_once(tegula__pool *pool, tegula__handles *handles, const tegula__selection *selection,
                                    const tegula__discover_options *options, bool held, tegula__discovered *out, bool *again,
-                                   bool *touched, tegula__io_counts *counts, tegula_error *err) {
+                                   tegula__io_counts *counts, tegula_error *err) {
   describe_job job = {.options = options, .counts = counts, .held = held, .progress_lock = PTHREAD_MUTEX_INITIALIZER};
   tegula__paths paths = {0};
   tegula_status status;
@@ -558,7 +560,6 @@ static tegula_status discover_once(tegula__pool *pool, tegula__handles *handles,
   FORWARD_WITH(status, check_format(options, &job.format, err));
   FORWARD_WITH(status, tegula__folders_create(&job.folders, err));
   status = describe_set(&job, pool, handles, selection, &paths, out, err);
-  *touched = !tegula__folders_untouched(job.folders);
   *again = may_differ(&job, status);
 done:
   free_job(&job);
@@ -567,22 +568,22 @@ done:
   return status;
 }
 
-/* The last try has failed, too. What is wrong with files that are being replaced is no news: that they change is. */
-static tegula_status end_changed(const tegula__selection *selection, bool touched, tegula_status status, tegula_error *err) {
-  if (!touched || status == TEGULA_OK || status == TEGULA_CHANGED || err == NULL) return status;
-  const char *path = selection->paths[0];
-  tegula_error found = *err;
-  return tegula__hint(err, tegula__fail(err, TEGULA_CHANGED, path, -1, "the files of \"%s\" changed while they were described: %.600s", path,
-                                        found.message),
-                      "open it again when nothing replaces its files any more");
+/* Is it the failure of the try before? Then it is not one of a moment. */
+static bool is_again(const tegula_error *before, tegula_status status, const tegula_error *error) {
+  return status != TEGULA_CHANGED && before->status == status && strcmp(before->message, error->message) == 0;
 }
 
 tegula_status tegula__discover(tegula__pool *pool, tegula__handles *handles, const tegula__selection *selection,
                                const tegula__discover_options *options, tegula__discovered *out, tegula__io_counts *counts, tegula_error *err) {
+  tegula_error before = {.status = TEGULA_OK}, error = {.status = TEGULA_OK};
   for (int turn = 0;; turn++) {
-    bool again = false, touched = false;
-    tegula_status status = discover_once(pool, handles, selection, options, turn > 0, out, &again, &touched, counts, err);
-    if (!again || turn == TURNS) return end_changed(selection, touched, status, err);
+    bool again = false;
+    tegula_status status = discover_once(pool, handles, selection, options, turn > 0, out, &again, counts, &error);
+    if (!again || turn == TURNS || is_again(&before, status, &error)) {
+      if (status != TEGULA_OK && err != NULL) *err = error;
+      return status;
+    }
+    before = error;
     nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS << turn}, NULL);
   }
 }

@@ -177,7 +177,7 @@ static tegula_status expand(listing *list, const char *path, const char *rest, t
 static tegula_status examine(listing *list, const char *path, mode_t *mode, tegula_error *err) {
   struct stat info;
   *mode = 0;
-  if (stat(path, &info) == 0) {
+  if (tegula__folders_stat(list->held, path, &info) == 0) {
     *mode = info.st_mode;
     return TEGULA_OK;
   }

@@ -10,15 +10,20 @@
  * between the two looks. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "io/io_priv.h"
 
-enum { MOST = 32 /* folders that are held open; files of others are opened by their paths */ };
+enum {
+  MOST = 32, /* folders that are held open; others are reached from those above them */
+  SPARE = 8  /* descriptors that are left to files */
+};
 
 typedef struct folder {
   char *path;
@@ -35,10 +40,11 @@ typedef struct note {
 
 struct tegula__folders {
   pthread_mutex_t lock;
-  char *here; /* the working directory with a slash; empty where it has no name */
-  int count;
-  bool uncertain; /* a file was opened by its path, or through a symbolic link, or a clock is ahead
-                     of ours */
+  char *here;       /* the working directory with a slash; empty where it has no name */
+  int count, limit; /* folders; descriptors of the process */
+  bool uncertain;   /* times cannot tell: not all folders are held, or a clock is ahead of ours */
+  bool links;       /* a file was opened through a symbolic link */
+  bool outside; /* a file was opened by its path, or through a link: none of the folders held it */
   int64_t note_count, note_capacity;
   note *notes;
   folder items[MOST];
@@ -50,6 +56,9 @@ tegula_status tegula__folders_create(tegula__folders **out, tegula_error *err) {
     free(folders);
     return tegula__out_of_memory(err, (int64_t)sizeof *folders);
   }
+  struct rlimit most;
+  bool limited = getrlimit(RLIMIT_NOFILE, &most) == 0 && most.rlim_cur < INT_MAX;
+  folders->limit = limited ? (int)most.rlim_cur : INT_MAX;
   pthread_mutex_init(&folders->lock, NULL);
   *out = folders;
   return TEGULA_OK;
@@ -84,11 +93,43 @@ static char *rooted_name(const tegula__folders *folders, const char *path, size_
   return name;
 }
 
-static bool open_folder(char *path, folder *out) {
+/* The part of `path` behind the folder; NULL where it does not lie in there. */
+static const char *part_behind(const tegula__folders *folders, const folder *item,
+                               const char *path) {
+  const char *outer = item->path;
+  size_t here = strlen(folders->here), size;
+  if (path[0] != '/') { /* as seen from the working directory */
+    size = strlen(outer);
+    if (here > 0 && size + 1 == here && strncmp(outer, folders->here, size) == 0) return path;
+    if (strncmp(outer, folders->here, here) != 0) return NULL;
+    outer += here;
+  }
+  size = strlen(outer);
+  if (size == 0 || strncmp(path, outer, size) != 0 || path[size] != '/') return NULL;
+  return path + size + strspn(path + size, "/");
+}
+
+/* The innermost folder that is held and in which `path` lies, and the name in there. AT_FDCWD and
+ * the path itself where there is none. Lock held, or one thread. */
+static int beneath(const tegula__folders *folders, const char *path, const char **rest) {
+  int at = AT_FDCWD;
+  *rest = path;
+  for (int i = 0; i < folders->count; i++) {
+    const char *part = part_behind(folders, &folders->items[i], path);
+    if (part == NULL || part[0] == '\0' || (at != AT_FDCWD && part <= *rest)) continue;
+    at = folders->items[i].fd;
+    *rest = part;
+  }
+  return at;
+}
+
+static bool open_folder(const tegula__folders *folders, char *path, folder *out) {
   struct stat info;
-  int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  const char *rest;
+  int at = beneath(folders, path, &rest);
+  int fd = openat(at, rest, O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return false;
-  if (fstat(fd, &info) != 0) {
+  if (fd + SPARE >= folders->limit || fstat(fd, &info) != 0) {
     close(fd);
     return false;
   }
@@ -106,7 +147,7 @@ static const folder *find_folder(tegula__folders *folders, const char *path, siz
     return &folders->items[i];
   }
   folder *place = &folders->items[folders->count];
-  if (name != NULL && folders->count < MOST && open_folder(name, place)) {
+  if (name != NULL && folders->count < MOST && open_folder(folders, name, place)) {
     folders->count++;
     if (!tegula__io_wait(&place->stamp)) folders->uncertain = true;
     return place;
@@ -116,45 +157,56 @@ static const folder *find_folder(tegula__folders *folders, const char *path, siz
   return NULL;
 }
 
-/* The folder in which `path` lies, and the name in it. AT_FDCWD and the path itself where it is not
- * held. */
+/* The descriptor from which `path` is reached, and the name as seen from there. */
 static int enter(tegula__folders *folders, const char *path, const char **name) {
   const char *slash = strrchr(path, '/');
-  *name = slash != NULL ? slash + 1 : path;
+  size_t size = slash == NULL ? 0 : slash == path ? 1 : (size_t)(slash - path);
   pthread_mutex_lock(&folders->lock);
-  const folder *found = find_folder(folders, path,
-                                    slash == NULL   ? 0
-                                    : slash == path ? 1
-                                                    : (size_t)(slash - path));
-  int fd = found != NULL ? found->fd : AT_FDCWD;
+  const folder *found = find_folder(folders, path, size);
+  int fd = found != NULL ? found->fd : beneath(folders, path, name);
+  if (found != NULL) *name = slash != NULL ? slash + 1 : path;
+  folders->outside = folders->outside || fd == AT_FDCWD;
   pthread_mutex_unlock(&folders->lock);
-  if (found == NULL) *name = path;
   return fd;
 }
 
-static void note_uncertain(tegula__folders *folders) {
+/* What a link leads to may lie anywhere. */
+static void note_link(tegula__folders *folders) {
   pthread_mutex_lock(&folders->lock);
-  folders->uncertain = true;
+  folders->uncertain = folders->links = folders->outside = true;
   pthread_mutex_unlock(&folders->lock);
+}
+
+static bool has_links(tegula__folders *folders) {
+  pthread_mutex_lock(&folders->lock);
+  bool links = folders->links;
+  pthread_mutex_unlock(&folders->lock);
+  return links;
 }
 
 int tegula__folders_scan(tegula__folders *folders, const char *path) {
   const int flags = O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC;
   if (folders == NULL) return open(path, flags);
+  const char *rest = ".";
   pthread_mutex_lock(&folders->lock);
   const folder *found = find_folder(folders, path, strlen(path));
-  int fd = found != NULL ? found->fd : AT_FDCWD;
+  int at = found != NULL ? found->fd : beneath(folders, path, &rest);
+  folders->outside = folders->outside || at == AT_FDCWD;
   pthread_mutex_unlock(&folders->lock);
-  return openat(fd, found != NULL ? "." : path, flags);
+  int fd = openat(at, rest, flags);
+  if (fd >= 0 || errno != EACCES || found == NULL) return fd;
+  note_link(folders); /* it may be read, but not searched: its files cannot be opened either */
+  return open(path, flags);
 }
 
 int tegula__folders_open(tegula__folders *folders, const char *path, int flags) {
   const char *name;
   if (folders == NULL) return open(path, flags);
   int at = enter(folders, path, &name);
+  if (has_links(folders)) return openat(at, name, flags);
   int fd = openat(at, name, flags | O_NOFOLLOW);
   if (fd >= 0 || errno != ELOOP) return fd;
-  note_uncertain(folders); /* what it leads to may lie anywhere */
+  note_link(folders);
   return openat(at, name, flags);
 }
 
@@ -162,9 +214,10 @@ int tegula__folders_stat(tegula__folders *folders, const char *path, struct stat
   const char *name;
   if (folders == NULL) return stat(path, out);
   int at = enter(folders, path, &name);
+  if (has_links(folders)) return fstatat(at, name, out, 0);
   if (fstatat(at, name, out, AT_SYMLINK_NOFOLLOW) != 0) return -1;
   if (!S_ISLNK(out->st_mode)) return 0;
-  note_uncertain(folders);
+  note_link(folders);
   return fstatat(at, name, out, 0);
 }
 
@@ -188,7 +241,7 @@ tegula_status tegula__folders_note(tegula__folders *folders, const char *path,
 /* ---- the second look ---- */
 
 bool tegula__folders_used(const tegula__folders *folders) {
-  return folders->count > 0 || folders->note_count > 0 || folders->uncertain;
+  return folders->count > 0 || folders->note_count > 0 || folders->outside;
 }
 
 static bool same_place(const tegula__stamp *a, const tegula__stamp *b) {
@@ -199,19 +252,29 @@ static bool same_times(const tegula__stamp *a, const tegula__stamp *b) {
   return a->mtime_ns == b->mtime_ns && a->ctime_ns == b->ctime_ns;
 }
 
-/* Do the names still lead to the folders that are held? One folder alone need not: all files came
- * from it. */
-static bool named_as_before(const tegula__folders *folders) {
+/* Does the name of the folder lead to it still, as seen from the one above? */
+static bool is_named(const tegula__folders *folders, const folder *item, bool alone) {
   struct stat info;
-  if (folders->count < 2 && !folders->uncertain) return true;
-  for (int turn = 0; turn < 2;
-       turn++) /* twice: names may go back and forth between the looks at two of them */
-    for (int i = 0; i < folders->count; i++) {
-      if (stat(folders->items[i].path, &info) != 0) return false;
-      tegula__stamp now = tegula__io_stamp_of(&info);
-      if (!same_place(&now, &folders->items[i].stamp)) return false;
-    }
-  return true;
+  const char *rest;
+  int at = beneath(folders, item->path, &rest);
+  if (at == AT_FDCWD && alone) return true;
+  if (fstatat(at, rest, &info, 0) != 0) return false;
+  tegula__stamp now = tegula__io_stamp_of(&info);
+  return same_place(&now, &item->stamp);
+}
+
+/* The first folder whose name leads to another one now; NULL: none. Where all files came from below
+ * one folder its own name does not matter. */
+static const folder *renamed(const tegula__folders *folders) {
+  const char *rest;
+  int tops = 0;
+  for (int i = 0; i < folders->count; i++)
+    tops += beneath(folders, folders->items[i].path, &rest) == AT_FDCWD;
+  bool alone = tops < 2 && !folders->outside;
+  for (int turn = 0; turn < 2; turn++) /* twice: names may be exchanged between two looks */
+    for (int i = 0; i < folders->count; i++)
+      if (!is_named(folders, &folders->items[i], alone)) return &folders->items[i];
+  return NULL;
 }
 
 bool tegula__folders_untouched(const tegula__folders *folders) {
@@ -266,5 +329,6 @@ tegula_status tegula__folders_check_notes(tegula__folders *folders, tegula_error
 }
 
 tegula_status tegula__folders_check_names(const tegula__folders *folders, tegula_error *err) {
-  return named_as_before(folders) ? TEGULA_OK : moved(folders->items[0].path, err);
+  const folder *other = renamed(folders);
+  return other == NULL ? TEGULA_OK : moved(other->path, err);
 }

@@ -41,10 +41,10 @@ static int64_t read_clock(struct timespec *resolution) {
 /* Nanoseconds until the clock has passed these times. */
 static int64_t time_left(const tegula__stamp *stamp) {
   struct timespec tick;
-  int64_t newest = tegula__min(stamp->mtime_ns, stamp->ctime_ns); /* a write sets both */
+  int64_t newest = stamp->ctime_ns; /* no program can set it back */
   int64_t now = read_clock(&tick);
-  bool whole_seconds = stamp->mtime_ns % SECOND == 0 && stamp->ctime_ns % SECOND == 0;
-  if (whole_seconds) newest += SECOND - 1;
+  if (newest % SECOND == 0)
+    newest += 2 * SECOND - 1; /* kept in whole seconds, or in pairs of them */
   return now > newest ? 0 : newest - now + nanoseconds(tick);
 }
 

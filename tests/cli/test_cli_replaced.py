@@ -121,3 +121,52 @@ def test_a_folder_that_other_programs_write_to_is_read(folder):
     with replacing.running("touch", folder / "a"):
         for _ in range(ROUNDS):
             assert run("load", folder / "a/part_*.npy")[0] == 0
+
+
+def test_a_pattern_over_many_folders_sees_one_of_two_parents(folder):
+    """More folders than are held open: all are reached from the one above them."""
+    hashes = {}
+    for name, value in (("c", 1), ("d", 2)):
+        for i in range(40):
+            (folder / name / f"run_{i:02}").mkdir(parents=True)
+            numpy.save(folder / name / f"run_{i:02}/x.npy", numpy.full((2, 5), value, "i4"))
+        hashes[run("load", folder / name / "run_*/x.npy", "--hash")[1]["hash"]] = value
+
+    def load(_):
+        status, report = run("load", folder / "c/run_*/x.npy", "--hash")
+        return hashes.get(report["hash"], "a mixture") if status == 0 else None
+
+    with replacing.running("exchange", folder / "c", folder / "d", 0.0005):
+        rounds(folder, load)
+
+
+def test_few_descriptors_are_left_to_the_files(folder):
+    for i in range(40):
+        (folder / f"run_{i:02}").mkdir()
+        numpy.save(folder / f"run_{i:02}/x.npy", numpy.full((2, 5), i, "i4"))
+    command = ["sh", "-c", f'ulimit -n 16 && exec "{BIN}" load "$0" --json', folder / "run_*/x.npy"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout
+
+
+def test_what_is_wrong_in_a_folder_that_others_write_to_is_said(folder):
+    """A failure that comes twice is none of the change."""
+    (folder / "a/part_07.npy").unlink()
+    with replacing.running("touch", folder / "a"):
+        for _ in range(ROUNDS):
+            done = subprocess.run([BIN, "load", folder / "a/part_*.npy", "--json"], capture_output=True, text=True)
+            assert json.loads(done.stdout)["error"]["status"] == "incomplete"
+
+
+def test_a_side_file_that_comes_with_another_raw_file_counts(folder):
+    """The old file is little-endian and stands alone; the new one is big-endian, and its side file says so."""
+    for name, order in (("c", "<"), ("d", ">")):
+        (folder / name).mkdir()
+        numpy.arange(1000, dtype=f"{order}i4").tofile(folder / name / "x.bin")
+    (folder / "d/shard_meta.json").write_text('{"dtype": ">i4", "row_shape": [5]}')
+    expected = run("load", folder / "c/x.bin", "--format", "raw", "--dtype", "<i4", "--row-shape", "5", "--hash")[1]["hash"]
+    with replacing.running("exchange", folder / "c", folder / "d", 0.0003):
+        for _ in range(ROUNDS):
+            command = [BIN, "load", folder / "c/x.bin", "--format", "raw", "--dtype", "<i4", "--row-shape", "5", "--hash", "--json"]
+            report = json.loads(subprocess.run(command, capture_output=True, text=True).stdout)
+            assert report.get("hash") == expected or report["error"]["status"] in ("changed", "mismatch", "invalid_argument")
