@@ -7,7 +7,7 @@
  *
  *   "GCOL", version 1, 3 bytes, size of all                 padded to 8 bytes
  *   number, references, 4 bytes, size; then the object      each padded to 8 bytes; no number twice
- *   0, 0, 4 bytes, size with this header                    what is free; less than a header's length needs none
+ *   0, 0, 4 bytes, size with this header         what is free; a rest below a header has none
  */
 #include <string.h>
 

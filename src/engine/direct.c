@@ -5,7 +5,7 @@
  * Each piece is a walk over runs that are contiguous in the file and in the tile's memory. The walks of all pieces are merged by offset
  * (plan/runs.c), so one request reads whole rows of the file and scatters them over the tiles:
  *
- *   file row   [ tile 0 | tile 1 | tile 2 ] [ tile 0 | tile 1 | tile 2 ] ...     one preadv of up to 1024 runs
+ *   file row   [ tile 0 | tile 1 | tile 2 ] [ tile 0 | tile 1 | ...   one preadv of up to 1024 runs
  *
  * Short gaps between wanted runs are read into waste memory (never written over: a write starts a new request instead). Requests that
  * do not lie next to each other are handed over together. */

@@ -5,7 +5,8 @@
  * The slot holds the step's box in the file's order. The innermost axes that one request spans lie as in the file (short gaps included),
  * requests lie one behind the other:
  *
- *   box of 2 rows x 3 columns out of wide rows:   request 0 [a b c]   request 1 [d e f]   ->   slot [a b c d e f] */
+ *   box of 2 rows x 3 columns out of wide rows:
+ *   request 0 [a b c]   request 1 [d e f]   ->   slot [a b c d e f] */
 #include <stdlib.h>
 
 #include "engine/engine_priv.h"

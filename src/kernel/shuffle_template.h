@@ -4,7 +4,9 @@
  *
  * The includer defines what unshuffle_template takes, and
  *   WIDE_GATHER(from, step)      lane k comes from from + k * step; or, instead of it,
- *   WIDE_GATHER_ROWS(a, from, rows)      lane k of a[row] comes from from + 16 * (rows * k + row); rows is a power of two
+ *   WIDE_GATHER_ROWS(a, from, rows)
+ *                                lane k of a[row] comes from from + 16 * (rows * k + row); rows is
+ *                                a power of two
  *   WIDE_STORE(to, value)        LANES x 16 neighbouring bytes
  *
  * A lane's 16 items of S bytes are S registers. Bytes of plane k, column i, are wanted where item i, byte k is: the bits of a byte's

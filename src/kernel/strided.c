@@ -9,8 +9,12 @@
  * Where an axis of that plane is short, those that follow it without a gap in the same memory are taken with it. In the other memory they lie
  * here and there, so blocks of the plane go through buffers in L1:
  *
- *   (2, 3, 100) <- Fortran order     rows: axis 2    columns: axes 0 and 1, 6 items of 100 rows each, written to 6 places of dst
- *   (100, 3, 2) <- Fortran order     columns: axis 0    rows: axes 2 and 1, 6 items for each column, read from 6 places of src */
+ *   (2, 3, 100) <- Fortran order     rows: axis 2
+ *                                    columns: axes 0 and 1, 6 items of 100 rows each,
+ *                                    written to 6 places of dst
+ *   (100, 3, 2) <- Fortran order     columns: axis 0
+ *                                    rows: axes 2 and 1, 6 items for each column,
+ *                                    read from 6 places of src */
 #include <string.h>
 
 #include "kernel/kernel.h"
