@@ -64,37 +64,40 @@ tegula_status tegula__copying_check(void *state, const tegula__saving *s, tegula
 
 /* ---- on several ranks ---- */
 
-enum { VIEW, FORMAT, DATASET, DTYPE, ORDER, FOLDER, TEXTS };
-
-#define BETWEEN "\x1e" /* in no name of a dataset, and in no path that is not asked for trouble */
+enum { VIEW, FORMAT, DATASET, DTYPE, ORDER, FOLDER, TEXTS, MOST_HOW = 1 << 24 };
 
 /* Rank 0: how the others are to open it, which know of the array all that is the same. */
-static tegula_status write_how(tegula__copying *c, char **out, tegula_error *err) {
+static tegula_status write_how(tegula__copying *c, tegula__buffer *out, tegula_error *err) {
   tegula__saving *s = &c->saving;
-  char dtype[TEGULA_DTYPE_TEXT], *view = NULL;
+  char dtype[TEGULA_DTYPE_TEXT], order[2] = "", *view = NULL;
   tegula_open_options o;
   FORWARD(tegula__saving_complete(s, err));
   open_options_of(s, dtype, &o);
   FORWARD(tegula__publish_view(&s->publish, &view, err));
-  *out = tegula__strprintf("%s" BETWEEN "%s" BETWEEN "%s" BETWEEN "%s" BETWEEN "%c" BETWEEN "%d", view, o.format, o.dataset != NULL ? o.dataset : "",
-                           o.dtype != NULL ? o.dtype : "", o.order != 0 ? o.order : '-', s->publish.folder);
+  order[0] = (char)o.order;
+  const char *texts[TEXTS] = {[VIEW] = view,       [FORMAT] = o.format, [DATASET] = o.dataset,
+                              [DTYPE] = o.dtype, [ORDER] = order,     [FOLDER] = s->publish.folder ? "1" : ""};
+  bool good = true;
+  for (int i = 0; good && i < TEXTS; i++) good = tegula__texts_append(out, texts[i] != NULL ? texts[i] : "");
   free(view);
-  return *out != NULL ? TEGULA_OK : tegula__out_of_memory(err, 4096);
+  return good ? TEGULA_OK : tegula__out_of_memory(err, (int64_t)out->size);
 }
 
-static tegula_status open_so(const tegula__copying *c, char *how, tegula_dataset **out, tegula_error *err) {
+static const char *unless_empty(const char *text) { return text[0] != '\0' ? text : NULL; }
+
+static tegula_status open_so(const tegula__copying *c, const char *how, size_t size, tegula_dataset **out, tegula_error *err) {
   const tegula__manifest *manifest = &c->dataset->manifest;
-  const char *texts[TEXTS] = {0};
+  const char *texts[TEXTS], *at = how;
   tegula_open_options o;
   tegula_open_options_init(&o);
-  char *rest = how;
-  for (int i = 0; i < TEXTS && rest != NULL; i++) texts[i] = strsep(&rest, BETWEEN);
-  if (texts[FOLDER] == NULL) return tegula__fail(err, TEGULA_INTERNAL, c->path, -1, "what rank 0 said of the copy was cut");
-  bool raw = strcmp(texts[FORMAT], "raw") == 0, folder = texts[FOLDER][0] == '1';
+  for (int i = 0; i < TEXTS; i++)
+    if ((texts[i] = tegula__texts_next(&at, how + size)) == NULL)
+      return tegula__fail(err, TEGULA_INTERNAL, c->path, -1, "what rank 0 said of the copy was cut");
+  bool raw = strcmp(texts[FORMAT], "raw") == 0, folder = texts[FOLDER][0] != '\0';
   o.format = texts[FORMAT];
-  if (texts[DATASET][0] != '\0') o.dataset = texts[DATASET];
-  if (texts[DTYPE][0] != '\0') o.dtype = texts[DTYPE];
-  if (texts[ORDER][0] != '-') o.order = texts[ORDER][0];
+  o.dataset = unless_empty(texts[DATASET]);
+  o.dtype = unless_empty(texts[DTYPE]);
+  o.order = texts[ORDER][0];
   if (raw && folder) {
     o.row_shape = manifest->shape + 1;
     o.row_ndim = manifest->ndim - 1;
@@ -106,28 +109,28 @@ static tegula_status open_so(const tegula__copying *c, char *how, tegula_dataset
 }
 
 /* All ranks have the text. */
-static tegula_status read_back(tegula__copying *c, const char *text, size_t size, tegula_error *err) {
-  tegula_comm *comm = c->dataset->context->comm;
-  char copied[TEGULA_HASH_TEXT], *how = strndup(text, size);
+static tegula_status read_back(tegula__copying *c, const char *how, size_t size, tegula_error *err) {
+  char copied[TEGULA_HASH_TEXT];
   tegula_dataset *target = NULL;
-  tegula_status status = tegula__comm_agree(comm, how != NULL ? TEGULA_OK : tegula__out_of_memory(err, (int64_t)size), err);
-  if (status == TEGULA_OK) status = open_so(c, how, &target, err);
+  tegula_status status = open_so(c, how, size, &target, err);
   if (status == TEGULA_OK) status = hash_of(target, c, copied, err);
   tegula_dataset_close(target);
-  free(how);
   return status == TEGULA_OK ? compare(c, copied, err) : status;
 }
 
 tegula_status tegula__copying_check_on_ranks(tegula__copying *c, tegula_error *err) {
   tegula_context *context = c->dataset->context;
-  char *text = NULL;
-  size_t size = 0;
+  tegula__buffer how;
   FORWARD(hash_of(c->dataset, c, c->report.hash, err));
   if (c->bytes == 0) return TEGULA_OK;
-  FORWARD(tegula__comm_agree(context->comm, context->comm->rank == 0 ? write_how(c, &text, err) : TEGULA_OK, err));
-  if (text != NULL) size = strlen(text);
-  tegula_status status = tegula__comm_agree(context->comm, tegula__share_text(context, &text, &size, err), err);
-  if (status == TEGULA_OK) status = read_back(c, text, size, err);
-  free(text);
+  tegula__buffer_init(&how, MOST_HOW);
+  tegula_status status = context->comm->rank == 0 ? write_how(c, &how, err) : TEGULA_OK;
+  status = tegula__comm_agree(context->comm, status, err);
+  if (status == TEGULA_OK) {
+    status = tegula__share_text(context, &how.data, &how.size, err);
+    status = tegula__comm_agree(context->comm, status, err);
+  }
+  if (status == TEGULA_OK) status = read_back(c, how.data, how.size, err);
+  free(how.data); /* not of the buffer any more */
   return status;
 }

@@ -15,8 +15,6 @@
 #include "api/save_later.h"
 #include "api/save_rounds.h"
 
-#define BETWEEN '\x1e' /* texts of members: no JSON text has it */
-
 /* ---- what must be the same ---- */
 
 static void mix_text(tegula__call *call, const char *text) {
@@ -70,59 +68,47 @@ static void describe(tegula__call *call, const tegula__group *g, const char *pat
 /* ---- the text ---- */
 
 /* Rank 0: those of all members, one behind the other. */
-static tegula_status write_texts(const tegula__saving *saving, char **out, tegula_error *err) {
-  tegula__buffer all;
-  tegula_status status = TEGULA_OK;
-  tegula__buffer_init(&all, TEGULA__MANIFEST_BYTES);
-  for (int64_t i = 0; status == TEGULA_OK && i < saving->member_count; i++) {
+static tegula_status write_texts(const tegula__saving *saving, tegula__buffer *all, tegula_error *err) {
+  for (int64_t i = 0; i < saving->member_count; i++) {
     char *text = NULL;
-    const char between = i + 1 < saving->member_count ? BETWEEN : '\0';
-    status = tegula__saving_text(&saving->members[i], &text, err);
-    if (status == TEGULA_OK && (!tegula__buffer_append(&all, text, strlen(text)) || !tegula__buffer_append(&all, &between, 1)))
-      status = tegula__out_of_memory(err, (int64_t)all.size);
+    FORWARD(tegula__saving_text(&saving->members[i], &text, err));
+    bool good = tegula__texts_append(all, text);
     free(text);
+    if (!good) return tegula__out_of_memory(err, (int64_t)all->size);
   }
-  *out = status == TEGULA_OK ? strdup(all.data) : NULL;
-  if (status == TEGULA_OK && *out == NULL) status = tegula__out_of_memory(err, (int64_t)all.size);
-  tegula__buffer_free(&all);
-  return status;
+  return TEGULA_OK;
 }
 
 /* The others: manifest and files of each member. */
-static tegula_status read_texts(tegula__rank_save *r, const char *text, size_t size, tegula_error *err) {
-  int64_t count = 1;
-  for (size_t i = 0; i < size; i++) count += text[i] == BETWEEN;
-  r->manifests = calloc((size_t)count, sizeof *r->manifests);
-  r->files = calloc((size_t)count, sizeof *r->files);
+static tegula_status read_texts(tegula__rank_save *r, const char *all, size_t size, tegula_error *err) {
+  int64_t count = tegula__texts_count(all, size);
+  r->manifests = calloc((size_t)count + 1, sizeof *r->manifests);
+  r->files = calloc((size_t)count + 1, sizeof *r->files);
   if (r->manifests == NULL || r->files == NULL) return tegula__out_of_memory(err, count * (int64_t)sizeof *r->manifests);
-  for (const char *at = text, *end = text + size; r->count < count; at++) {
-    const char *next = memchr(at, BETWEEN, (size_t)(end - at));
+  for (const char *at = all, *text; (text = tegula__texts_next(&at, all + size)) != NULL;) {
     tegula__manifest *manifest = &r->manifests[r->count];
-    if (next == NULL) next = end;
+    tegula__file_set **files = &r->files[r->count++];
     tegula__manifest_init(manifest);
-    r->count++;
-    FORWARD(tegula__saving_read_text(at, (size_t)(next - at), true, manifest, err));
-    FORWARD(tegula__file_set_create(r->context->handles, manifest->files, manifest->file_count, true, &r->files[r->count - 1], err));
-    at = next;
+    FORWARD(tegula__saving_read_text(text, strlen(text), true, manifest, err));
+    FORWARD(tegula__file_set_create(r->context->handles, manifest->files, manifest->file_count, true, files, err));
   }
   return TEGULA_OK;
 }
 
 tegula_status tegula__rank_save_share(tegula__rank_save *r, tegula_status status, tegula_error *err) {
   tegula_comm *comm = r->context->comm;
-  char *text = NULL;
-  size_t size = 0;
+  tegula__buffer all;
+  tegula__buffer_init(&all, TEGULA__MANIFEST_BYTES);
   if (comm->rank == 0) {
     r->begun = true;
     r->saving->alone = true;
     r->saving->pieces = true;
-    if (status == TEGULA_OK) status = write_texts(r->saving, &text, err);
+    if (status == TEGULA_OK) status = write_texts(r->saving, &all, err);
   }
   status = tegula__comm_agree(comm, status, err);
-  if (text != NULL) size = strlen(text);
-  if (status == TEGULA_OK) status = tegula__share_text(r->context, &text, &size, err);
-  if (status == TEGULA_OK && comm->rank != 0) status = read_texts(r, text, size, err);
-  free(text);
+  if (status == TEGULA_OK) status = tegula__share_text(r->context, &all.data, &all.size, err);
+  if (status == TEGULA_OK && comm->rank != 0) status = read_texts(r, all.data, all.size, err);
+  free(all.data); /* not of the buffer any more */
   return tegula__comm_agree(comm, status, err);
 }
 

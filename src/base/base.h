@@ -119,6 +119,13 @@ bool tegula__buffer_printf(tegula__buffer *buffer, const char *format, ...) TEGU
 /* Text as a JSON string, quotes included; bytes that are no UTF-8 become U+FFFD. NULL gives null. */
 bool tegula__buffer_json_text(tegula__buffer *buffer, const char *text);
 
+/* ---- several texts as one, for another process: each with its zero byte, the only byte that no text holds ---- */
+
+bool tegula__texts_append(tegula__buffer *buffer, const char *text);
+int64_t tegula__texts_count(const char *data, size_t size);
+/* The text at *at, which is moved behind it; NULL at the end, and where no zero byte follows. */
+const char *tegula__texts_next(const char **at, const char *end);
+
 /* realloc for `count` items of `item` bytes with checked arithmetic; NULL on failure, the old block then stands. */
 void *tegula__realloc_array(void *block, int64_t count, size_t item);
 /* Grows a vector to hold at least `need` items, doubling; false on failure. */

@@ -1,4 +1,4 @@
-/* Text for others: JSON strings out of text that may hold any bytes.
+/* Text for others, out of text that may hold any bytes: JSON strings, and several texts as one.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
@@ -36,4 +36,19 @@ bool tegula__buffer_json_text(tegula__buffer *buffer, const char *text) {
     at += size > 0 ? size : 1;
   }
   return tegula__buffer_append(buffer, "\"", 1);
+}
+
+bool tegula__texts_append(tegula__buffer *buffer, const char *text) { return tegula__buffer_append(buffer, text, strlen(text) + 1); }
+
+int64_t tegula__texts_count(const char *data, size_t size) {
+  int64_t count = 0;
+  for (size_t i = 0; i < size; i++) count += data[i] == '\0';
+  return count;
+}
+
+const char *tegula__texts_next(const char **at, const char *end) {
+  const char *text = *at, *zero = text != end ? memchr(text, '\0', (size_t)(end - text)) : NULL;
+  RETURN_IF(zero == NULL, NULL);
+  *at = zero + 1;
+  return text;
 }

@@ -148,7 +148,7 @@ def test_path_of_4000_bytes(tmp_path):
 
 
 NAMES = ["with space", "new\nline", "tab\tand'quote\"", "daten_\u00e4\u4e2d\U0001f600", b"not utf8 \xff\xfe", "-dash", "*star?[x]", "back\\slash",
-         "\x1b[31mred"]
+         "\x1b[31mred", b"unit\x1eend\x1f 50% %s %b;:,|\n\"\xff"]
 
 
 @pytest.mark.parametrize("name", NAMES, ids=[repr(name) for name in NAMES])
@@ -163,6 +163,10 @@ def test_strange_names(name, tmp_path):
         os.rename(folder + b"/shard_%04d.npy" % number, folder + b"/" + os.fsencode(name) + b"_%d.npy" % number)
     answer = report("load", folder, "--check-seed", "0", "-v")
     assert len(answer["tile_list"][0]["sources"]) == 3
+    for form, suffix in ((["--shards", "2"], b""), ([], b".npy"), (["--format", "raw", "--shards", "2"], b".bins")):
+        copied = root + b"/c" + os.fsencode(name) + suffix
+        assert report("copy", folder, copied, "--verify", *form)["hash"] == report("load", folder, "--hash")["hash"]
+        assert suffix != b".npy" or numpy.load(copied).shape == (30, 2)
     manifest = root + b"/m" + os.fsencode(name)
     assert report("info", folder, "--manifest", manifest)["datasets"][0]["files"] == 3
     assert report("load", manifest, "--hash")["hash"] == report("load", folder, "--hash")["hash"]

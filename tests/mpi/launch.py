@@ -87,7 +87,7 @@ def environment(mpi, **changes):
 def text_of(file):
     file.seek(0)
     with file:
-        return file.read().decode()
+        return file.read().decode("utf-8", "replace")
 
 
 class Job:

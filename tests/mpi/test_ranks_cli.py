@@ -10,7 +10,7 @@ import numpy
 import pytest
 import replacing
 
-from launch import BIN, MPIS, Job, environment
+from launch import BIN, MPIS, Job, environment, some_at_once
 from reference_hash import content_hash
 
 
@@ -108,6 +108,40 @@ def test_a_copy_by_all_ranks_is_reported_once(some_mpi, shards, tmp_path):
     assert (tmp_path / "1.npy").read_bytes() == (tmp_path / "3.npy").read_bytes()
     job = load(some_mpi, 3, "copy", shards, tmp_path / "3.npy")
     assert job.code != 0 and job.err.count("exists") == 1 and job.out == ""
+
+
+STRANGE = b"a\x1eb\x1f\n\"c\" 'd' 50% %s %b e\\f;g:h,i|j \xff\xfe"
+TARGETS = {b".npy": [], b".d": ["--shards", "3"], b".raw": ["--format", "raw"], b".bins": ["--format", "raw", "--shards", "3"],
+           b".h5": ["--layout", "contiguous", "--to-dataset", b"x\x1ey\n%s"], b".virtual.h5": ["--layout", "virtual", "--tiles", "3"]}
+
+
+def from_target(path):
+    """As numpy and h5py read it."""
+    if os.path.isdir(path):
+        parts = sorted(name for name in os.listdir(path) if not name.endswith(b".json"))
+        return numpy.concatenate([from_target(path + b"/" + name) for name in parts])
+    if path.endswith(b".npy"):
+        return numpy.load(path)
+    if path.endswith(b".h5"):
+        h5py = pytest.importorskip("h5py")
+        with h5py.File(path) as file:
+            return file[next(iter(file))][:]
+    return numpy.fromfile(path, "f4").reshape(-1, 6)
+
+
+def test_verified_copies_to_paths_of_any_bytes(some_mpi, shards, tmp_path):
+    """In folders and files. The words stand in scripts, because launchers change some of them."""
+    expected = numpy.arange(2400, dtype="f4").reshape(400, 6)
+    folder = os.fsencode(tmp_path) + b"/" + STRANGE
+    os.mkdir(folder)
+    for number, (suffix, options) in enumerate(TARGETS.items()):
+        words = [os.fsencode(word) for word in (BIN, "copy", "--verify", "--json", shards, folder + b"/" + STRANGE + suffix, *options)]
+        line = b" ".join(b"'%s'" % word.replace(b"'", b"'\\''") for word in words)
+        (tmp_path / str(number)).write_bytes(b"exec " + line + b"\n")
+    for job in some_at_once([lambda number=number: Job(some_mpi, 3, ["sh", tmp_path / str(number)]) for number in range(len(TARGETS))]):
+        assert job.end().code == 0, (job.out, job.err)
+    for suffix in TARGETS:
+        assert numpy.array_equal(from_target(folder + b"/" + STRANGE + suffix), expected), suffix
 
 
 def test_rank_0_alone_looks_and_writes(some_mpi, shards, tmp_path):

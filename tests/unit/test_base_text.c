@@ -1,4 +1,4 @@
-/* JSON strings out of any bytes. What must come out is written down by hand, after RFC 8259 and the table of well-formed UTF-8.
+/* JSON strings out of any bytes, and several texts as one. What must come out is written down by hand, after RFC 8259 and the table of well-formed UTF-8.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "support.h"
@@ -57,12 +57,36 @@ static void a_full_buffer_says_so(void **state) {
   tegula__buffer_free(&buffer);
 }
 
+static void texts_of_any_bytes_come_out_as_they_went_in(void **state) {
+  (void)state;
+  static const char *const texts[] = {"", "a", "\x01\x1e\x1f\n\r\t", "\xff\xfe", "%s %b \\ \" ' ; : , |", ""};
+  enum { COUNT = sizeof texts / sizeof *texts };
+  tegula__buffer all;
+  tegula__buffer_init(&all, 1000);
+  for (int i = 0; i < COUNT; i++) assert_true(tegula__texts_append(&all, texts[i]));
+  assert_int_equal(tegula__texts_count(all.data, all.size), COUNT);
+  const char *at = all.data;
+  for (int i = 0; i < COUNT; i++) assert_string_equal(tegula__texts_next(&at, all.data + all.size), texts[i]);
+  assert_null(tegula__texts_next(&at, all.data + all.size));
+  tegula__buffer_free(&all);
+}
+
+static void a_text_that_was_cut_is_none(void **state) {
+  (void)state;
+  const char cut[] = {'a', '\0', 'b'}, *at = cut;
+  assert_int_equal(tegula__texts_count(cut, sizeof cut), 1);
+  assert_string_equal(tegula__texts_next(&at, cut + sizeof cut), "a");
+  assert_null(tegula__texts_next(&at, cut + sizeof cut));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(plain_text_stays_as_it_is),
       cmocka_unit_test(special_characters_are_escaped),
       cmocka_unit_test(bytes_that_are_no_text_are_marked),
       cmocka_unit_test(a_full_buffer_says_so),
+      cmocka_unit_test(texts_of_any_bytes_come_out_as_they_went_in),
+      cmocka_unit_test(a_text_that_was_cut_is_none),
   };
   return cmocka_run_group_tests_name("base: text", tests, NULL, NULL);
 }
