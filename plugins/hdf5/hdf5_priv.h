@@ -90,8 +90,8 @@ typedef struct hdf5_library {
 /* Finds and opens libhdf5. Libraries are kept until the process ends: they cannot be unloaded. */
 tegula_status hdf5_library_open(const tegula_plugin_host *host, const tegula_plugin_options *options, hdf5_library **out,
                                 tegula_error *err);
-/* For what must not fail, such as closing; all else enters. */
-void hdf5_lock(hdf5_library *library);
+/* For what must not fail, such as closing; all else enters. True: the reserve was held, and is free memory now. */
+bool hdf5_lock(hdf5_library *library);
 /* Locks it where the reserve and `more` bytes can be had, else OUT_OF_MEMORY. */
 tegula_status hdf5_enter(hdf5_library *library, size_t more, tegula_error *err);
 void hdf5_unlock(hdf5_library *library);

@@ -240,14 +240,16 @@ static herr_t note_reason(hid_t stack, void *state) {
   return 0;
 }
 
-void hdf5_lock(hdf5_library *library) {
+bool hdf5_lock(hdf5_library *library) {
   pthread_mutex_lock(&library->lock);
-  if (library->lock_depth++ > 0) return;
+  if (library->lock_depth++ > 0) return false;
+  bool reserved = library->reserve != NULL;
   hdf5_reserve_give_back(library);
   library->failure.status = TEGULA_OK;
   library->reason[0] = library->damage[0] = 0;
   library->reason_at = -1;
   library->call.H5Eset_auto2(HDF5_DEFAULT, (void *)note_reason, library);
+  return reserved;
 }
 
 void hdf5_unlock(hdf5_library *library) {

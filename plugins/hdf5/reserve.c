@@ -38,9 +38,9 @@ tegula_status hdf5_no_reserve(const tegula_plugin_host *host, size_t bytes, tegu
 }
 
 tegula_status hdf5_enter(hdf5_library *library, size_t more, tegula_error *err) {
-  hdf5_lock(library);
+  bool reserved = hdf5_lock(library); /* as much as this is there then */
   size_t bytes = more > SIZE_MAX - HDF5_RESERVE ? SIZE_MAX : HDF5_RESERVE + more;
-  RETURN_IF(hdf5_memory_there(bytes), TEGULA_OK);
+  RETURN_IF((reserved && more == 0) || hdf5_memory_there(bytes), TEGULA_OK);
   hdf5_unlock(library);
   return hdf5_no_reserve(library->host, bytes, err);
 }

@@ -547,7 +547,8 @@ static tegula_status describe_set(describe_job *job, tegula__pool *pool, tegula_
 /* Begin again? What is said of files that are being replaced may be wrong for that reason alone. */
 static bool may_differ(const describe_job *job, tegula_status status) {
   if (status == TEGULA_OK || status == TEGULA_OUT_OF_MEMORY || status == TEGULA_CANCELLED) return false;
-  return status == TEGULA_CHANGED || !tegula__folders_untouched(job->folders);
+  bool alone = !job->held && !tegula__folders_used(job->folders); /* one file: it is being written to */
+  return !alone && (status == TEGULA_CHANGED || !tegula__folders_untouched(job->folders));
 }
 
 static tegula_status discover_once(tegula__pool *pool, tegula__handles *handles, const tegula__selection *selection,

@@ -133,7 +133,9 @@ def test_a_file_that_changes_under_the_load(no_hang, mount, tmp_path, kind):
             assert number > 0 and got.tobytes() == data.tobytes(), number
         else:
             refused += 1
-            check_error(error, "changed" if number else ("changed", "corrupt"), ["a.h5"])
+            # libhdf5 opens the file a second time for scaleoffset: two looks at it that differ are begun again, and find no HDF5 file
+            again = kind == "scaleoffset" or number == 0
+            check_error(error, ("changed", "corrupt") if again else "changed", ["a.h5"])
     assert refused > 2
 
 
