@@ -91,8 +91,8 @@ class Side:
 
     def __init__(self, bench, build):
         self.bench, self.build = bench, pathlib.Path(build).resolve()
-        self.kind = re.findall(r"(?m)^(?:CMAKE_(?:BUILD_TYPE|C_COMPILER|C_FLAGS)|TEGULA_(?:SANITIZE|WITH_\w+|BLOSC2_ROOT)):\w+=.*",
-                               (self.build / "CMakeCache.txt").read_text())
+        names = r"CMAKE_(?:BUILD_TYPE|C_COMPILER|C_FLAGS)|TEGULA_(?:SANITIZE|WITH_\w+|BLOSC2_ROOT)"
+        self.kind = re.findall(rf"(?m)^(?:{names}):\w+=.*", (self.build / "CMakeCache.txt").read_text())
         # compiled modules of both lie in build/bench, so that none is written into the older build
         compiled = bench.results / "pycache" / str(self.build).strip("/").replace("/", "_")
         self.variables = {**os.environ, "PYTHONPATH": str(self.build / "python"), "PYTHONPYCACHEPREFIX": str(compiled),
