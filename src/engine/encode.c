@@ -7,7 +7,7 @@
  * The ring bounds memory: a step begins only when it has a slot.
  *
  *   steps   ... written | placed, being written | encoded, waiting | being encoded | not begun ...
- *               ^ base                          ^ next                             ^ base + slots */
+ *               ^ base                          ^ next                       ^ base + slots */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
