@@ -42,7 +42,7 @@ static tegula_status too_little(const tegula__publish *publish, int failed, cons
 }
 
 tegula_status tegula__publish_space(tegula__publish *publish, int64_t bytes, int64_t copied, tegula_error *err) {
-  int64_t sum;
+  int64_t sum = 0;
   publish->needed = bytes;
   publish->copied = copied;
   publish->free = free_bytes(publish->parent);

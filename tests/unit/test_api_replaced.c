@@ -1,7 +1,8 @@
 /* A durable save gives back the memory of what it replaces before it writes, and changes nothing of that; other saves leave it alone.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-/* link-options: -Wl,--wrap=posix_fadvise -Wl,--wrap=sync_file_range -Wl,--wrap=fdatasync -Wl,--wrap=fsync -Wl,--wrap=syscall */
+/* link-options: -Wl,--wrap=posix_fadvise,--wrap=sync_file_range,--wrap=fdatasync */
+/* link-options: -Wl,--wrap=fsync,--wrap=syscall */
 #include "support.h"
 
 #include <fcntl.h>

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * The test stands between the library and pread, preadv, pwrite, pwritev: calls are cut short, interrupted or failed at will. */
-/* link-options: -Wl,--wrap=pread -Wl,--wrap=preadv -Wl,--wrap=pwrite -Wl,--wrap=pwritev -Wl,--wrap=poll */
+/* link-options: -Wl,--wrap=pread,--wrap=preadv,--wrap=pwrite,--wrap=pwritev,--wrap=poll */
 #include "support.h"
 
 #include <errno.h>

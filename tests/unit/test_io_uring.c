@@ -5,7 +5,8 @@
  *
  * The test stands between the library and liburing: entries are cut before the kernel sees them, or swallowed and answered with an
  * error, so that bytes which the ring did not move are not there unless somebody else moves them. */
-/* link-options: -Wl,--wrap=io_uring_queue_init -Wl,--wrap=io_uring_submit_and_wait -Wl,--wrap=io_uring_peek_batch_cqe -Wl,--wrap=pread */
+/* link-options: -Wl,--wrap=io_uring_queue_init,--wrap=io_uring_submit_and_wait */
+/* link-options: -Wl,--wrap=io_uring_peek_batch_cqe,--wrap=pread */
 #include "test_io_lane_support.h"
 
 #include <errno.h>
