@@ -1,10 +1,13 @@
-/* What runs in the background: batches that are read while the caller works, saves that are queued and waited for at once.
+/* What runs in the background: batches that are read while the caller works, saves that are queued
+ * and waited for at once.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * The consumer of batches takes, for each, the time that reading one takes when nothing is consumed, measured beforehand. One that
- * sleeps stands for work on a device: reading has all processors. One that is busy does a fixed amount of arithmetic and keeps one
- * processor; reading what is cached needs processors too, so that one belongs with fewer threads (--threads) on a machine that is idle. */
+ * The consumer of batches takes, for each, the time that reading one takes when nothing is
+ * consumed, measured beforehand. One that sleeps stands for work on a device: reading has all
+ * processors. One that is busy does a fixed amount of arithmetic and keeps one processor; reading
+ * what is cached needs processors too, so that one belongs with fewer threads (--threads) on a
+ * machine that is idle. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -38,7 +41,9 @@ static void consume(const consumer *c) {
     volatile uint64_t result = compute(c->steps);
     (void)result;
   } else if (c->seconds > 0) {
-    nanosleep(&(struct timespec){(time_t)c->seconds, (long)((c->seconds - (double)(time_t)c->seconds) * 1e9)}, NULL);
+    nanosleep(&(struct timespec){(time_t)c->seconds,
+                                 (long)((c->seconds - (double)(time_t)c->seconds) * 1e9)},
+              NULL);
   }
 }
 
@@ -49,7 +54,8 @@ static double walk(consumer *c, int consuming) {
   tegula_status status;
   double start = now();
   must(tegula_batches_open(c->dataset, c->chunk, c->ndim, NULL, &batches, &error), &error);
-  for (c->batches = 0; (status = tegula_batches_next(batches, &array, NULL, &error)) == TEGULA_OK; c->batches++) {
+  for (c->batches = 0; (status = tegula_batches_next(batches, &array, NULL, &error)) == TEGULA_OK;
+       c->batches++) {
     if (consuming) consume(c);
     tegula_array_destroy(array);
   }
@@ -98,12 +104,14 @@ void batches_pairs(tegula_context *context, const char *path, int busy, int pair
   tegula_dataset_info_init(&info);
   must(tegula_dataset_open(context, path, NULL, &c.dataset, &error), &error);
   must(tegula_dataset_info(c.dataset, &info, &error), &error);
-  if (info.ndim == 0 || info.bytes < BATCH_BYTES) die("\"%s\" is not large enough for batches of %d bytes", path, BATCH_BYTES);
+  if (info.ndim == 0 || info.bytes < BATCH_BYTES)
+    die("\"%s\" is not large enough for batches of %d bytes", path, BATCH_BYTES);
   c.ndim = info.ndim;
   for (int32_t k = 0; k < info.ndim; k++) c.chunk[k] = info.shape[k];
   c.chunk[0] = BATCH_BYTES / (info.bytes / info.shape[0]);
   calibrate(&c);
-  printf("{\"bytes\": %lld, \"batches\": %lld, \"seconds_a_batch\": %.9f", (long long)info.bytes, (long long)c.batches, c.seconds);
+  printf("{\"bytes\": %lld, \"batches\": %lld, \"seconds_a_batch\": %.9f", (long long)info.bytes,
+         (long long)c.batches, c.seconds);
   print_pairs(pairs, both, longer_alone, &c);
   printf("}\n");
   tegula_dataset_close(c.dataset);
@@ -127,7 +135,8 @@ static double save_and_fence(void *state) {
   const saver *s = state;
   tegula_error error;
   double start = now();
-  for (int i = 0; i < SAVES; i++) must(tegula_save_async(s->arrays[i], s->paths[i], NULL, NULL, &error), &error);
+  for (int i = 0; i < SAVES; i++)
+    must(tegula_save_async(s->arrays[i], s->paths[i], NULL, NULL, &error), &error);
   must(tegula_fence(s->context, &error), &error);
   double seconds = now() - start;
   remove_files(s);
@@ -138,7 +147,8 @@ static double save_in_turn(void *state) {
   const saver *s = state;
   tegula_error error;
   double start = now();
-  for (int i = 0; i < SAVES; i++) must(tegula_save(s->arrays[i], s->paths[i], NULL, &error), &error);
+  for (int i = 0; i < SAVES; i++)
+    must(tegula_save(s->arrays[i], s->paths[i], NULL, &error), &error);
   double seconds = now() - start;
   remove_files(s);
   return seconds;
@@ -152,7 +162,8 @@ static void make_array(saver *s, int index, tegula_tiling *tiling) {
   must(tegula_array_create(s->context, dtype, tiling, NULL, &s->arrays[index], &error), &error);
   must(tegula_array_block(s->arrays[index], &view, &error), &error);
   for (int i = 0; i < SAVE_BYTES / 4; i++) ((float *)view.data)[i] = (float)(index + i);
-  if (asprintf(&s->paths[index], "%s/save_%03d.npy", s->folder, index) < 0) die("no memory for a name");
+  if (asprintf(&s->paths[index], "%s/save_%03d.npy", s->folder, index) < 0)
+    die("no memory for a name");
 }
 
 void fence_pairs(tegula_context *context, const char *path, int pairs) {

@@ -1,27 +1,26 @@
-/* tegula_bench: times loads and saves, prints one JSON object. bench/run.py chooses what and judges the numbers.
+/* tegula_bench: times loads and saves, prints one JSON object. bench/run.py chooses what and judges
+ * the numbers.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
  *   tegula_bench pairs PATH [--memory fresh|touched|cold] [--grid R,C] [--pairs N] [--threads N]
  *     load against the limit, and the limit against itself, in alternating order; one warm-up each.
  *   tegula_bench once PATH [--warm 1] [--threads N]
- *     one load in this process: seconds from the first open to the last close, what was counted, growth of VmHWM.
- *   tegula_bench limit PATH [--at FOLDER] [--threads N]
- *     plain pread of the same files where they are seen under FOLDER, from the first open to the last close. Names, sizes and offsets
- *     come from PATH: nothing at FOLDER is touched before the clock runs.
- *   tegula_bench batches PATH [--consumer sleeps|busy] [--pairs N] [--threads N]
- *   tegula_bench fence FOLDER [--pairs N] [--threads N]
- *     see background.c.
- *   tegula_bench save PATH --at FOLDER [--layout contiguous|chunked|virtual] [--codec CHAIN] [--durable 1] [--once 1] [--pairs N]
- *   tegula_bench group FOLDER
- *     see save.c. Without --layout npy is saved.
+ *     one load in this process: seconds from the first open to the last close, what was counted,
+ * growth of VmHWM. tegula_bench limit PATH [--at FOLDER] [--threads N] plain pread of the same
+ * files where they are seen under FOLDER, from the first open to the last close. Names, sizes and
+ * offsets come from PATH: nothing at FOLDER is touched before the clock runs. tegula_bench batches
+ * PATH [--consumer sleeps|busy] [--pairs N] [--threads N] tegula_bench fence FOLDER [--pairs N]
+ * [--threads N] see background.c. tegula_bench save PATH --at FOLDER [--layout
+ * contiguous|chunked|virtual] [--codec CHAIN] [--durable 1] [--once 1] [--pairs N] tegula_bench
+ * group FOLDER see save.c. Without --layout npy is saved.
  *
  *   mpirun -n N tegula_bench ranks PATH [--pairs N]
  *     see ranks.c. TEGULA_MPI_LIBRARY names the library of the launcher.
  *
- * fresh: mmap and MADV_HUGEPAGE inside both clocks; touched: both sides read into the same block, written beforehand; cold:
- * fresh, and the files dropped from the page cache before each run. Giving memory back and closing files is outside the clocks
- * of `pairs`. */
+ * fresh: mmap and MADV_HUGEPAGE inside both clocks; touched: both sides read into the same block,
+ * written beforehand; cold: fresh, and the files dropped from the page cache before each run.
+ * Giving memory back and closing files is outside the clocks of `pairs`. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +60,8 @@ static void unload(loaded *load) {
   tegula_dataset_close(load->dataset);
 }
 
-static void make_tiling(const bench_state *bench, const tegula_dataset_info_t *info, tegula_tiling **out) {
+static void make_tiling(const bench_state *bench, const tegula_dataset_info_t *info,
+                        tegula_tiling **out) {
   tegula_error error;
   int64_t tile[TEGULA_MAX_DIMS];
   if (bench->grid[0] == 0) {
@@ -78,14 +78,19 @@ static void make_tiling(const bench_state *bench, const tegula_dataset_info_t *i
 /* One array over the block that was written beforehand. */
 static void wrap_block(const bench_state *bench, const tegula_dataset_info_t *info, loaded *load) {
   tegula_error error;
-  tegula_view view = {.data = bench->block, .dtype = info->dtype, .device_type = TEGULA_DEVICE_HOST, .box = {.ndim = info->ndim}};
+  tegula_view view = {.data = bench->block,
+                      .dtype = info->dtype,
+                      .device_type = TEGULA_DEVICE_HOST,
+                      .box = {.ndim = info->ndim}};
   int64_t stride = info->dtype.item_size;
   for (int axis = info->ndim - 1; axis >= 0; axis--) {
     view.box.hi[axis] = info->shape[axis];
     view.stride_bytes[axis] = stride;
     stride *= info->shape[axis];
   }
-  must(tegula_array_wrap(bench->context, info->dtype, load->tiling, &view, 1, NULL, NULL, &load->array, &error), &error);
+  must(tegula_array_wrap(bench->context, info->dtype, load->tiling, &view, 1, NULL, NULL,
+                         &load->array, &error),
+       &error);
 }
 
 /* Describe, allocate and load. */
@@ -104,11 +109,16 @@ static loaded load_all(bench_state *bench) {
   open_options.flags = TEGULA_OPEN_DEFER_HEADERS; /* all of it is loaded */
   load_options.statistics = &bench->statistics;
   if (bench->grid[0] > 0) array_options.flags = TEGULA_ARRAY_SEPARATE;
-  must(tegula_dataset_open(bench->context, bench->path, &open_options, &load.dataset, &error), &error);
+  must(tegula_dataset_open(bench->context, bench->path, &open_options, &load.dataset, &error),
+       &error);
   must(tegula_dataset_info(load.dataset, &info, &error), &error);
   make_tiling(bench, &info, &load.tiling);
-  if (bench->memory == TOUCHED) wrap_block(bench, &info, &load);
-  else must(tegula_array_create(bench->context, info.dtype, load.tiling, &array_options, &load.array, &error), &error);
+  if (bench->memory == TOUCHED)
+    wrap_block(bench, &info, &load);
+  else
+    must(tegula_array_create(bench->context, info.dtype, load.tiling, &array_options, &load.array,
+                             &error),
+         &error);
   must(tegula_load(load.dataset, load.array, &load_options, &error), &error);
   return load;
 }
@@ -140,10 +150,11 @@ static double time_limit(void *state) {
 
 static void print_counts(const bench_state *bench, int64_t files, int64_t runs) {
   const tegula_statistics *s = &bench->statistics;
-  printf(", \"files\": %lld, \"runs\": %lld, \"opens\": %lld, \"stats\": %lld", (long long)files, (long long)runs,
-         (long long)s->opens, (long long)s->stats);
+  printf(", \"files\": %lld, \"runs\": %lld, \"opens\": %lld, \"stats\": %lld", (long long)files,
+         (long long)runs, (long long)s->opens, (long long)s->stats);
   printf(", \"reads\": %lld, \"bytes_read\": %lld", (long long)s->reads, (long long)s->bytes_read);
-  printf(", \"direct_bytes\": %lld, \"staged_bytes\": %lld", (long long)s->direct_bytes, (long long)s->staged_bytes);
+  printf(", \"direct_bytes\": %lld, \"staged_bytes\": %lld", (long long)s->direct_bytes,
+         (long long)s->staged_bytes);
   printf(", \"threads\": %d", (int)tegula_context_threads(bench->context));
 }
 
@@ -197,8 +208,8 @@ static void run_once(bench_state *bench) {
   tegula_dataset_close(load.dataset);
   load.dataset = NULL;
   double seconds = loaded_at - start + now() - closing;
-  printf("{\"bytes\": %lld, \"seconds\": %.9f, \"describe\": %.9f, \"peak_growth\": %lld", (long long)bytes, seconds,
-         bench->statistics.seconds_describe, (long long)growth);
+  printf("{\"bytes\": %lld, \"seconds\": %.9f, \"describe\": %.9f, \"peak_growth\": %lld",
+         (long long)bytes, seconds, bench->statistics.seconds_describe, (long long)growth);
   print_counts(bench, files, 1);
   printf("}\n");
   unload(&load);
@@ -210,7 +221,8 @@ static void allow_open_files(int64_t count) {
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) die("could not get the limit of open files");
   limit.rlim_cur = limit.rlim_max;
   if (setrlimit(RLIMIT_NOFILE, &limit) != 0 || (int64_t)limit.rlim_max < count + 100)
-    die("%lld files cannot be open at once here: the limit is %lld", (long long)count, (long long)limit.rlim_max);
+    die("%lld files cannot be open at once here: the limit is %lld", (long long)count,
+        (long long)limit.rlim_max);
 }
 
 static void run_limit(bench_state *bench) {
@@ -235,29 +247,46 @@ static void run_limit(bench_state *bench) {
 static int number(const char *text, long low, long high) {
   char *end;
   long value = strtol(text, &end, 10);
-  if (*text == '\0' || *end != '\0' || value < low || value > high) die("not a number from %ld to %ld: %s", low, high, text);
+  if (*text == '\0' || *end != '\0' || value < low || value > high)
+    die("not a number from %ld to %ld: %s", low, high, text);
   return (int)value;
 }
 
-static void parse_option(bench_state *bench, tegula_context_options *options, const char *name, const char *value) {
+static void parse_option(bench_state *bench, tegula_context_options *options, const char *name,
+                         const char *value) {
   int rows, columns;
-  if (strcmp(name, "--memory") == 0 && strcmp(value, "fresh") == 0) bench->memory = FRESH;
-  else if (strcmp(name, "--memory") == 0 && strcmp(value, "touched") == 0) bench->memory = TOUCHED;
-  else if (strcmp(name, "--memory") == 0 && strcmp(value, "cold") == 0) bench->memory = COLD;
-  else if (strcmp(name, "--at") == 0) bench->at = value;
-  else if (strcmp(name, "--consumer") == 0 && strcmp(value, "busy") == 0) bench->busy = 1;
-  else if (strcmp(name, "--consumer") == 0 && strcmp(value, "sleeps") == 0) bench->busy = 0;
-  else if (strcmp(name, "--warm") == 0) bench->warm = number(value, 0, 1);
-  else if (strcmp(name, "--layout") == 0) bench->save.layout = value;
-  else if (strcmp(name, "--codec") == 0) bench->save.codec = value;
-  else if (strcmp(name, "--durable") == 0) bench->save.durable = number(value, 0, 1);
-  else if (strcmp(name, "--once") == 0) bench->save.once = number(value, 0, 1);
-  else if (strcmp(name, "--pairs") == 0) bench->pairs = number(value, 1, 1000);
-  else if (strcmp(name, "--threads") == 0) options->threads = number(value, 1, 1024);
-  else if (strcmp(name, "--grid") == 0 && sscanf(value, "%d,%d", &rows, &columns) == 2 && rows > 0 && columns > 0) {
+  if (strcmp(name, "--memory") == 0 && strcmp(value, "fresh") == 0)
+    bench->memory = FRESH;
+  else if (strcmp(name, "--memory") == 0 && strcmp(value, "touched") == 0)
+    bench->memory = TOUCHED;
+  else if (strcmp(name, "--memory") == 0 && strcmp(value, "cold") == 0)
+    bench->memory = COLD;
+  else if (strcmp(name, "--at") == 0)
+    bench->at = value;
+  else if (strcmp(name, "--consumer") == 0 && strcmp(value, "busy") == 0)
+    bench->busy = 1;
+  else if (strcmp(name, "--consumer") == 0 && strcmp(value, "sleeps") == 0)
+    bench->busy = 0;
+  else if (strcmp(name, "--warm") == 0)
+    bench->warm = number(value, 0, 1);
+  else if (strcmp(name, "--layout") == 0)
+    bench->save.layout = value;
+  else if (strcmp(name, "--codec") == 0)
+    bench->save.codec = value;
+  else if (strcmp(name, "--durable") == 0)
+    bench->save.durable = number(value, 0, 1);
+  else if (strcmp(name, "--once") == 0)
+    bench->save.once = number(value, 0, 1);
+  else if (strcmp(name, "--pairs") == 0)
+    bench->pairs = number(value, 1, 1000);
+  else if (strcmp(name, "--threads") == 0)
+    options->threads = number(value, 1, 1024);
+  else if (strcmp(name, "--grid") == 0 && sscanf(value, "%d,%d", &rows, &columns) == 2 &&
+           rows > 0 && columns > 0) {
     bench->grid[0] = rows;
     bench->grid[1] = columns;
-  } else die("unknown option or value: %s %s", name, value);
+  } else
+    die("unknown option or value: %s %s", name, value);
 }
 
 int main(int argc, char **argv) {
@@ -267,7 +296,9 @@ int main(int argc, char **argv) {
   tegula_context_options_init(&options);
   options.hdf5_library = getenv("TEGULA_HDF5_LIBRARY");
   tegula_statistics_init(&bench.statistics);
-  if (argc < 3 || argc % 2 == 0) die("usage: tegula_bench pairs|once|limit|batches|fence|save|group|ranks PATH [--option value]...");
+  if (argc < 3 || argc % 2 == 0)
+    die("usage: tegula_bench pairs|once|limit|batches|fence|save|group|ranks PATH [--option "
+        "value]...");
   bench.path = argv[2];
   for (int i = 3; i < argc; i += 2) parse_option(&bench, &options, argv[i], argv[i + 1]);
   bench.save.folder = bench.at;
@@ -276,14 +307,22 @@ int main(int argc, char **argv) {
     return 0;
   }
   must(tegula_context_create(&options, NULL, &bench.context, &error), &error);
-  if (strcmp(argv[1], "pairs") == 0) run_pairs(&bench);
-  else if (strcmp(argv[1], "once") == 0) run_once(&bench);
-  else if (strcmp(argv[1], "limit") == 0) run_limit(&bench);
-  else if (strcmp(argv[1], "batches") == 0) batches_pairs(bench.context, bench.path, bench.busy, bench.pairs);
-  else if (strcmp(argv[1], "fence") == 0) fence_pairs(bench.context, bench.path, bench.pairs);
-  else if (strcmp(argv[1], "save") == 0) save_run(bench.context, bench.path, &bench.save, bench.pairs);
-  else if (strcmp(argv[1], "group") == 0) group_run(bench.context, bench.path);
-  else die("unknown command: %s", argv[1]);
+  if (strcmp(argv[1], "pairs") == 0)
+    run_pairs(&bench);
+  else if (strcmp(argv[1], "once") == 0)
+    run_once(&bench);
+  else if (strcmp(argv[1], "limit") == 0)
+    run_limit(&bench);
+  else if (strcmp(argv[1], "batches") == 0)
+    batches_pairs(bench.context, bench.path, bench.busy, bench.pairs);
+  else if (strcmp(argv[1], "fence") == 0)
+    fence_pairs(bench.context, bench.path, bench.pairs);
+  else if (strcmp(argv[1], "save") == 0)
+    save_run(bench.context, bench.path, &bench.save, bench.pairs);
+  else if (strcmp(argv[1], "group") == 0)
+    group_run(bench.context, bench.path);
+  else
+    die("unknown command: %s", argv[1]);
   tegula_context_destroy(bench.context);
   return 0;
 }

@@ -52,10 +52,12 @@ int64_t memory_status(const char *field) {
   return kib * 1024;
 }
 
-/* The mapping is longer than asked, so that a 2 MiB boundary with `size` bytes behind it is inside; the ends are given back. */
+/* The mapping is longer than asked, so that a 2 MiB boundary with `size` bytes behind it is inside;
+ * the ends are given back. */
 void *fresh_memory(size_t size) {
   size_t whole = (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE + HUGE_PAGE;
-  char *memory = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  char *memory =
+      mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) die("no memory for %zu bytes", size);
   size_t before = (HUGE_PAGE - (uintptr_t)memory % HUGE_PAGE) % HUGE_PAGE;
   if (before > 0) munmap(memory, before);

@@ -2,8 +2,9 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * A shared counter hands out blocks: 4 MiB, because two threads that fill one huge page for the first time both clear it; 1 MiB on the
- * slow mount. A thread that takes a block reads it and nothing else. Threads are started inside the call, as in any plain loader. */
+ * A shared counter hands out blocks: 4 MiB, because two threads that fill one huge page for the
+ * first time both clear it; 1 MiB on the slow mount. A thread that takes a block reads it and
+ * nothing else. Threads are started inside the call, as in any plain loader. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -26,16 +27,21 @@ limit_plan limit_plan_create(const tegula_dataset *dataset, int32_t threads) {
   tegula_file_info file;
   tegula_dataset_info_init(&info);
   must(tegula_dataset_info(dataset, &info, &error), &error);
-  limit_plan plan = {.count = info.files, .threads = threads, .block = MEMORY_BLOCK, .files = must_allocate((size_t)info.files, sizeof *plan.files)};
+  limit_plan plan = {.count = info.files,
+                     .threads = threads,
+                     .block = MEMORY_BLOCK,
+                     .files = must_allocate((size_t)info.files, sizeof *plan.files)};
   for (int64_t i = 0; i < plan.count; i++) {
     tegula_file_info_init(&file);
     must(tegula_dataset_file(dataset, i, &file, &error), &error);
-    plan.files[i] = (limit_file){strdup(file.path), file.data_offset, file.size - file.data_offset, plan.bytes};
+    plan.files[i] =
+        (limit_file){strdup(file.path), file.data_offset, file.size - file.data_offset, plan.bytes};
     if (plan.files[i].path == NULL) die("no memory for a name");
     plan.bytes += plan.files[i].size;
   }
   if (plan.bytes != info.bytes)
-    die("the files hold %lld bytes of data, the array %lld", (long long)plan.bytes, (long long)info.bytes);
+    die("the files hold %lld bytes of data, the array %lld", (long long)plan.bytes,
+        (long long)info.bytes);
   return plan;
 }
 
@@ -43,7 +49,8 @@ void limit_plan_move(limit_plan *plan, const char *folder) {
   plan->block = MOUNT_BLOCK;
   for (int64_t i = 0; i < plan->count; i++) {
     char *old = plan->files[i].path, *slash = strrchr(old, '/');
-    if (asprintf(&plan->files[i].path, "%s/%s", folder, slash != NULL ? slash + 1 : old) < 0) die("no memory for a name");
+    if (asprintf(&plan->files[i].path, "%s/%s", folder, slash != NULL ? slash + 1 : old) < 0)
+      die("no memory for a name");
     free(old);
   }
 }
@@ -68,7 +75,8 @@ static void read_block(const limit_run *run, int64_t index, int64_t within) {
   int64_t block = run->plan->block, done = within * block;
   int64_t end = done + block < file->size ? done + block : file->size;
   while (done < end) {
-    ssize_t got = pread(run->fds[index], run->memory + file->target + done, (size_t)(end - done), file->offset + done);
+    ssize_t got = pread(run->fds[index], run->memory + file->target + done, (size_t)(end - done),
+                        file->offset + done);
     if (got == 0 || (got < 0 && errno != EINTR)) die("could not read \"%s\"", file->path);
     if (got > 0) done += got;
   }
@@ -79,8 +87,10 @@ static int64_t file_of_block(const limit_run *run, int64_t block) {
   int64_t low = 0, high = run->plan->count;
   while (high - low > 1) {
     int64_t middle = low + (high - low) / 2;
-    if (run->first_block[middle] <= block) low = middle;
-    else high = middle;
+    if (run->first_block[middle] <= block)
+      low = middle;
+    else
+      high = middle;
   }
   return low;
 }
@@ -105,7 +115,8 @@ void limit_read(const limit_plan *plan, unsigned char *memory, int *fds) {
   pthread_t *threads = must_allocate((size_t)plan->threads, sizeof *threads);
   run.first_block = must_allocate((size_t)plan->count + 1, sizeof *run.first_block);
   for (int64_t i = 0; i < plan->count; i++)
-    run.first_block[i + 1] = run.first_block[i] + (plan->files[i].size + plan->block - 1) / plan->block;
+    run.first_block[i + 1] =
+        run.first_block[i] + (plan->files[i].size + plan->block - 1) / plan->block;
   pthread_barrier_init(&run.all_open, NULL, (unsigned)plan->threads);
   for (int32_t i = 1; i < plan->threads; i++)
     if (pthread_create(&threads[i], NULL, work, &run) != 0) die("could not start a thread");
@@ -122,7 +133,8 @@ static int64_t resident_pages(int fd, int64_t size, int64_t page) {
   if (pages == 0) return 0;
   unsigned char *state = must_allocate((size_t)pages, 1);
   void *map = mmap(NULL, (size_t)size, PROT_READ, MAP_SHARED, fd, 0);
-  if (map == MAP_FAILED || mincore(map, (size_t)size, state) != 0) die("could not ask for cached pages");
+  if (map == MAP_FAILED || mincore(map, (size_t)size, state) != 0)
+    die("could not ask for cached pages");
   for (int64_t i = 0; i < pages; i++) resident += state[i] & 1;
   munmap(map, (size_t)size);
   free(state);
@@ -140,5 +152,6 @@ void limit_make_cold(const limit_plan *plan) {
     pages += (status.st_size + page - 1) / page;
     close(fd);
   }
-  if (resident * 100 > pages) die("not cold: %lld of %lld pages are still cached", (long long)resident, (long long)pages);
+  if (resident * 100 > pages)
+    die("not cold: %lld of %lld pages are still cached", (long long)resident, (long long)pages);
 }

@@ -2,8 +2,9 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Every rank is bound to a processor of its own and has one thread; alone, rank 0 has all of these processors and a thread for each, while the others
- * sleep. The clock runs from a barrier to the end of the last rank; all agree on it, so that they go on alike. */
+ * Every rank is bound to a processor of its own and has one thread; alone, rank 0 has all of these
+ * processors and a thread for each, while the others sleep. The clock runs from a barrier to the
+ * end of the last rank; all agree on it, so that they go on alike. */
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +19,7 @@ typedef struct ranks_state {
   const char *path;
   tegula_comm *comm;
   tegula_context *shared, *alone;
-  cpu_set_t one, all; /* processors of this rank, of all ranks */
+  cpu_set_t one, all;  /* processors of this rank, of all ranks */
   double processor[2]; /* seconds of this rank's threads in all runs of the two kinds */
   char hash[2][TEGULA_HASH_TEXT];
 } ranks_state;
@@ -42,7 +43,8 @@ static void choose_processors(ranks_state *r) {
 }
 
 /* Open, allocate, load. Returns when it ended. */
-static double load_in(ranks_state *r, tegula_context *context, int32_t ranks, char hash[TEGULA_HASH_TEXT]) {
+static double load_in(ranks_state *r, tegula_context *context, int32_t ranks,
+                      char hash[TEGULA_HASH_TEXT]) {
   tegula_error error;
   tegula_dataset *dataset;
   tegula_tiling *tiling;
@@ -51,7 +53,9 @@ static double load_in(ranks_state *r, tegula_context *context, int32_t ranks, ch
   tegula_dataset_info_init(&info);
   must(tegula_dataset_open(context, r->path, NULL, &dataset, &error), &error);
   must(tegula_dataset_info(dataset, &info, &error), &error);
-  must(tegula_tiling_even(info.shape, info.ndim, 0, tegula_comm_size(r->comm), ranks, &tiling, &error), &error);
+  must(tegula_tiling_even(info.shape, info.ndim, 0, tegula_comm_size(r->comm), ranks, &tiling,
+                          &error),
+       &error);
   must(tegula_array_create(context, info.dtype, tiling, NULL, &array, &error), &error);
   must(tegula_load(dataset, array, NULL, &error), &error);
   double end = now();
@@ -105,7 +109,8 @@ static void print_processor_time(const ranks_state *r, int runs) {
   tegula_error error;
   int64_t values[2] = {(int64_t)(r->processor[0] * 1e9), (int64_t)(r->processor[1] * 1e9)};
   must(tegula_comm_reduce(r->comm, TEGULA_REDUCTION_SUM, values, 2, &error), &error);
-  printf(", \"processor\": [%.6f, %.6f]", (double)values[0] * 1e-9 / runs, (double)values[1] * 1e-9 / (3 * runs - 2));
+  printf(", \"processor\": [%.6f, %.6f]", (double)values[0] * 1e-9 / runs,
+         (double)values[1] * 1e-9 / (3 * runs - 2));
 }
 
 void ranks_pairs(const char *path, const tegula_context_options *given, int pairs) {
@@ -123,10 +128,12 @@ void ranks_pairs(const char *path, const tegula_context_options *given, int pair
   options.threads = 1;
   bind_to(&r.one);
   must(tegula_context_create(&options, r.comm, &r.shared, &error), &error);
-  if (tegula_comm_rank(r.comm) != 0 && freopen("/dev/null", "w", stdout) == NULL) die("could not be silent");
+  if (tegula_comm_rank(r.comm) != 0 && freopen("/dev/null", "w", stdout) == NULL)
+    die("could not be silent");
   printf("{\"ranks\": %d", (int)tegula_comm_size(r.comm));
   print_processor_time(&r, print_pairs(pairs, time_shared, time_alone, &r));
-  if (tegula_comm_rank(r.comm) == 0 && strcmp(r.hash[0], r.hash[1]) != 0) die("other values on ranks: %s, %s", r.hash[0], r.hash[1]);
+  if (tegula_comm_rank(r.comm) == 0 && strcmp(r.hash[0], r.hash[1]) != 0)
+    die("other values on ranks: %s, %s", r.hash[0], r.hash[1]);
   printf(", \"hash\": \"%s\"}\n", r.hash[0]);
   fflush(stdout);
   tegula_context_destroy(r.shared);

@@ -1,9 +1,11 @@
-/* Saves against plain parallel pwrite of the same bytes, and alone for comparisons with other programs.
+/* Saves against plain parallel pwrite of the same bytes, and alone for comparisons with other
+ * programs.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * The array is in memory before any clock runs. Plain pwrite makes one file of the array's bytes with all threads, in blocks of 4 MiB.
- * With --durable both bring their data to the disk within the clock. What was written is removed outside of it. */
+ * The array is in memory before any clock runs. Plain pwrite makes one file of the array's bytes
+ * with all threads, in blocks of 4 MiB. With --durable both bring their data to the disk within the
+ * clock. What was written is removed outside of it. */
 #include <fcntl.h>
 #include <ftw.h>
 #include <glob.h>
@@ -25,8 +27,9 @@ typedef struct saver {
   tegula_array *array;
   tegula_view view;
   int64_t bytes;
-  char *path, *tiles, *plain; /* what is saved, the pattern of its tile folders, what plain pwrite makes */
-  int64_t stored;             /* bytes of all files of the last save */
+  /* what is saved, the pattern of its tile folders, what plain pwrite makes */
+  char *path, *tiles, *plain;
+  int64_t stored; /* bytes of all files of the last save */
 } saver;
 
 static void load_array(saver *s, const char *path) {
@@ -37,7 +40,9 @@ static void load_array(saver *s, const char *path) {
   tegula_dataset_info_init(&info);
   must(tegula_dataset_open(s->context, path, NULL, &dataset, &error), &error);
   must(tegula_dataset_info(dataset, &info, &error), &error);
-  must(tegula_tiling_even(info.shape, info.ndim, 0, tegula_context_threads(s->context), 1, &tiling, &error), &error);
+  must(tegula_tiling_even(info.shape, info.ndim, 0, tegula_context_threads(s->context), 1, &tiling,
+                          &error),
+       &error);
   must(tegula_array_create(s->context, info.dtype, tiling, NULL, &s->array, &error), &error);
   must(tegula_load(dataset, s->array, NULL, &error), &error);
   must(tegula_array_block(s->array, &s->view, &error), &error);
@@ -63,7 +68,9 @@ static int64_t size_and_remove(const char *path) {
   struct stat info;
   walked = 0;
   if (stat(path, &info) != 0) return 0;
-  if (nftw(path, measure_one, 16, FTW_PHYS) != 0 || nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS) != 0) die("could not remove \"%s\"", path);
+  if (nftw(path, measure_one, 16, FTW_PHYS) != 0 ||
+      nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS) != 0)
+    die("could not remove \"%s\"", path);
   return walked;
 }
 
@@ -123,7 +130,9 @@ static double time_plain(void *state) {
   int threads = (int)tegula_context_threads(s->context);
   pthread_t *ids = must_allocate((size_t)threads, sizeof *ids);
   double start = now();
-  plain_write w = {.data = s->view.data, .bytes = s->bytes, .fd = open(s->plain, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)};
+  plain_write w = {.data = s->view.data,
+                   .bytes = s->bytes,
+                   .fd = open(s->plain, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)};
   if (w.fd < 0 || ftruncate(w.fd, s->bytes) != 0) die("could not make \"%s\"", s->plain);
   for (int i = 1; i < threads; i++)
     if (pthread_create(&ids[i], NULL, write_blocks, &w) != 0) die("could not start a thread");
@@ -150,7 +159,8 @@ void save_run(tegula_context *context, const char *path, const save_kind *kind, 
   load_array(&s, path);
   printf("{\"bytes\": %lld", (long long)s.bytes);
   if (kind->once) {
-    time_save(&s); /* libraries are loaded, pages are there: as for a peer that has written before */
+    /* libraries are loaded, pages are there: as for a peer that has written before */
+    time_save(&s);
     printf(", \"seconds\": %.9f", time_save(&s));
   } else {
     print_pairs(pairs, time_save, time_plain, &s);
@@ -164,7 +174,8 @@ void save_run(tegula_context *context, const char *path, const save_kind *kind, 
 
 /* ---- many small arrays ---- */
 
-static void make_member(tegula_context *context, int index, tegula_tiling *tiling, tegula_array **array) {
+static void make_member(tegula_context *context, int index, tegula_tiling *tiling,
+                        tegula_array **array) {
   tegula_error error;
   tegula_view view;
   tegula_dtype dtype;

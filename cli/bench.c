@@ -1,9 +1,10 @@
-/* `tegula bench`: loading against plain parallel pread of the same bytes, on this machine, in one run.
+/* `tegula bench`: loading against plain parallel pread of the same bytes, on this machine, in one
+ * run.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Pairs with alternating order, so that drift hits both sides alike; one warm-up each; medians. Both sides get fresh memory
- * inside their clocks and use the same number of threads. */
+ * Pairs with alternating order, so that drift hits both sides alike; one warm-up each; medians.
+ * Both sides get fresh memory inside their clocks and use the same number of threads. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,31 +35,39 @@ static tegula_status run_load(bench_work *work, double *seconds) {
   return status;
 }
 
-static tegula_status run_pair(bench_work *work, int load_first, double *load_seconds_out, double *limit_seconds) {
-  tegula_status status = load_first ? run_load(work, load_seconds_out) : limit_run(work->job, work->plan, limit_seconds);
+static tegula_status run_pair(bench_work *work, int load_first, double *load_seconds_out,
+                              double *limit_seconds) {
+  tegula_status status = load_first ? run_load(work, load_seconds_out)
+                                    : limit_run(work->job, work->plan, limit_seconds);
   if (status == TEGULA_OK) {
-    status = load_first ? limit_run(work->job, work->plan, limit_seconds) : run_load(work, load_seconds_out);
+    status = load_first ? limit_run(work->job, work->plan, limit_seconds)
+                        : run_load(work, load_seconds_out);
   }
   return status;
 }
 
 static tegula_status report_bench(const bench_work *work, int64_t pairs) {
   cli_job *job = work->job;
-  double seconds = median(work->loads, pairs, sizeof *work->loads), limit = median(work->limits, pairs, sizeof *work->limits);
+  double seconds = median(work->loads, pairs, sizeof *work->loads),
+         limit = median(work->limits, pairs, sizeof *work->limits);
   double ratio = limit > 0 ? seconds / limit : 0;
   int threads = tegula_context_threads(job->context);
   if (job->settings.json) {
-    job->report = json_pack("{s:f, s:f, s:f, s:I, s:I, s:i}", "seconds", seconds, "limit_seconds", limit, "ratio", ratio, "runs",
-                            (json_int_t)pairs, "bytes", (json_int_t)work->bytes, "threads", threads);
+    job->report = json_pack("{s:f, s:f, s:f, s:I, s:I, s:i}", "seconds", seconds, "limit_seconds",
+                            limit, "ratio", ratio, "runs", (json_int_t)pairs, "bytes",
+                            (json_int_t)work->bytes, "threads", threads);
     return job->report != NULL ? TEGULA_OK
-                               : report_fail(&job->error, TEGULA_OUT_OF_MEMORY, NULL, "could not make the report: no memory");
+                               : report_fail(&job->error, TEGULA_OUT_OF_MEMORY, NULL,
+                                             "could not make the report: no memory");
   }
   if (!job->settings.quiet) {
     char bytes[32];
-    printf("loaded  %s with %d thread%s, %" PRId64 " pairs\n", report_bytes_text((double)work->bytes, bytes), threads,
-           threads == 1 ? "" : "s", pairs);
-    printf("tegula  %.4f s, %.2f GB/s\n", seconds, seconds > 0 ? (double)work->bytes / 1e9 / seconds : 0);
-    printf("limit   %.4f s, %.2f GB/s (plain parallel pread)\n", limit, limit > 0 ? (double)work->bytes / 1e9 / limit : 0);
+    printf("loaded  %s with %d thread%s, %" PRId64 " pairs\n",
+           report_bytes_text((double)work->bytes, bytes), threads, threads == 1 ? "" : "s", pairs);
+    printf("tegula  %.4f s, %.2f GB/s\n", seconds,
+           seconds > 0 ? (double)work->bytes / 1e9 / seconds : 0);
+    printf("limit   %.4f s, %.2f GB/s (plain parallel pread)\n", limit,
+           limit > 0 ? (double)work->bytes / 1e9 / limit : 0);
     printf("ratio   %.3f\n", ratio);
   }
   return TEGULA_OK;
@@ -74,8 +83,8 @@ static tegula_status run_pairs(bench_work *work) {
   work->loads = calloc((size_t)pairs, sizeof *work->loads);
   work->limits = calloc((size_t)pairs, sizeof *work->limits);
   if (work->loads == NULL || work->limits == NULL) {
-    return report_fail(&work->job->error, TEGULA_OUT_OF_MEMORY, NULL, "could not keep the times of %" PRId64 " pairs: no memory",
-                       pairs);
+    return report_fail(&work->job->error, TEGULA_OUT_OF_MEMORY, NULL,
+                       "could not keep the times of %" PRId64 " pairs: no memory", pairs);
   }
   for (int64_t i = 0; i < pairs && status == TEGULA_OK; i++) {
     status = run_pair(work, i % 2 == 0, &work->loads[i], &work->limits[i]);
@@ -106,24 +115,28 @@ static tegula_status run_bench(cli_job *job) {
 #define FIELD(name) offsetof(cli_settings, name)
 
 static const cli_option bench_rows[] = {
-  {"repeat", "N", "number of pairs (default 15; 9 when a run takes over 2 s)", FIELD(repeat), 1, MAX_PAIRS, OPTION_INTEGER, 0},
+    {"repeat", "N", "number of pairs (default 15; 9 when a run takes over 2 s)", FIELD(repeat), 1,
+     MAX_PAIRS, OPTION_INTEGER, 0},
 };
 
-static const option_group bench_group = {"How it is measured", bench_rows, sizeof bench_rows / sizeof bench_rows[0]};
+static const option_group bench_group = {"How it is measured", bench_rows,
+                                         sizeof bench_rows / sizeof bench_rows[0]};
 
 const cli_command bench_command = {
-  .name = "bench",
-  .summary = "compare the load with plain parallel reading",
-  .paths = "PATH",
-  .description = "Loads PATH, and reads the same bytes with plain parallel pread and the same number of threads, each into\n"
-                 "fresh memory, in pairs whose order alternates. The ratio of the two medians is what tegula costs: 1.00 is as\n"
-                 "fast as reading can be.\n\n"
-                 "With --json: seconds, limit_seconds, ratio, runs, bytes, threads.\n",
-  .examples = "  tegula write shards --num-shards 32 --shape 131072,1024\n"
-              "  tegula bench shards\n"
-              "  tegula bench shards --threads 1 --repeat 5 --json\n",
-  .min_paths = 1,
-  .max_paths = 1,
-  .groups = {&bench_group, &options_raw, &options_common, NULL},
-  .run = run_bench,
+    .name = "bench",
+    .summary = "compare the load with plain parallel reading",
+    .paths = "PATH",
+    .description = "Loads PATH, and reads the same bytes with plain parallel pread and the same "
+                   "number of threads, each into\n"
+                   "fresh memory, in pairs whose order alternates. The ratio of the two medians is "
+                   "what tegula costs: 1.00 is as\n"
+                   "fast as reading can be.\n\n"
+                   "With --json: seconds, limit_seconds, ratio, runs, bytes, threads.\n",
+    .examples = "  tegula write shards --num-shards 32 --shape 131072,1024\n"
+                "  tegula bench shards\n"
+                "  tegula bench shards --threads 1 --repeat 5 --json\n",
+    .min_paths = 1,
+    .max_paths = 1,
+    .groups = {&bench_group, &options_raw, &options_common, NULL},
+    .run = run_bench,
 };

@@ -2,9 +2,10 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * The list in the folder is not trusted: a name must be one that `write` makes (shard_0000.npy), of a regular file (not a link)
- * in that very folder whose size is the listed one. Any other name makes the whole list void: nothing is removed then. While
- * listed files stay, the list stays too, with just these: clean can be repeated. */
+ * The list in the folder is not trusted: a name must be one that `write` makes (shard_0000.npy), of
+ * a regular file (not a link) in that very folder whose size is the listed one. Any other name
+ * makes the whole list void: nothing is removed then. While listed files stay, the list stays too,
+ * with just these: clean can be repeated. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -31,7 +32,8 @@ typedef struct clean_work {
 static int is_shard_name(const json_t *value, const char *suffix) {
   static const char prefix[] = "shard_";
   const char *name = json_string_value(value);
-  if (name == NULL || strlen(name) != json_string_length(value) || strncmp(name, prefix, strlen(prefix)) != 0) {
+  if (name == NULL || strlen(name) != json_string_length(value) ||
+      strncmp(name, prefix, strlen(prefix)) != 0) {
     return 0;
   }
   const char *digits = name + strlen(prefix);
@@ -41,19 +43,23 @@ static int is_shard_name(const json_t *value, const char *suffix) {
 
 static tegula_status check_list(clean_work *work, const json_t *content) {
   const json_t *files = json_object_get(content, "files");
-  const char *format = json_string_value(json_object_get(content, "format")), *suffix = format != NULL ? write_suffix(format) : NULL;
+  const char *format = json_string_value(json_object_get(content, "format")),
+             *suffix = format != NULL ? write_suffix(format) : NULL;
   size_t index;
   json_t *file;
   if (!json_is_array(files) || suffix == NULL) {
-    return report_fail(&work->job->error, TEGULA_CORRUPT, "remove the folder by hand", "%s in %s has no list of npy, raw or hdf5 files",
-                       SIDE_FILE, work->dir);
+    return report_fail(&work->job->error, TEGULA_CORRUPT, "remove the folder by hand",
+                       "%s in %s has no list of npy, raw or hdf5 files", SIDE_FILE, work->dir);
   }
   json_array_foreach(files, index, file) {
-    if (!is_shard_name(json_object_get(file, "name"), suffix) || !json_is_integer(json_object_get(file, "size"))) {
+    if (!is_shard_name(json_object_get(file, "name"), suffix) ||
+        !json_is_integer(json_object_get(file, "size"))) {
       const char *name = json_string_value(json_object_get(file, "name"));
-      return report_fail(&work->job->error, TEGULA_CORRUPT, "nothing was removed; remove the folder by hand",
-                         "entry %zu of %s in %s is not the size and name of a file that tegula write makes, found \"%s\"", index,
-                         SIDE_FILE, work->dir, name != NULL ? name : "");
+      return report_fail(&work->job->error, TEGULA_CORRUPT,
+                         "nothing was removed; remove the folder by hand",
+                         "entry %zu of %s in %s is not the size and name of a file that tegula "
+                         "write makes, found \"%s\"",
+                         index, SIDE_FILE, work->dir, name != NULL ? name : "");
     }
   }
   return TEGULA_OK;
@@ -64,7 +70,8 @@ static void note_left(clean_work *work, const char *name, const char *reason) {
     snprintf(work->first_left, sizeof work->first_left, "%s (%s)", name, reason);
   }
   if (work->left != NULL) {
-    json_array_append_new(work->left, json_pack("{s:o, s:s}", "name", report_text(name), "reason", reason));
+    json_array_append_new(work->left,
+                          json_pack("{s:o, s:s}", "name", report_text(name), "reason", reason));
   }
 }
 
@@ -112,8 +119,8 @@ static void note_strangers(clean_work *work, const json_t *files) {
     return;
   }
   for (struct dirent *entry = readdir(stream); entry != NULL; entry = readdir(stream)) {
-    if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 && strcmp(entry->d_name, SIDE_FILE) != 0 &&
-        !is_listed(files, entry->d_name)) {
+    if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
+        strcmp(entry->d_name, SIDE_FILE) != 0 && !is_listed(files, entry->d_name)) {
       note_left(work, entry->d_name, "not made by tegula write");
     }
   }
@@ -129,14 +136,16 @@ static tegula_status clean_files(clean_work *work, const json_t *files, json_t *
     if (status != TEGULA_OK) {
       return status;
     }
-    if (clean_file(work, json_string_value(json_object_get(file, "name")), json_integer_value(json_object_get(file, "size")))) {
+    if (clean_file(work, json_string_value(json_object_get(file, "name")),
+                   json_integer_value(json_object_get(file, "size")))) {
       json_array_append(staying, file);
     }
   }
   return TEGULA_OK;
 }
 
-/* The list goes when no listed file stays. Where it cannot be shortened the old one stays: it still holds what is there. */
+/* The list goes when no listed file stays. Where it cannot be shortened the old one stays: it still
+ * holds what is there. */
 static void clean_list(clean_work *work, json_t *content, json_t *staying) {
   if (work->left_count == 0) {
     if (unlinkat(work->dir_fd, SIDE_FILE, 0) != 0) {
@@ -148,7 +157,8 @@ static void clean_list(clean_work *work, json_t *content, json_t *staying) {
   }
 }
 
-/* An empty folder that was named in a way in which none can be removed stays, and that is no failure. */
+/* An empty folder that was named in a way in which none can be removed stays, and that is no
+ * failure. */
 static const char *reason_to_keep(int os_errno) {
   return os_errno == EINVAL    ? "it was named as . or a path that ends so"
          : os_errno == ENOTDIR ? "a link leads to it"
@@ -166,11 +176,12 @@ static tegula_status clean_dir(clean_work *work, const json_t *files) {
   if (work->left_count == 0) {
     work->kept = reason_to_keep(reason);
     return work->kept != NULL ? TEGULA_OK
-                              : report_fail_os(error, work->dir, reason, NULL, "could not remove the empty folder %s", work->dir);
+                              : report_fail_os(error, work->dir, reason, NULL,
+                                               "could not remove the empty folder %s", work->dir);
   }
   report_fail(error, TEGULA_EXISTS, "look at them; remove them by hand, or run tegula clean again",
-              "left %zu file%s in %s, the first is %s", work->left_count, work->left_count == 1 ? "" : "s", work->dir,
-              work->first_left);
+              "left %zu file%s in %s, the first is %s", work->left_count,
+              work->left_count == 1 ? "" : "s", work->dir, work->first_left);
   snprintf(error->path, sizeof error->path, "%s", work->dir);
   return TEGULA_EXISTS;
 }
@@ -219,7 +230,8 @@ static void print_left(const json_t *left) {
   json_t *entry;
   json_array_foreach(left, index, entry) {
     char *name = json_dumps(json_object_get(entry, "name"), JSON_ENCODE_ANY);
-    printf("left    %s: %s\n", name != NULL ? name : "?", json_string_value(json_object_get(entry, "reason")));
+    printf("left    %s: %s\n", name != NULL ? name : "?",
+           json_string_value(json_object_get(entry, "reason")));
     free(name);
   }
 }
@@ -232,19 +244,22 @@ static void print_clean(const clean_work *work, tegula_status status) {
   if (work->kept == NULL) {
     printf("removed %zu files and the folder %s\n", work->removed_count, work->dir);
   } else {
-    printf("removed %zu files; the folder %s stays, empty: %s\n", work->removed_count, work->dir, work->kept);
+    printf("removed %zu files; the folder %s stays, empty: %s\n", work->removed_count, work->dir,
+           work->kept);
   }
 }
 
-/* The report is made before anything is removed: what was done must not stay unsaid for lack of memory. */
+/* The report is made before anything is removed: what was done must not stay unsaid for lack of
+ * memory. */
 static tegula_status run_clean(cli_job *job) {
   clean_work work = {.job = job, .dir = job->settings.paths[0], .left = json_array()};
   json_t *count = json_integer(0);
-  json_t *report =
-    json_pack("{s:o, s:O, s:O, s:n}", "dir", report_text(work.dir), "removed", count, "left", work.left, "folder_kept");
+  json_t *report = json_pack("{s:o, s:O, s:O, s:n}", "dir", report_text(work.dir), "removed", count,
+                             "left", work.left, "folder_kept");
   tegula_status status = report != NULL ? clean_work_run(&work) : report_no_memory(&job->error);
   json_integer_set(count, (json_int_t)work.removed_count);
-  if (work.kept != NULL && json_object_set_new(report, "folder_kept", json_string(work.kept)) != 0) {
+  if (work.kept != NULL &&
+      json_object_set_new(report, "folder_kept", json_string(work.kept)) != 0) {
     status = report_no_memory(&job->error);
   }
   if (job->settings.json) {
@@ -259,18 +274,24 @@ static tegula_status run_clean(cli_job *job) {
 }
 
 const cli_command clean_command = {
-  .name = "clean",
-  .summary = "remove what tegula write made",
-  .paths = "DIR",
-  .description = "Removes the files that `tegula write` listed in DIR/" SIDE_FILE " and that still have their size, then the\n"
-                 "list, then DIR if it is empty. Anything else stays; what stays is named, and the exit status is then 1. While\n"
-                 "listed files stay, so does the list (of just these): clean can be run again. A list with any name that\n"
-                 "`tegula write` does not make is not followed at all. A DIR that was named as . or through a link, or that\n"
-                 "is a mount point, stays as an empty folder; that is said, and is no failure.\n\n"
-                 "With --json: dir, removed, left [{name, reason}], folder_kept (why, or null when DIR is gone or not empty).\n",
-  .examples = "  tegula clean shards\n",
-  .min_paths = 1,
-  .max_paths = 1,
-  .groups = {&options_common, NULL},
-  .run = run_clean,
+    .name = "clean",
+    .summary = "remove what tegula write made",
+    .paths = "DIR",
+    .description =
+        "Removes the files that `tegula write` listed in DIR/" SIDE_FILE
+        " and that still have their size, then the\n"
+        "list, then DIR if it is empty. Anything else stays; what stays is named, and the exit "
+        "status is then 1. While\n"
+        "listed files stay, so does the list (of just these): clean can be run again. A list with "
+        "any name that\n"
+        "`tegula write` does not make is not followed at all. A DIR that was named as . or through "
+        "a link, or that\n"
+        "is a mount point, stays as an empty folder; that is said, and is no failure.\n\n"
+        "With --json: dir, removed, left [{name, reason}], folder_kept (why, or null when DIR is "
+        "gone or not empty).\n",
+    .examples = "  tegula clean shards\n",
+    .min_paths = 1,
+    .max_paths = 1,
+    .groups = {&options_common, NULL},
+    .run = run_clean,
 };

@@ -29,40 +29,49 @@ extern const cli_command completion_command;
 /* main.c: all of them in the order of the help, NULL behind the last. */
 extern const cli_command *const cli_commands[];
 
-/* open.c: the dataset that the settings name. `statistics` may be NULL. `flags`: TEGULA_OPEN_* besides those of the settings. */
-tegula_status open_dataset(cli_job *job, uint32_t flags, tegula_statistics *statistics, tegula_dataset **out);
+/* open.c: the dataset that the settings name. `statistics` may be NULL. `flags`: TEGULA_OPEN_*
+ * besides those of the settings. */
+tegula_status open_dataset(cli_job *job, uint32_t flags, tegula_statistics *statistics,
+                           tegula_dataset **out);
 /* One path of several: no order and no expected numbers are checked. */
 tegula_status open_alone(cli_job *job, const char *path, tegula_dataset **out);
-/* One of two paths that may be stored differently: the options of raw files count only if it does not describe itself. */
+/* One of two paths that may be stored differently: the options of raw files count only if it does
+ * not describe itself. */
 tegula_status open_side(cli_job *job, const char *path, const char *name, tegula_dataset **out);
 /* Usage errors that can be seen before any file is touched. */
 tegula_status open_check_settings(cli_job *job);
-/* Paths of the libhdf5s that the Pythons at hand bring along, separated by ':', to be freed; NULL on lack of memory. */
+/* Paths of the libhdf5s that the Pythons at hand bring along, separated by ':', to be freed; NULL
+ * on lack of memory. */
 char *hdf5_candidates(void);
 /* What --missing says. */
 uint32_t open_missing(const cli_settings *values);
 
-/* info: is the path one file that may hold several datasets? Then they are listed: UNSUPPORTED when it holds one array. */
+/* info: is the path one file that may hold several datasets? Then they are listed: UNSUPPORTED when
+ * it holds one array. */
 int info_may_list(const cli_job *job);
 tegula_status info_list(cli_job *job, const tegula_open_options *options);
 /* "shuffle,deflate:6" as a list; NULL on lack of memory. */
 json_t *info_codecs(const char *text);
-/* info --chunks: prints every stored piece, or adds `chunk_list` to `object`, the report on the dataset (NULL: prints). */
+/* info --chunks: prints every stored piece, or adds `chunk_list` to `object`, the report on the
+ * dataset (NULL: prints). */
 tegula_status info_chunks(cli_job *job, const tegula_dataset *dataset, json_t *object);
-/* info --attributes: the attributes of each object, {object: [attribute, ...]}, of all or of settings.dataset. */
+/* info --attributes: the attributes of each object, {object: [attribute, ...]}, of all or of
+ * settings.dataset. */
 tegula_status info_attributes(cli_job *job, json_t **out);
 /* Moves those of `object` (NULL: of the only one) into its report. */
 tegula_status info_take_attributes(cli_job *job, json_t *all, const char *object, json_t *report);
 /* Prints what a report has. */
 void info_print_attributes(const json_t *report);
-void open_fill_options(const cli_job *job, tegula_statistics *statistics, tegula_open_options *options);
-
+void open_fill_options(const cli_job *job, tegula_statistics *statistics,
+                       tegula_open_options *options);
 
 /* tiling.c: the tiles that the settings ask for. */
 tegula_status tiling_check_settings(cli_job *job);
-tegula_status tiling_make(cli_job *job, const int64_t *shape, int32_t ndim, int32_t ranks, tegula_tiling **out);
+tegula_status tiling_make(cli_job *job, const int64_t *shape, int32_t ndim, int32_t ranks,
+                          tegula_tiling **out);
 
-/* load.c: one load as the settings say it. What `run` holds is released by load_release, also after a failure. */
+/* load.c: one load as the settings say it. What `run` holds is released by load_release, also after
+ * a failure. */
 typedef struct load_run {
   tegula_dataset *dataset;
   tegula_tiling *tiling; /* of the box that is read */
@@ -103,8 +112,8 @@ tegula_status write_shards(cli_job *job, const char *dir);
 /* What its files' names end with, without the dot; NULL: it makes none of that format. */
 const char *write_suffix(const char *format);
 
-/* target.c: the folder that `write` makes. Between begin and publish its files go to `staging`; end removes what is not
- * published. */
+/* target.c: the folder that `write` makes. Between begin and publish its files go to `staging`; end
+ * removes what is not published. */
 typedef struct target_folder {
   const char *dir;     /* as it was given */
   char *real;          /* the same without links */
@@ -126,24 +135,30 @@ void target_remove_folder(const char *dir);
 /* `locked`: it is guarded by a lock, as long as this machine runs. */
 void target_temporary_name(char out[TEMPORARY_NAME], int locked);
 
-/* side_file.c: the list that `write` leaves and `clean` goes by. `dir_fd` is the open folder, `dir` its name for messages. A list
- * that is there already is replaced at once. */
-tegula_status side_file_write(int dir_fd, const char *dir, const json_t *content, tegula_error *error);
+/* side_file.c: the list that `write` leaves and `clean` goes by. `dir_fd` is the open folder, `dir`
+ * its name for messages. A list that is there already is replaced at once. */
+tegula_status side_file_write(int dir_fd, const char *dir, const json_t *content,
+                              tegula_error *error);
 tegula_status side_file_read(int dir_fd, const char *dir, json_t **out, tegula_error *error);
 
-/* sums.c: verify with --write and --against. Usage errors and targets that cannot be taken, before any file is read. */
+/* sums.c: verify with --write and --against. Usage errors and targets that cannot be taken, before
+ * any file is read. */
 tegula_status sums_check_settings(cli_job *job);
 /* The dataset's sums as text for settings.write, to be freed with tegula_free. */
-tegula_status sums_make(cli_job *job, tegula_dataset *dataset, tegula_verify_level level, tegula_statistics *statistics, char **out);
+tegula_status sums_make(cli_job *job, tegula_dataset *dataset, tegula_verify_level level,
+                        tegula_statistics *statistics, char **out);
 
 /* clean.c: removes what write_shards made. */
 tegula_status clean_folder(cli_job *job, const char *dir);
 
-/* manifest.c: writes the dataset's manifest to `path`, whole or not at all. Only a manifest is replaced. */
+/* manifest.c: writes the dataset's manifest to `path`, whole or not at all. Only a manifest is
+ * replaced. */
 tegula_status manifest_save(cli_job *job, const tegula_dataset *dataset, const char *path);
 
-/* whole.c: may `path` be written? Nothing is there, or a file that begins so; else EXISTS, with `what` in the message. */
-tegula_status whole_check(const char *path, const char *beginning, const char *what, tegula_error *error);
+/* whole.c: may `path` be written? Nothing is there, or a file that begins so; else EXISTS, with
+ * `what` in the message. */
+tegula_status whole_check(const char *path, const char *beginning, const char *what,
+                          tegula_error *error);
 /* Writes a text file whole or not at all, in place of what is there. */
 tegula_status whole_write(const char *path, const char *text, tegula_error *error);
 /* The folder of a path, to be freed; NULL on lack of memory. */

@@ -1,8 +1,10 @@
-/* `tegula completion bash|zsh`: completion for a shell, made from the same tables as the options themselves.
+/* `tegula completion bash|zsh`: completion for a shell, made from the same tables as the options
+ * themselves.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Commands, options and the values of options that have a fixed choice are completed; where a path may stand, file names are. */
+ * Commands, options and the values of options that have a fixed choice are completed; where a path
+ * may stand, file names are. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +21,8 @@ static void each_option(const cli_command *command, void (*visit)(const cli_opti
   }
 }
 
-/* The choices of an option, separated by `between`. Those that a shell would take for something else ("<") are left out. */
+/* The choices of an option, separated by `between`. Those that a shell would take for something
+ * else ("<") are left out. */
 static void print_choices(const cli_option *row, const char *between) {
   const char *separator = "";
   for (const char *at = row->argument; *at != '\0';) {
@@ -40,7 +43,7 @@ static void print_command_names(void) {
   }
 }
 
-/* ---- bash ---------------------------------------------------------------------------------------------------------------- */
+/* ---- bash ---- */
 
 static void bash_choice(const cli_option *row) {
   if (row->kind == OPTION_CHOICE) {
@@ -103,7 +106,7 @@ static void print_bash(void) {
          "complete -o default -F _tegula tegula\n");
 }
 
-/* ---- zsh ----------------------------------------------------------------------------------------------------------------- */
+/* ---- zsh ---- */
 
 /* Inside single quotes and inside the brackets of _arguments. */
 static void print_zsh_text(const char *text) {
@@ -170,10 +173,11 @@ static void print_zsh(void) {
   }
   printf("  esac\n"
          "}\n"
-         "if [[ $zsh_eval_context[-1] == loadautofunc ]]; then _tegula \"$@\"; else compdef _tegula tegula; fi\n");
+         "if [[ $zsh_eval_context[-1] == loadautofunc ]]; then _tegula \"$@\"; else compdef "
+         "_tegula tegula; fi\n");
 }
 
-/* ---- the command --------------------------------------------------------------------------------------------------------- */
+/* ---- the command ---- */
 
 static tegula_status run_completion(cli_job *job) {
   const char *shell = job->settings.paths[0];
@@ -182,22 +186,25 @@ static tegula_status run_completion(cli_job *job) {
   } else if (strcmp(shell, "zsh") == 0) {
     print_zsh();
   } else {
-    return report_usage(&job->error, job->command->name, "there is completion for bash and zsh, found \"%s\"", shell);
+    return report_usage(&job->error, job->command->name,
+                        "there is completion for bash and zsh, found \"%s\"", shell);
   }
   return TEGULA_OK;
 }
 
 const cli_command completion_command = {
-  .name = "completion",
-  .summary = "print the completion for a shell",
-  .paths = "bash|zsh",
-  .description = "Prints a script that teaches the shell to complete tegula's commands, options and their values. Installing\n"
-                 "tegula puts both where the shells look for them.\n",
-  .examples = "  source <(tegula completion bash)                       in this shell\n"
-              "  tegula completion zsh >~/.zfunc/_tegula                a folder that is in fpath\n",
-  .min_paths = 1,
-  .max_paths = 1,
-  .groups = {&options_common, NULL},
-  .hidden = 1,
-  .run = run_completion,
+    .name = "completion",
+    .summary = "print the completion for a shell",
+    .paths = "bash|zsh",
+    .description = "Prints a script that teaches the shell to complete tegula's commands, options "
+                   "and their values. Installing\n"
+                   "tegula puts both where the shells look for them.\n",
+    .examples =
+        "  source <(tegula completion bash)                       in this shell\n"
+        "  tegula completion zsh >~/.zfunc/_tegula                a folder that is in fpath\n",
+    .min_paths = 1,
+    .max_paths = 1,
+    .groups = {&options_common, NULL},
+    .hidden = 1,
+    .run = run_completion,
 };

@@ -2,7 +2,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * It runs the other commands' own steps with settings of its own. The folder is removed also after a failure. */
+ * It runs the other commands' own steps with settings of its own. The folder is removed also after
+ * a failure. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,12 +20,15 @@
 static char *make_temporary_folder(cli_job *job) {
   const char *parent = getenv("TMPDIR");
   char *dir = NULL;
-  if (asprintf(&dir, "%s/tegula-demo-XXXXXX", parent != NULL && parent[0] != '\0' ? parent : "/tmp") < 0) {
-    report_fail(&job->error, TEGULA_OUT_OF_MEMORY, NULL, "could not name a temporary folder: no memory");
+  if (asprintf(&dir, "%s/tegula-demo-XXXXXX",
+               parent != NULL && parent[0] != '\0' ? parent : "/tmp") < 0) {
+    report_fail(&job->error, TEGULA_OUT_OF_MEMORY, NULL,
+                "could not name a temporary folder: no memory");
     return NULL;
   }
   if (mkdtemp(dir) == NULL) {
-    report_fail_os(&job->error, dir, errno, "set TMPDIR to a folder that can be written to", "could not make folder %s", dir);
+    report_fail_os(&job->error, dir, errno, "set TMPDIR to a folder that can be written to",
+                   "could not make folder %s", dir);
     free(dir);
     return NULL;
   }
@@ -116,16 +120,17 @@ static tegula_status run_demo(cli_job *job) {
 }
 
 const cli_command demo_command = {
-  .name = "demo",
-  .summary = "write, load, check and clean in a temporary folder",
-  .paths = "",
-  .description = "Makes 64 MB of shards in a fresh folder under TMPDIR (or /tmp), loads them in parallel as six tiles, compares\n"
-                 "each value and removes everything again. The last line is TEGULA DEMO OK.\n\n"
-                 "With --json: write and load, the reports of the two commands.\n",
-  .examples = "  tegula demo\n"
-              "  TMPDIR=/scratch tegula demo --threads 4\n",
-  .min_paths = 0,
-  .max_paths = 0,
-  .groups = {&options_common, NULL},
-  .run = run_demo,
+    .name = "demo",
+    .summary = "write, load, check and clean in a temporary folder",
+    .paths = "",
+    .description = "Makes 64 MB of shards in a fresh folder under TMPDIR (or /tmp), loads them in "
+                   "parallel as six tiles, compares\n"
+                   "each value and removes everything again. The last line is TEGULA DEMO OK.\n\n"
+                   "With --json: write and load, the reports of the two commands.\n",
+    .examples = "  tegula demo\n"
+                "  TMPDIR=/scratch tegula demo --threads 4\n",
+    .min_paths = 0,
+    .max_paths = 0,
+    .groups = {&options_common, NULL},
+    .run = run_demo,
 };

@@ -2,8 +2,9 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Nothing of Python is run: wheels lie in PREFIX/lib/python3.N/site-packages, with their libraries in h5py.libs beside them. PREFIX is the
- * active virtual environment, or where the python3 of PATH belongs to. */
+ * Nothing of Python is run: wheels lie in PREFIX/lib/python3.N/site-packages, with their libraries
+ * in h5py.libs beside them. PREFIX is the active virtual environment, or where the python3 of PATH
+ * belongs to. */
 #include <glob.h>
 #include <libgen.h>
 #include <limits.h>
@@ -19,7 +20,8 @@ enum { MOST_CANDIDATES = 4096 };
 static void add_matches(const char *prefix, const char *below, char *out, size_t size) {
   char pattern[PATH_MAX];
   glob_t found;
-  if (snprintf(pattern, sizeof pattern, "%s/%s/h5py.libs/libhdf5-*.so*", prefix, below) >= (int)sizeof pattern) {
+  if (snprintf(pattern, sizeof pattern, "%s/%s/h5py.libs/libhdf5-*.so*", prefix, below) >=
+      (int)sizeof pattern) {
     return;
   }
   if (glob(pattern, 0, NULL, &found) == 0) {
@@ -38,13 +40,16 @@ static void add_prefix(const char *prefix, char *out, size_t size) {
   add_matches(prefix, "lib/python3*/dist-packages", out, size);
 }
 
-/* PREFIX of PREFIX/bin/python3; 0 when there is none. A link is not followed: it leads out of a virtual environment. */
+/* PREFIX of PREFIX/bin/python3; 0 when there is none. A link is not followed: it leads out of a
+ * virtual environment. */
 static int prefix_of_python(char out[PATH_MAX]) {
   const char *path = getenv("PATH");
   while (path != NULL && *path != '\0') {
     size_t length = strcspn(path, ":");
     char program[PATH_MAX];
-    if (length > 0 && snprintf(program, sizeof program, "%.*s/python3", (int)length, path) < (int)sizeof program &&
+    if (length > 0 &&
+        snprintf(program, sizeof program, "%.*s/python3", (int)length, path) <
+            (int)sizeof program &&
         access(program, X_OK) == 0) {
       snprintf(out, PATH_MAX, "%.*s", (int)length, path);
       char *slash = strrchr(out, '/');

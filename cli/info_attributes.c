@@ -21,7 +21,8 @@ typedef struct attribute_listing {
 
 static double from_half(uint16_t bits) {
   int exponent = bits >> 10 & 31, mantissa = bits & 1023;
-  double value = ldexp(exponent != 0 ? 1024 + mantissa : mantissa, (exponent != 0 ? exponent : 1) - 25);
+  double value =
+      ldexp(exponent != 0 ? 1024 + mantissa : mantissa, (exponent != 0 ? exponent : 1) - 25);
   if (exponent == 31) {
     value = mantissa != 0 ? NAN : INFINITY;
   }
@@ -53,11 +54,11 @@ static json_t *float_at(tegula_dtype dtype, size_t size, const char *at) {
   return float_json(value);
 }
 
-#define INTEGER_CASE(bytes, type)                \
-  case bytes: {                                  \
-    type value;                                  \
-    memcpy(&value, at, sizeof value);            \
-    return json_integer((json_int_t)value);      \
+#define INTEGER_CASE(bytes, type)                                                                  \
+  case bytes: {                                                                                    \
+    type value;                                                                                    \
+    memcpy(&value, at, sizeof value);                                                              \
+    return json_integer((json_int_t)value);                                                        \
   }
 
 static json_t *signed_at(size_t size, const char *at) {
@@ -66,7 +67,8 @@ static json_t *signed_at(size_t size, const char *at) {
     INTEGER_CASE(2, int16_t)
     INTEGER_CASE(4, int32_t)
     INTEGER_CASE(8, int64_t)
-    default: return json_null();
+    default:
+      return json_null();
   }
 }
 
@@ -81,7 +83,8 @@ static json_t *unsigned_at(size_t size, const char *at) {
       memcpy(&wide, at, sizeof wide);
       snprintf(text, sizeof text, "%" PRIu64, wide);
       return wide <= INT64_MAX ? json_integer((json_int_t)wide) : json_string(text);
-    default: return json_null();
+    default:
+      return json_null();
   }
 }
 
@@ -92,18 +95,25 @@ static json_t *element(const tegula_attribute *attribute, tegula_dtype dtype, in
   const char *at = (const char *)attribute->values + (size_t)index * dtype.item_size;
   size_t half = dtype.item_size / 2;
   switch (dtype.kind) {
-    case 'b': return json_boolean(*at != 0);
-    case 'i': return signed_at(dtype.item_size, at);
-    case 'u': return unsigned_at(dtype.item_size, at);
+    case 'b':
+      return json_boolean(*at != 0);
+    case 'i':
+      return signed_at(dtype.item_size, at);
+    case 'u':
+      return unsigned_at(dtype.item_size, at);
     case 'f':
-    case 'E': return float_at(dtype, dtype.item_size, at);
-    case 'c': return json_pack("[o, o]", float_at(dtype, half, at), float_at(dtype, half, at + half));
-    default: return json_null();
+    case 'E':
+      return float_at(dtype, dtype.item_size, at);
+    case 'c':
+      return json_pack("[o, o]", float_at(dtype, half, at), float_at(dtype, half, at + half));
+    default:
+      return json_null();
   }
 }
 
 /* The values from `*index` on, as lists along the axes from `axis` on. */
-static json_t *nested(const tegula_attribute *attribute, tegula_dtype dtype, int32_t axis, int64_t *index) {
+static json_t *nested(const tegula_attribute *attribute, tegula_dtype dtype, int32_t axis,
+                      int64_t *index) {
   if (axis == attribute->ndim) {
     return element(attribute, dtype, (*index)++);
   }
@@ -143,9 +153,11 @@ static int take(void *state, const tegula_attribute *attribute) {
     list = json_object_get(l->all, key);
   }
   shape = attribute->shape != NULL ? report_shape(attribute->shape, attribute->ndim) : json_null();
-  one = json_pack("{s:o, s:o, s:o, s:o}", "name", report_text(attribute->name), "dtype", report_text(attribute->type), "shape", shape,
-                  "value", value_of(attribute));
-  int good = one != NULL && (attribute->omitted == NULL || json_object_set_new(one, "omitted", report_text(attribute->omitted)) == 0);
+  one = json_pack("{s:o, s:o, s:o, s:o}", "name", report_text(attribute->name), "dtype",
+                  report_text(attribute->type), "shape", shape, "value", value_of(attribute));
+  int good =
+      one != NULL && (attribute->omitted == NULL ||
+                      json_object_set_new(one, "omitted", report_text(attribute->omitted)) == 0);
   l->no_memory = !good || list == NULL || json_array_append(list, one) != 0;
   json_decref(one);
   json_decref(object);
@@ -159,7 +171,8 @@ tegula_status info_attributes(cli_job *job, json_t **out) {
   if (l.all == NULL) {
     return report_no_memory(&job->error);
   }
-  tegula_status status = tegula_attributes(job->context, job->settings.paths[0], &options, take, &l, &job->error);
+  tegula_status status =
+      tegula_attributes(job->context, job->settings.paths[0], &options, take, &l, &job->error);
   if (l.no_memory) {
     status = report_no_memory(&job->error);
   }
@@ -179,14 +192,17 @@ tegula_status info_take_attributes(cli_job *job, json_t *all, const char *object
       list = one;
     }
   }
-  int failed = list != NULL ? json_object_set(report, "attributes", list) : json_object_set_new(report, "attributes", json_array());
+  int failed = list != NULL ? json_object_set(report, "attributes", list)
+                            : json_object_set_new(report, "attributes", json_array());
   return failed == 0 ? TEGULA_OK : report_no_memory(&job->error);
 }
 
 /* The value, cut when it is long; nothing is cut in the middle of a character. */
 static void print_value(const json_t *attribute) {
-  char *text = report_dump(json_object_get(attribute, "value"), JSON_ENCODE_ANY | JSON_REAL_PRECISION(REPORT_EXACT_DIGITS));
-  size_t length = text != NULL ? strlen(text) : 0, shown = length <= MOST_SHOWN ? length : MOST_SHOWN;
+  char *text = report_dump(json_object_get(attribute, "value"),
+                           JSON_ENCODE_ANY | JSON_REAL_PRECISION(REPORT_EXACT_DIGITS));
+  size_t length = text != NULL ? strlen(text) : 0,
+         shown = length <= MOST_SHOWN ? length : MOST_SHOWN;
   while (shown > 0 && shown < length && ((unsigned char)text[shown] & 0xc0) == 0x80) {
     shown--;
   }
@@ -199,8 +215,10 @@ void info_print_attributes(const json_t *report) {
   for (size_t i = 0; i < json_array_size(list); i++) {
     const json_t *one = json_array_get(list, i), *shape = json_object_get(one, "shape");
     const char *omitted = json_string_value(json_object_get(one, "omitted"));
-    char *name = report_dump(json_object_get(one, "name"), JSON_ENCODE_ANY), *lengths = report_dump(shape, JSON_ENCODE_ANY | JSON_COMPACT);
-    printf("attr    %s: %s", name != NULL ? name : "?", json_string_value(json_object_get(one, "dtype")));
+    char *name = report_dump(json_object_get(one, "name"), JSON_ENCODE_ANY),
+         *lengths = report_dump(shape, JSON_ENCODE_ANY | JSON_COMPACT);
+    printf("attr    %s: %s", name != NULL ? name : "?",
+           json_string_value(json_object_get(one, "dtype")));
     if (json_array_size(shape) > 0) {
       printf(" %s", lengths != NULL ? lengths : "?");
     }

@@ -42,8 +42,9 @@ static int add_chunk(chunk_listing *l, const tegula_chunk_info *chunk) {
   tegula_box box = {.ndim = chunk->ndim};
   memcpy(box.lo, chunk->lo, (size_t)chunk->ndim * sizeof box.lo[0]);
   memcpy(box.hi, chunk->hi, (size_t)chunk->ndim * sizeof box.hi[0]);
-  json_t *one = json_pack("{s:o, s:o, s:o, s:I, s:O}", "box", report_box(&box), "offset", number_or_null(chunk->offset), "length",
-                          number_or_null(chunk->length), "mask", (json_int_t)chunk->mask, "file", l->file);
+  json_t *one = json_pack("{s:o, s:o, s:o, s:I, s:O}", "box", report_box(&box), "offset",
+                          number_or_null(chunk->offset), "length", number_or_null(chunk->length),
+                          "mask", (json_int_t)chunk->mask, "file", l->file);
   return one != NULL && json_array_append_new(l->list, one) == 0;
 }
 
@@ -68,7 +69,8 @@ static int take(void *state, const tegula_chunk_info *chunk) {
   if (l->count++ % CHECK_EVERY == 0) {
     l->status = job_check(l->job);
   }
-  if (l->status == TEGULA_OK && (!keep_path(l, chunk->path) || (l->list != NULL && !add_chunk(l, chunk)))) {
+  if (l->status == TEGULA_OK &&
+      (!keep_path(l, chunk->path) || (l->list != NULL && !add_chunk(l, chunk)))) {
     l->status = report_no_memory(&l->job->error);
   }
   if (l->status == TEGULA_OK && l->list == NULL) {

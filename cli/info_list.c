@@ -46,20 +46,21 @@ static json_t *codec_list(const char *text) {
   return list;
 }
 
-json_t *info_codecs(const char *text) {
-  return codec_list(text);
-}
+json_t *info_codecs(const char *text) { return codec_list(text); }
 
 static int take(void *state, const tegula_entry *entry) {
   listing *l = state;
   int64_t bytes = array_bytes(entry);
-  json_t *one = json_pack("{s:o, s:o, s:o, s:o, s:o, s:i, s:o, s:I}", "name", report_text(entry->name), "shape",
-                          entry->shape != NULL ? report_shape(entry->shape, entry->ndim) : json_null(), "dtype",
-                          report_text(entry->dtype), "chunks",
-                          entry->chunk != NULL ? report_shape(entry->chunk, entry->ndim) : json_null(), "codecs",
-                          codec_list(entry->codecs), "files", 1, "bytes", bytes >= 0 ? json_integer(bytes) : json_null(),
-                          "stored_bytes", (json_int_t)entry->stored_bytes);
-  if (one != NULL && entry->refused != NULL && json_object_set_new(one, "refused", report_text(entry->refused)) != 0) {
+  json_t *one = json_pack(
+      "{s:o, s:o, s:o, s:o, s:o, s:i, s:o, s:I}", "name", report_text(entry->name), "shape",
+      entry->shape != NULL ? report_shape(entry->shape, entry->ndim) : json_null(), "dtype",
+      report_text(entry->dtype), "chunks",
+      entry->chunk != NULL ? report_shape(entry->chunk, entry->ndim) : json_null(), "codecs",
+      codec_list(entry->codecs), "files", 1, "bytes",
+      bytes >= 0 ? json_integer(bytes) : json_null(), "stored_bytes",
+      (json_int_t)entry->stored_bytes);
+  if (one != NULL && entry->refused != NULL &&
+      json_object_set_new(one, "refused", report_text(entry->refused)) != 0) {
     json_decref(one);
     one = NULL;
   }
@@ -71,15 +72,18 @@ static int take(void *state, const tegula_entry *entry) {
 static void print_shape(const json_t *shape) {
   size_t ndim = json_array_size(shape);
   for (size_t axis = 0; axis < ndim; axis++) {
-    printf("%s%" PRId64, axis > 0 ? ", " : "(", (int64_t)json_integer_value(json_array_get(shape, axis)));
+    printf("%s%" PRId64, axis > 0 ? ", " : "(",
+           (int64_t)json_integer_value(json_array_get(shape, axis)));
   }
   fputs(json_is_null(shape) ? "?" : ndim == 0 ? "()" : ndim == 1 ? ",)" : ")", stdout);
 }
 
 static void print_entry(const json_t *entry) {
-  const char *name = json_string_value(json_object_get(entry, "name")), *dtype = json_string_value(json_object_get(entry, "dtype"));
+  const char *name = json_string_value(json_object_get(entry, "name")),
+             *dtype = json_string_value(json_object_get(entry, "dtype"));
   const char *refused = json_string_value(json_object_get(entry, "refused"));
-  const json_t *chunks = json_object_get(entry, "chunks"), *codecs = json_object_get(entry, "codecs");
+  const json_t *chunks = json_object_get(entry, "chunks"),
+               *codecs = json_object_get(entry, "codecs");
   fputs("dataset ", stdout);
   report_shown(stdout, name);
   fputs(": shape ", stdout);
@@ -92,15 +96,18 @@ static void print_entry(const json_t *entry) {
   for (size_t i = 0; i < json_array_size(codecs); i++) {
     printf("%s%s", i == 0 ? ", " : ",", json_string_value(json_array_get(codecs, i)));
   }
-  printf(", %" PRId64 " bytes stored", (int64_t)json_integer_value(json_object_get(entry, "stored_bytes")));
-  report_line(stdout, refused != NULL ? "; cannot be loaded: " : "", refused != NULL ? refused : "");
+  printf(", %" PRId64 " bytes stored",
+         (int64_t)json_integer_value(json_object_get(entry, "stored_bytes")));
+  report_line(stdout, refused != NULL ? "; cannot be loaded: " : "",
+              refused != NULL ? refused : "");
   info_print_attributes(entry);
 }
 
 int info_may_list(const cli_job *job) {
   struct stat info;
   return job->settings.dataset == NULL && job->settings.manifest == NULL && !job->settings.chunks &&
-         (stat(job->settings.paths[0], &info) != 0 || S_ISREG(info.st_mode)); /* no stat: listing says why */
+         /* no stat: listing says why */
+         (stat(job->settings.paths[0], &info) != 0 || S_ISREG(info.st_mode));
 }
 
 /* Those of the file go to `top`, the others to their datasets. */
@@ -120,7 +127,8 @@ static tegula_status add_attributes(cli_job *job, json_t *datasets, json_t *top)
 }
 
 static void print_list(const json_t *top, const json_t *datasets) {
-  printf("format  hdf5, %zu dataset%s\n", json_array_size(datasets), json_array_size(datasets) == 1 ? "" : "s");
+  printf("format  hdf5, %zu dataset%s\n", json_array_size(datasets),
+         json_array_size(datasets) == 1 ? "" : "s");
   info_print_attributes(top);
   for (size_t i = 0; i < json_array_size(datasets); i++) {
     print_entry(json_array_get(datasets, i));
@@ -132,11 +140,14 @@ tegula_status info_list(cli_job *job, const tegula_open_options *options) {
   if (l.datasets == NULL) {
     return report_no_memory(&job->error);
   }
-  tegula_status status = tegula_list(job->context, job->settings.paths[0], options, take, &l, &job->error);
+  tegula_status status =
+      tegula_list(job->context, job->settings.paths[0], options, take, &l, &job->error);
   if (l.no_memory) {
     status = report_no_memory(&job->error);
   }
-  json_t *top = status == TEGULA_OK ? json_pack("{s:s, s:O}", "format", "hdf5", "datasets", l.datasets) : NULL;
+  json_t *top = status == TEGULA_OK
+                    ? json_pack("{s:s, s:O}", "format", "hdf5", "datasets", l.datasets)
+                    : NULL;
   if (status == TEGULA_OK && top == NULL) {
     status = report_no_memory(&job->error);
   }

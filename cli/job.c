@@ -2,7 +2,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * The flag below is a variable of the whole program because a signal handler can reach nothing else. */
+ * The flag below is a variable of the whole program because a signal handler can reach nothing
+ * else. */
 #include "job.h"
 
 #include <signal.h>
@@ -37,7 +38,8 @@ static void install_signals(void) {
   struct sigaction action;
   memset(&action, 0, sizeof action);
   action.sa_handler = on_signal;
-  action.sa_flags = (int)SA_RESETHAND; /* the second signal has its usual effect: the program ends */
+  /* the second signal has its usual effect: the program ends */
+  action.sa_flags = (int)SA_RESETHAND;
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, NULL);
   sigaction(SIGTERM, &action, NULL);
@@ -55,7 +57,8 @@ tegula_status job_start(cli_job *job) {
     }
   }
   job->show_progress =
-    strcmp(values->progress, "always") == 0 || (strcmp(values->progress, "auto") == 0 && !values->quiet && isatty(STDERR_FILENO));
+      strcmp(values->progress, "always") == 0 ||
+      (strcmp(values->progress, "auto") == 0 && !values->quiet && isatty(STDERR_FILENO));
   job->show_progress = job->show_progress && !job->silent;
   tegula_context_options options;
   tegula_context_options_init(&options);
@@ -84,9 +87,7 @@ void job_phase(cli_job *job, int64_t total) {
   job->phase_total = total;
 }
 
-void job_advance(cli_job *job, int64_t bytes) {
-  job->phase_base += bytes;
-}
+void job_advance(cli_job *job, int64_t bytes) { job->phase_base += bytes; }
 
 void job_phase_end(cli_job *job) {
   if (job->bar_drawn) {
@@ -96,9 +97,7 @@ void job_phase_end(cli_job *job) {
   }
 }
 
-static double smaller(double a, double b) {
-  return a < b ? a : b;
-}
+static double smaller(double a, double b) { return a < b ? a : b; }
 
 /* [############..................]  40 %  1.2 GB/s  3 s left */
 static void draw_bar(cli_job *job, double done, double total, double now) {
@@ -112,7 +111,8 @@ static void draw_bar(cli_job *job, double done, double total, double now) {
   if (rate > 0 && total >= done) {
     snprintf(left_text, sizeof left_text, "  %.0f s left", smaller((total - done) / rate, 1e9));
   }
-  fprintf(stderr, "\r[%s] %3.0f %%  %s/s%s\033[K", bar, part * 100, report_bytes_text(rate, rate_text), left_text);
+  fprintf(stderr, "\r[%s] %3.0f %%  %s/s%s\033[K", bar, part * 100,
+          report_bytes_text(rate, rate_text), left_text);
   fflush(stderr);
   job->bar_drawn = 1;
 }
@@ -127,8 +127,8 @@ int job_progress(void *state, int64_t bytes_done, int64_t bytes_total) {
     double now = job_now();
     if (now - job->bar_time >= BAR_INTERVAL) {
       job->bar_time = now;
-      draw_bar(job, (double)job->phase_base + (double)bytes_done, (double)(job->phase_total > 0 ? job->phase_total : bytes_total),
-               now);
+      draw_bar(job, (double)job->phase_base + (double)bytes_done,
+               (double)(job->phase_total > 0 ? job->phase_total : bytes_total), now);
     }
   }
   return job_stopped(job);
@@ -139,8 +139,9 @@ tegula_status job_check(cli_job *job) {
     return report_fail(&job->error, TEGULA_CANCELLED, NULL, "interrupted");
   }
   if (job_stopped(job)) {
-    return report_fail(&job->error, TEGULA_TIMEOUT, "give --timeout (or TEGULA_TIMEOUT) more seconds",
-                       "%s did not end within its deadline of %g s", job->command->name, job->settings.timeout);
+    return report_fail(
+        &job->error, TEGULA_TIMEOUT, "give --timeout (or TEGULA_TIMEOUT) more seconds",
+        "%s did not end within its deadline of %g s", job->command->name, job->settings.timeout);
   }
   return TEGULA_OK;
 }

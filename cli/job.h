@@ -2,8 +2,9 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * SIGINT and SIGTERM only set a flag; whatever moves bytes is given job_progress as its progress callback, which cancels it.
- * Between such steps a command calls job_check. A second signal ends the program at once. */
+ * SIGINT and SIGTERM only set a flag; whatever moves bytes is given job_progress as its progress
+ * callback, which cancels it. Between such steps a command calls job_check. A second signal ends
+ * the program at once. */
 #ifndef TEGULA_CLI_JOB_H
 #define TEGULA_CLI_JOB_H
 
@@ -16,13 +17,13 @@ typedef struct cli_job {
   const cli_command *command;
   cli_settings settings;
   tegula_context *context;
-  tegula_comm *comm;  /* NULL: this process alone */
+  tegula_comm *comm;   /* NULL: this process alone */
   int32_t rank, ranks; /* 0 of 1 without a communicator */
-  int silent;         /* another rank prints */
+  int silent;          /* another rank prints */
   struct watch *watch; /* on several ranks with a deadline, while the command works */
-  tegula_error error; /* of the step that failed */
-  json_t *report;     /* with --json: what is printed at the end, by main */
-  int check_failed;   /* the failure is that data differ: exit status 3 */
+  tegula_error error;  /* of the step that failed */
+  json_t *report;      /* with --json: what is printed at the end, by main */
+  int check_failed;    /* the failure is that data differ: exit status 3 */
   int show_progress;
   int bar_drawn;
   double deadline; /* on job_now's clock; 0: none */

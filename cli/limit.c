@@ -1,9 +1,11 @@
-/* The limit that `tegula bench` compares with: plain parallel pread of the same bytes into fresh huge-page memory.
+/* The limit that `tegula bench` compares with: plain parallel pread of the same bytes into fresh
+ * huge-page memory.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * As simple as a fast loader can be: blocks of 4 MiB from a shared counter, each thread keeps the file of its last block open. It
- * knows in advance where the bytes are; the clock covers the mapping, the threads, the opens and the reads. */
+ * As simple as a fast loader can be: blocks of 4 MiB from a shared counter, each thread keeps the
+ * file of its last block open. It knows in advance where the bytes are; the clock covers the
+ * mapping, the threads, the opens and the reads. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -44,7 +46,7 @@ typedef struct limit_work {
   atomic_llong failed_block;
 } limit_work;
 
-/* ---- the plan ------------------------------------------------------------------------------------------------------------ */
+/* ---- the plan ---- */
 
 static int append_block(limit_plan *plan, limit_block block) {
   if (plan->count == plan->capacity) {
@@ -64,7 +66,8 @@ static int append_block(limit_plan *plan, limit_block block) {
 static int append_file(limit_plan *plan, const tegula_file_info *file, int64_t bytes) {
   for (int64_t done = 0; done < bytes; done += BLOCK_BYTES) {
     int64_t length = bytes - done < BLOCK_BYTES ? bytes - done : BLOCK_BYTES;
-    if (!append_block(plan, (limit_block){file->path, file->data_offset + done, plan->bytes + done, (size_t)length})) {
+    if (!append_block(plan, (limit_block){file->path, file->data_offset + done, plan->bytes + done,
+                                          (size_t)length})) {
       return 0;
     }
   }
@@ -93,7 +96,8 @@ tegula_status limit_prepare(cli_job *job, const tegula_dataset *dataset, limit_p
     }
   }
   if (status == TEGULA_OK && !whole) {
-    status = report_fail(&job->error, TEGULA_OUT_OF_MEMORY, NULL, "could not plan the plain read: no memory");
+    status = report_fail(&job->error, TEGULA_OUT_OF_MEMORY, NULL,
+                         "could not plan the plain read: no memory");
   }
   if (status != TEGULA_OK) {
     limit_free(plan);
@@ -110,12 +114,13 @@ void limit_free(limit_plan *plan) {
   }
 }
 
-/* ---- one run ------------------------------------------------------------------------------------------------------------- */
+/* ---- one run ---- */
 
 /* Returns 0 or an errno; ENODATA when the file ends inside the block. */
 static int read_block(int fd, const limit_block *block, char *memory) {
   for (size_t done = 0; done < block->bytes;) {
-    ssize_t got = pread(fd, memory + block->place + done, block->bytes - done, block->offset + (off_t)done);
+    ssize_t got =
+        pread(fd, memory + block->place + done, block->bytes - done, block->offset + (off_t)done);
     if (got == 0) {
       return ENODATA;
     }
@@ -185,8 +190,8 @@ static tegula_status outcome(cli_job *job, limit_work *work) {
   const limit_block *block = &work->plan->blocks[atomic_load(&work->failed_block)];
   if (os_errno == ENODATA) {
     return report_fail(&job->error, TEGULA_SHORT_FILE, NULL,
-                       "could not read %zu bytes at byte %" PRId64 " of %s: the file ends before", block->bytes, block->offset,
-                       block->path);
+                       "could not read %zu bytes at byte %" PRId64 " of %s: the file ends before",
+                       block->bytes, block->offset, block->path);
   }
   return report_fail_os(&job->error, block->path, os_errno, NULL, "could not read %s", block->path);
 }
@@ -196,11 +201,14 @@ tegula_status limit_run(cli_job *job, const limit_plan *plan, double *seconds) {
   double began = job_now();
   char *mapping = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapping == MAP_FAILED) {
-    return report_fail(&job->error, TEGULA_OUT_OF_MEMORY, NULL, "could not get %zu bytes for the plain read", size);
+    return report_fail(&job->error, TEGULA_OUT_OF_MEMORY, NULL,
+                       "could not get %zu bytes for the plain read", size);
   }
   uintptr_t past = (uintptr_t)mapping % (uintptr_t)HUGE_PAGE;
-  limit_work work = {.job = job, .plan = plan, .memory = mapping + (past > 0 ? (uintptr_t)HUGE_PAGE - past : 0)};
-  (void)madvise(work.memory, (size_t)plan->bytes, MADV_HUGEPAGE); /* advice: works without, slower */
+  limit_work work = {
+      .job = job, .plan = plan, .memory = mapping + (past > 0 ? (uintptr_t)HUGE_PAGE - past : 0)};
+  /* advice: works without, slower */
+  (void)madvise(work.memory, (size_t)plan->bytes, MADV_HUGEPAGE);
   run_threads(&work, tegula_context_threads(job->context));
   *seconds = job_now() - began;
   tegula_status status = outcome(job, &work);

@@ -11,8 +11,8 @@
 #include "commands.h"
 #include "report.h"
 
-/* Highest resident memory of this process so far, or -1 where the system does not say. Needs no memory itself: a lack of it
- * must not look like a system that is silent. */
+/* Highest resident memory of this process so far, or -1 where the system does not say. Needs no
+ * memory itself: a lack of it must not look like a system that is silent. */
 int64_t load_peak_memory(void) {
   char text[8192];
   long long kibibytes = -1;
@@ -27,7 +27,7 @@ int64_t load_peak_memory(void) {
   return found ? kibibytes * 1024 : -1;
 }
 
-/* ---- which file each tile reads ------------------------------------------------------------------------------------------ */
+/* ---- which file each tile reads ---- */
 
 /* The first file that ends behind `row`; files are in the order of rows. */
 static tegula_status find_file(cli_job *job, const load_run *run, int64_t row, int64_t *out) {
@@ -51,7 +51,8 @@ static tegula_status find_file(cli_job *job, const load_run *run, int64_t row, i
 }
 
 /* The files that hold rows [lo, hi), with the rows in each counted from its start. */
-static tegula_status append_sources(cli_job *job, const load_run *run, int64_t lo, int64_t hi, json_t *sources) {
+static tegula_status append_sources(cli_job *job, const load_run *run, int64_t lo, int64_t hi,
+                                    json_t *sources) {
   int64_t index = 0;
   tegula_status status = find_file(job, run, lo, &index);
   for (; status == TEGULA_OK && index < run->info.files; index++) {
@@ -61,9 +62,11 @@ static tegula_status append_sources(cli_job *job, const load_run *run, int64_t l
     if (status != TEGULA_OK || file.row_lo >= hi) {
       break;
     }
-    int64_t from = (lo > file.row_lo ? lo : file.row_lo) - file.row_lo, to = (hi < file.row_hi ? hi : file.row_hi) - file.row_lo;
-    json_t *source =
-      from < to ? json_pack("{s:o, s:[I, I]}", "file", report_text(file.path), "rows", (json_int_t)from, (json_int_t)to) : NULL;
+    int64_t from = (lo > file.row_lo ? lo : file.row_lo) - file.row_lo,
+            to = (hi < file.row_hi ? hi : file.row_hi) - file.row_lo;
+    json_t *source = from < to ? json_pack("{s:o, s:[I, I]}", "file", report_text(file.path),
+                                           "rows", (json_int_t)from, (json_int_t)to)
+                               : NULL;
     if (from < to && json_array_append_new(sources, source) != 0) {
       return report_no_memory(&job->error);
     }
@@ -88,10 +91,12 @@ static tegula_status make_tile_list(cli_job *job, const load_run *run, json_t *l
     json_t *sources = json_array();
     if (status == TEGULA_OK && !is_empty(&box)) {
       int64_t start = box.ndim > 0 ? run->box.lo[0] : 0;
-      status = append_sources(job, run, box.ndim > 0 ? start + box.lo[0] : 0, box.ndim > 0 ? start + box.hi[0] : 1, sources);
+      status = append_sources(job, run, box.ndim > 0 ? start + box.lo[0] : 0,
+                              box.ndim > 0 ? start + box.hi[0] : 1, sources);
     }
-    json_t *entry =
-      status == TEGULA_OK ? json_pack("{s:o, s:i, s:O}", "box", report_box(&box), "rank", (int)rank, "sources", sources) : NULL;
+    json_t *entry = status == TEGULA_OK ? json_pack("{s:o, s:i, s:O}", "box", report_box(&box),
+                                                    "rank", (int)rank, "sources", sources)
+                                        : NULL;
     json_decref(sources);
     if (status != TEGULA_OK || json_array_append_new(list, entry) != 0) {
       return status != TEGULA_OK ? status : report_no_memory(&job->error);
@@ -100,7 +105,7 @@ static tegula_status make_tile_list(cli_job *job, const load_run *run, json_t *l
   return TEGULA_OK;
 }
 
-/* ---- JSON ---------------------------------------------------------------------------------------------------------------- */
+/* ---- JSON ---- */
 
 static double gigabytes_per_second(int64_t bytes, double seconds) {
   return seconds > 0 ? (double)bytes / 1e9 / seconds : 0;
@@ -117,25 +122,29 @@ static json_t *what_was_loaded(const load_summary *summary) {
   int64_t shape[TEGULA_MAX_DIMS];
   box_shape(&run->box, shape);
   return json_pack("{s:s, s:o, s:o, s:I, s:I, s:I, s:i, s:I}", "format", run->info.format, "shape",
-                   report_shape(shape, run->box.ndim), "dtype", report_dtype(run->info.dtype), "files",
-                   (json_int_t)run->info.files, "chunks", (json_int_t)run->info.chunks, "tiles",
-                   (json_int_t)tegula_tiling_count(run->tiling), "ranks", (int)summary->ranks, "bytes", (json_int_t)run->bytes);
+                   report_shape(shape, run->box.ndim), "dtype", report_dtype(run->info.dtype),
+                   "files", (json_int_t)run->info.files, "chunks", (json_int_t)run->info.chunks,
+                   "tiles", (json_int_t)tegula_tiling_count(run->tiling), "ranks",
+                   (int)summary->ranks, "bytes", (json_int_t)run->bytes);
 }
 
 static json_t *how_fast(const load_summary *summary) {
   const load_seconds *seconds = &summary->seconds;
-  return json_pack("{s:f, s:f, s:f, s:f, s:f}", "seconds", seconds->total, "seconds_describe", seconds->describe,
-                   "seconds_allocate", seconds->allocate, "seconds_move", seconds->move, "gb_per_s",
+  return json_pack("{s:f, s:f, s:f, s:f, s:f}", "seconds", seconds->total, "seconds_describe",
+                   seconds->describe, "seconds_allocate", seconds->allocate, "seconds_move",
+                   seconds->move, "gb_per_s",
                    gigabytes_per_second(summary->run->bytes, seconds->total));
 }
 
 static json_t *what_it_took(const load_summary *summary) {
   const tegula_statistics *statistics = &summary->run->statistics;
-  return json_pack("{s:I, s:I, s:I, s:I, s:I, s:o, s:s?, s:s?, s:s?}", "opens", (json_int_t)statistics->opens, "reads",
-                   (json_int_t)statistics->reads, "bytes_read", (json_int_t)statistics->bytes_read, "reader_bytes",
-                   (json_int_t)statistics->reader_bytes, "missing", (json_int_t)statistics->missing, "peak_rss_bytes",
-                   summary->peak_memory >= 0 ? json_integer(summary->peak_memory) : json_null(), "io_path", statistics->io_path, "fallback_reason", statistics->fallback_reason, "hash",
-                   summary->hash);
+  return json_pack(
+      "{s:I, s:I, s:I, s:I, s:I, s:o, s:s?, s:s?, s:s?}", "opens", (json_int_t)statistics->opens,
+      "reads", (json_int_t)statistics->reads, "bytes_read", (json_int_t)statistics->bytes_read,
+      "reader_bytes", (json_int_t)statistics->reader_bytes, "missing",
+      (json_int_t)statistics->missing, "peak_rss_bytes",
+      summary->peak_memory >= 0 ? json_integer(summary->peak_memory) : json_null(), "io_path",
+      statistics->io_path, "fallback_reason", statistics->fallback_reason, "hash", summary->hash);
 }
 
 static json_t *run_list(const load_summary *summary) {
@@ -160,20 +169,26 @@ static json_t *joined(json_t *object, json_t *more) {
   return object;
 }
 
-/* The lost pieces in what was loaded, which --missing fill has filled: [{box, status, message, path}]. */
+/* The lost pieces in what was loaded, which --missing fill has filled: [{box, status, message,
+ * path}]. */
 static json_t *missing_list(const load_run *run) {
   json_t *list = json_array();
   tegula_box box;
   tegula_error why;
-  int filled = run->statistics.missing > 0; /* else there are none, and all sources need not be looked at */
-  for (int64_t i = 0; list != NULL && filled && tegula_dataset_lost(run->dataset, i, &box, &why, NULL) == TEGULA_OK; i++) {
+  /* else there are none, and all sources need not be looked at */
+  int filled = run->statistics.missing > 0;
+  for (int64_t i = 0; list != NULL && filled &&
+                      tegula_dataset_lost(run->dataset, i, &box, &why, NULL) == TEGULA_OK;
+       i++) {
     int touched = 1;
     for (int32_t axis = 0; axis < box.ndim; axis++) {
       touched = touched && box.lo[axis] < run->box.hi[axis] && box.hi[axis] > run->box.lo[axis];
     }
-    json_t *one = touched ? json_pack("{s:o, s:s, s:o, s:o}", "box", report_box(&box), "status", tegula_status_name(why.status), "message",
-                                      report_text(why.message), "path", report_text_or_null(why.path))
-                          : NULL;
+    json_t *one = touched
+                      ? json_pack("{s:o, s:s, s:o, s:o}", "box", report_box(&box), "status",
+                                  tegula_status_name(why.status), "message",
+                                  report_text(why.message), "path", report_text_or_null(why.path))
+                      : NULL;
     if (touched && (one == NULL || json_array_append_new(list, one) != 0)) {
       json_decref(list);
       return NULL;
@@ -185,10 +200,11 @@ static json_t *missing_list(const load_run *run) {
 json_t *load_report_object(const load_summary *summary, json_t *tile_list) {
   json_t *object = joined(what_was_loaded(summary), how_fast(summary));
   object = joined(object, what_it_took(summary));
-  int failed = json_object_set_new(object, "sources", json_integer(summary->run->info.sources)) != 0 ||
-               json_object_set_new(object, "missing_list", missing_list(summary->run)) != 0 ||
-               (summary->runs != NULL && json_object_set_new(object, "runs", run_list(summary)) != 0) ||
-               (tile_list != NULL && json_object_set(object, "tile_list", tile_list) != 0);
+  int failed =
+      json_object_set_new(object, "sources", json_integer(summary->run->info.sources)) != 0 ||
+      json_object_set_new(object, "missing_list", missing_list(summary->run)) != 0 ||
+      (summary->runs != NULL && json_object_set_new(object, "runs", run_list(summary)) != 0) ||
+      (tile_list != NULL && json_object_set(object, "tile_list", tile_list) != 0);
   if (failed) {
     json_decref(object);
     return NULL;
@@ -196,7 +212,7 @@ json_t *load_report_object(const load_summary *summary, json_t *tile_list) {
   return object;
 }
 
-/* ---- text ---------------------------------------------------------------------------------------------------------------- */
+/* ---- text ---- */
 
 static void print_tiles(const json_t *list) {
   size_t index, source_index;
@@ -208,7 +224,8 @@ static void print_tiles(const json_t *list) {
     json_array_foreach(json_object_get(tile, "sources"), source_index, source) {
       char *rows = json_dumps(json_object_get(source, "rows"), JSON_COMPACT);
       char *file =
-        json_dumps(json_object_get(source, "file"), JSON_ENCODE_ANY); /* quoted: no control character reaches a terminal */
+          /* quoted: no control character reaches a terminal */
+          json_dumps(json_object_get(source, "file"), JSON_ENCODE_ANY);
       printf("  rows %s of %s\n", rows != NULL ? rows : "?", file != NULL ? file : "?");
       free(rows);
       free(file);
@@ -233,20 +250,24 @@ static void print_text(const cli_job *job, const load_summary *summary, const js
   box_shape(&run->box, shape);
   tegula_dtype_format(run->info.dtype, dtype);
   char sources[64];
-  printf("found   %" PRId64 " %s file%s%s: shape %s, dtype %s\n", run->info.files, run->info.format, run->info.files == 1 ? "" : "s",
-         report_sources(run->info.sources, sources), report_shape_text(run->info.shape, run->info.ndim, shape_text), dtype);
-  printf("loaded  %s of shape %s in %" PRId64 " tile%s, %d thread%s", report_bytes_text((double)run->bytes, bytes_text),
+  printf("found   %" PRId64 " %s file%s%s: shape %s, dtype %s\n", run->info.files, run->info.format,
+         run->info.files == 1 ? "" : "s", report_sources(run->info.sources, sources),
+         report_shape_text(run->info.shape, run->info.ndim, shape_text), dtype);
+  printf("loaded  %s of shape %s in %" PRId64 " tile%s, %d thread%s",
+         report_bytes_text((double)run->bytes, bytes_text),
          report_shape_text(shape, run->box.ndim, shape_text), tiles, tiles == 1 ? "" : "s",
-         (int)tegula_context_threads(job->context), tegula_context_threads(job->context) == 1 ? "" : "s");
+         (int)tegula_context_threads(job->context),
+         tegula_context_threads(job->context) == 1 ? "" : "s");
   if (summary->ranks > 1) {
     printf(" on each of %d ranks", (int)summary->ranks);
   }
   putchar('\n');
-  printf("time    %.4f s, %.2f GB/s (describe %.4f s, allocate %.4f s, move %.4f s)%s\n", seconds->total,
-         gigabytes_per_second(run->bytes, seconds->total), seconds->describe, seconds->allocate, seconds->move,
-         summary->runs != NULL ? ", medians" : "");
+  printf("time    %.4f s, %.2f GB/s (describe %.4f s, allocate %.4f s, move %.4f s)%s\n",
+         seconds->total, gigabytes_per_second(run->bytes, seconds->total), seconds->describe,
+         seconds->allocate, seconds->move, summary->runs != NULL ? ", medians" : "");
   if (run->statistics.missing > 0) {
-    printf("missing %" PRId64 " piece%s filled\n", run->statistics.missing, run->statistics.missing == 1 ? "" : "s");
+    printf("missing %" PRId64 " piece%s filled\n", run->statistics.missing,
+           run->statistics.missing == 1 ? "" : "s");
     print_lost(run);
   }
   if (run->statistics.fallback_reason != NULL) {
@@ -269,7 +290,8 @@ tegula_status load_report(cli_job *job, const load_summary *summary) {
   if (job->settings.verbose && tile_list == NULL) {
     return report_no_memory(&job->error);
   }
-  tegula_status status = tile_list != NULL ? make_tile_list(job, summary->run, tile_list) : TEGULA_OK;
+  tegula_status status =
+      tile_list != NULL ? make_tile_list(job, summary->run, tile_list) : TEGULA_OK;
   if (status == TEGULA_OK) {
     status = report_memory(&job->error);
   }

@@ -2,8 +2,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * One table of commands; each command is one file. Everything that ends the program passes through `finish`, so that a report
- * that could not be written is never taken for success. */
+ * One table of commands; each command is one file. Everything that ends the program passes through
+ * `finish`, so that a report that could not be written is never taken for success. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -19,9 +19,19 @@
 #include "ranks.h"
 #include "report.h"
 
-const cli_command *const cli_commands[] = {&demo_command,   &write_command, &load_command,   &info_command,
-                                           &copy_command,   &plan_command,  &verify_command, &compare_command,
-                                           &clean_command,  &bench_command, &run_command_row, &completion_command, NULL};
+const cli_command *const cli_commands[] = {&demo_command,
+                                           &write_command,
+                                           &load_command,
+                                           &info_command,
+                                           &copy_command,
+                                           &plan_command,
+                                           &verify_command,
+                                           &compare_command,
+                                           &clean_command,
+                                           &bench_command,
+                                           &run_command_row,
+                                           &completion_command,
+                                           NULL};
 
 #define COMMAND_COUNT (sizeof cli_commands / sizeof cli_commands[0] - 1)
 
@@ -34,20 +44,24 @@ static void print_help(void) {
     }
   }
   printf("\nOptions:\n"
-         "  --help, -h   show this text; `tegula COMMAND --help` is the full description of a command\n"
+         "  --help, -h   show this text; `tegula COMMAND --help` is the full description of a "
+         "command\n"
          "  --version    show the version\n"
          "\nExamples:\n"
          "  tegula demo                              try everything in a temporary folder\n"
          "  tegula write shards --shape 1000000,16   make demonstration shards\n"
          "  tegula load shards                       load them in parallel and report\n"
          "  tegula clean shards                      remove them again\n"
-         "\nEnvironment: TEGULA_THREADS, TEGULA_TIMEOUT (as --threads and --timeout); TEGULA_HDF5_LIBRARY, TEGULA_MPI_LIBRARY (the\n"
+         "\nEnvironment: TEGULA_THREADS, TEGULA_TIMEOUT (as --threads and --timeout); "
+         "TEGULA_HDF5_LIBRARY, TEGULA_MPI_LIBRARY (the\n"
          "libhdf5 and the MPI to use); TEGULA_PLUGIN_PATH (where to look for plugins first).\n"
-         "Exit status: 0 done; 1 it failed; 2 wrong usage; 3 data differ or a check failed; 130 interrupted.\n");
+         "Exit status: 0 done; 1 it failed; 2 wrong usage; 3 data differ or a check failed; 130 "
+         "interrupted.\n");
 }
 
-/* A file that is opened must never get the number of a standard stream that the caller closed: the report would land in it. The
- * stand-in is read-only, so that writing a report to a closed standard output still fails. */
+/* A file that is opened must never get the number of a standard stream that the caller closed: the
+ * report would land in it. The stand-in is read-only, so that writing a report to a closed standard
+ * output still fails. */
 static void fill_standard_streams(void) {
   for (int fd = 0; fd <= 2; fd++) {
     if (fcntl(fd, F_GETFD) == -1 && errno == EBADF) {
@@ -95,7 +109,8 @@ static tegula_status unknown_command(const char *name, tegula_error *error) {
   report_usage(error, "", "there is no command \"%s\"", name);
   const char *nearest = options_nearest(name, names, COMMAND_COUNT);
   if (nearest != NULL) {
-    snprintf(error->hint, sizeof error->hint, "did you mean tegula %s? (see tegula --help)", nearest);
+    snprintf(error->hint, sizeof error->hint, "did you mean tegula %s? (see tegula --help)",
+             nearest);
   }
   return TEGULA_INVALID_ARGUMENT;
 }
@@ -106,8 +121,11 @@ static tegula_status admit(cli_job *job, const launched *told, int *idle) {
   if (told->ranks == 1 || ranks_way(job) != RANKS_NONE) {
     return TEGULA_OK;
   }
-  return report_fail(&job->error, TEGULA_UNSUPPORTED, "start it once, without a launcher: it works on all processors that it is granted",
-                     "cannot %s on several ranks: %lld were started (%s)", job->command->name, (long long)told->ranks, told->by);
+  return report_fail(
+      &job->error, TEGULA_UNSUPPORTED,
+      "start it once, without a launcher: it works on all processors that it is granted",
+      "cannot %s on several ranks: %lld were started (%s)", job->command->name,
+      (long long)told->ranks, told->by);
 }
 
 /* Usage, then the command itself; its report is printed here. */
@@ -150,13 +168,15 @@ static int report_outcome(cli_job *job, tegula_status status, int json) {
   if (status == TEGULA_OK && report == NULL) {
     status = report_memory(&job->error);
   } else if (status == TEGULA_OK) {
-    status = report_json(report, job->settings.attributes ? REPORT_EXACT_DIGITS : REPORT_DIGITS, &job->error);
+    status = report_json(report, job->settings.attributes ? REPORT_EXACT_DIGITS : REPORT_DIGITS,
+                         &job->error);
     report = NULL;
     if (status == TEGULA_IO) { /* finish tells it */
       return 1;
     }
   }
-  int code = job_exit_status(job, status); /* says why a cancelled call was cancelled, so it comes before the report */
+  /* says why a cancelled call was cancelled, so it comes before the report */
+  int code = job_exit_status(job, status);
   if (status != TEGULA_OK) {
     report_error(&job->error, json, report);
   }

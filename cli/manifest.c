@@ -10,7 +10,8 @@ tegula_status manifest_save(cli_job *job, const tegula_dataset *dataset, const c
   char *folder = whole_folder(path), *text = NULL;
   tegula_status status = whole_check(path, "{\"tegula_manifest\":", "is no manifest", &job->error);
   if (folder == NULL) {
-    status = report_fail(&job->error, TEGULA_OUT_OF_MEMORY, NULL, "could not write %s: no memory", path);
+    status =
+        report_fail(&job->error, TEGULA_OUT_OF_MEMORY, NULL, "could not write %s: no memory", path);
   }
   if (status == TEGULA_OK) {
     status = tegula_dataset_to_json(dataset, folder, &text, &job->error);

@@ -31,7 +31,8 @@ tegula_status open_check_settings(cli_job *job) {
   int says_hdf5 = values->format != NULL && strcmp(values->format, "hdf5") == 0;
   int says_manifest = values->format != NULL && strcmp(values->format, "manifest") == 0;
   if (raw_option != NULL && (says_npy || says_hdf5 || says_manifest)) {
-    return report_usage(&job->error, name, "option --%s is for raw files, found --format %s", raw_option, values->format);
+    return report_usage(&job->error, name, "option --%s is for raw files, found --format %s",
+                        raw_option, values->format);
   }
   if (values->shape.ndim >= 0 && values->row_shape.ndim >= 0) {
     return report_usage(&job->error, name, "give --shape or --row-shape, not both");
@@ -68,7 +69,8 @@ static void init_options(const cli_job *job, tegula_open_options *options) {
   options->progress_state = (void *)job; /* only read */
 }
 
-void open_fill_options(const cli_job *job, tegula_statistics *statistics, tegula_open_options *options) {
+void open_fill_options(const cli_job *job, tegula_statistics *statistics,
+                       tegula_open_options *options) {
   const cli_settings *values = &job->settings;
   init_options(job, options);
   options->format = values->format;
@@ -82,7 +84,8 @@ void open_fill_options(const cli_job *job, tegula_statistics *statistics, tegula
   options->row_gap = values->row_gap;
   options->order = values->order != NULL ? values->order[0] : 0;
   options->byte_order = byte_order_character(values->byte_order);
-  options->flags = (values->as_given ? 0 : TEGULA_OPEN_CHECK_ORDER) | (values->allow_locked ? TEGULA_OPEN_LOCKED : 0);
+  options->flags = (values->as_given ? 0 : TEGULA_OPEN_CHECK_ORDER) |
+                   (values->allow_locked ? TEGULA_OPEN_LOCKED : 0);
   options->expect_files = values->expect_files;
   options->expect_rows = values->expect_rows;
   options->statistics = statistics;
@@ -94,20 +97,24 @@ static int stands_for_several(const char *path) {
   return stat(path, &info) == 0 ? S_ISDIR(info.st_mode) : strpbrk(path, "*?[") != NULL;
 }
 
-static tegula_status open_paths(const cli_job *job, const tegula_open_options *options, tegula_dataset **out,
-                                tegula_error *error) {
+static tegula_status open_paths(const cli_job *job, const tegula_open_options *options,
+                                tegula_dataset **out, tegula_error *error) {
   const cli_settings *values = &job->settings;
   if (values->path_count == 1) {
     return tegula_dataset_open(job->context, values->paths[0], options, out, error);
   }
-  tegula_status status = tegula_dataset_open_list(job->context, values->paths, values->path_count, options, out, error);
-  if (status != TEGULA_OK && error != NULL && error->hint[0] == '\0' && stands_for_several(error->path)) {
-    snprintf(error->hint, sizeof error->hint, "several paths must be files: give a folder or a quoted pattern alone");
+  tegula_status status = tegula_dataset_open_list(job->context, values->paths, values->path_count,
+                                                  options, out, error);
+  if (status != TEGULA_OK && error != NULL && error->hint[0] == '\0' &&
+      stands_for_several(error->path)) {
+    snprintf(error->hint, sizeof error->hint,
+             "several paths must be files: give a folder or a quoted pattern alone");
   }
   return status;
 }
 
-/* A MISMATCH is a failed check (exit status 3) when only the expectations fail, else files that do not fit together (1). */
+/* A MISMATCH is a failed check (exit status 3) when only the expectations fail, else files that do
+ * not fit together (1). */
 static int only_expectations_fail(const cli_job *job) {
   const cli_settings *values = &job->settings;
   if (values->expect_files < 0 && values->expect_rows < 0) {
@@ -123,7 +130,8 @@ static int only_expectations_fail(const cli_job *job) {
   return opens;
 }
 
-tegula_status open_dataset(cli_job *job, uint32_t flags, tegula_statistics *statistics, tegula_dataset **out) {
+tegula_status open_dataset(cli_job *job, uint32_t flags, tegula_statistics *statistics,
+                           tegula_dataset **out) {
   tegula_open_options options;
   open_fill_options(job, statistics, &options);
   options.flags |= flags;
@@ -134,7 +142,8 @@ tegula_status open_dataset(cli_job *job, uint32_t flags, tegula_statistics *stat
   return status != TEGULA_OK ? status : job_check(job);
 }
 
-static tegula_status open_named(cli_job *job, const char *path, const char *name, tegula_dataset **out, tegula_error *error) {
+static tegula_status open_named(cli_job *job, const char *path, const char *name,
+                                tegula_dataset **out, tegula_error *error) {
   tegula_open_options options;
   open_fill_options(job, NULL, &options);
   options.dataset = name;
@@ -148,7 +157,8 @@ tegula_status open_alone(cli_job *job, const char *path, tegula_dataset **out) {
 }
 
 /* As a format that describes itself, with nothing but name and dtype of what the settings say. */
-static tegula_status open_as(cli_job *job, const char *format, const char *path, const char *name, const char *dtype, tegula_dataset **out) {
+static tegula_status open_as(cli_job *job, const char *format, const char *path, const char *name,
+                             const char *dtype, tegula_dataset **out) {
   tegula_open_options options;
   init_options(job, &options);
   options.format = format;
@@ -159,7 +169,8 @@ static tegula_status open_as(cli_job *job, const char *format, const char *path,
 }
 
 /* Comparing says how the dtypes differ. */
-static tegula_status open_described(cli_job *job, const char *path, const char *name, tegula_dataset **out) {
+static tegula_status open_described(cli_job *job, const char *path, const char *name,
+                                    tegula_dataset **out) {
   static const char *const formats[] = {"npy", "manifest", "hdf5"};
   tegula_status status = TEGULA_UNSUPPORTED;
   for (size_t i = 0; i < 3 && status != TEGULA_OK; i++) {

@@ -2,9 +2,10 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Each command is one row of data (struct cli_command): its groups of options, its number of paths, its help and its function.
- * Options that several commands share are one group (options_common, options_raw, options_files, options_tiling), so each is described and checked in one place.
- */
+ * Each command is one row of data (struct cli_command): its groups of options, its number of paths,
+ * its help and its function. Options that several commands share are one group (options_common,
+ * options_raw, options_files, options_tiling), so each is described and checked in one
+ * place. */
 #ifndef TEGULA_CLI_OPTIONS_H
 #define TEGULA_CLI_OPTIONS_H
 
@@ -28,7 +29,8 @@ typedef struct box_value {
   int64_t hi[TEGULA_MAX_DIMS]; /* -1: up to the end */
 } box_value;
 
-/* The values of all options of all commands; those that a command does not have keep their defaults. */
+/* The values of all options of all commands; those that a command does not have keep their
+ * defaults. */
 typedef struct cli_settings {
   /* every command */
   int json, quiet, verbose, help;
@@ -45,14 +47,15 @@ typedef struct cli_settings {
   const char *manifest; /* the file to write */
   int chunks, attributes;
   /* load and bench */
-  int64_t tiles, axis, overdecompose, repeat; /* tiles, overdecompose, repeat: 0: not given; axis: -1: not given */
-  int64_t check_seed;                         /* -1: not given */
+  /* tiles, overdecompose, repeat: 0: not given; axis: -1: not given */
+  int64_t tiles, axis, overdecompose, repeat;
+  int64_t check_seed; /* -1: not given */
   shape_value tile_shape;
   box_value box;
   int hash;
   const char *missing;
   /* plan, verify, compare */
-  int64_t ranks; /* 0: not given */
+  int64_t ranks;                 /* 0: not given */
   int64_t nodes, ranks_per_node; /* run; 0: not given */
   const char *launcher;
   const char *level;
@@ -110,20 +113,23 @@ typedef struct cli_command {
   size_t min_paths, max_paths;
   const option_group *groups[6]; /* ends with NULL */
   int hidden;                    /* not in `tegula --help` */
-  enum { RANKS_FIRST, RANKS_ALL, RANKS_NONE } on_ranks; /* started several times: rank 0 does it; all together; refused */
+  /* started several times: rank 0 does it; all together; refused */
+  enum { RANKS_FIRST, RANKS_ALL, RANKS_NONE } on_ranks;
   tegula_status (*run)(struct cli_job *job);
 } cli_command;
 
 extern const option_group options_common;
 extern const option_group options_raw;
-extern const option_group options_raw_only; /* without the rows that are not about raw files alone */
+/* without the rows that are not about raw files alone */
+extern const option_group options_raw_only;
 extern const option_group options_files;
 extern const option_group options_tiling;
 
 void options_init(cli_settings *values);
-/* Reads argv[0 .. argc) into `values`; values->paths is allocated (the caller frees it). A failure is INVALID_ARGUMENT with a
- * message that names the option and the value. */
-tegula_status options_parse(const cli_command *command, int argc, char **argv, cli_settings *values, tegula_error *error);
+/* Reads argv[0 .. argc) into `values`; values->paths is allocated (the caller frees it). A failure
+ * is INVALID_ARGUMENT with a message that names the option and the value. */
+tegula_status options_parse(const cli_command *command, int argc, char **argv, cli_settings *values,
+                            tegula_error *error);
 /* TEGULA_THREADS and TEGULA_TIMEOUT, where the options did not say it. */
 tegula_status options_environment(cli_settings *values, tegula_error *error);
 void options_help(const cli_command *command);

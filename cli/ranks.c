@@ -2,8 +2,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * A launcher starts the same command several times. Commands that work on ranks join each other; of the others only rank 0 does something. What is
- * printed, rank 0 prints. */
+ * A launcher starts the same command several times. Commands that work on ranks join each other; of
+ * the others only rank 0 does something. What is printed, rank 0 prints. */
 #include "ranks.h"
 
 #include <inttypes.h>
@@ -28,11 +28,15 @@ static int64_t number_of(const char *name) {
   return text != NULL && end != text && *end == '\0' && value >= 0 ? value : -1;
 }
 
-/* Inside of an allocation the script itself has SLURM_NTASKS, too: it is one process. srun says how many its step has. */
+/* Inside of an allocation the script itself has SLURM_NTASKS, too: it is one process. srun says how
+ * many its step has. */
 static launched launched_by_slurm(void) {
   const char *surroundings = getenv("ENVIRONMENT");
-  launched found = {.ranks = number_of("SLURM_STEP_NUM_TASKS"), .rank = number_of("SLURM_PROCID"), .by = "SLURM_STEP_NUM_TASKS"};
-  if (found.ranks < 1 && found.rank >= 0 && (surroundings == NULL || strcmp(surroundings, "BATCH") != 0)) {
+  launched found = {.ranks = number_of("SLURM_STEP_NUM_TASKS"),
+                    .rank = number_of("SLURM_PROCID"),
+                    .by = "SLURM_STEP_NUM_TASKS"};
+  if (found.ranks < 1 && found.rank >= 0 &&
+      (surroundings == NULL || strcmp(surroundings, "BATCH") != 0)) {
     found.ranks = number_of("SLURM_NTASKS");
     found.by = "SLURM_NTASKS";
   }
@@ -42,16 +46,22 @@ static launched launched_by_slurm(void) {
 launched ranks_launched(void) {
   static const struct {
     const char *ranks, *rank;
-  } launchers[] = {{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"}, {"MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK"}, {"PMI_SIZE", "PMI_RANK"}};
+  } launchers[] = {{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
+                   {"MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK"},
+                   {"PMI_SIZE", "PMI_RANK"}};
   launched found = {.ranks = -1};
   for (size_t i = 0; i < sizeof launchers / sizeof launchers[0] && found.ranks < 1; i++) {
-    found = (launched){.ranks = number_of(launchers[i].ranks), .rank = number_of(launchers[i].rank), .by = launchers[i].ranks};
+    found = (launched){.ranks = number_of(launchers[i].ranks),
+                       .rank = number_of(launchers[i].rank),
+                       .by = launchers[i].ranks};
   }
   if (found.ranks < 1) {
     found = launched_by_slurm();
   }
-  if (found.ranks < 1 && number_of("PMIX_RANK") > 0) { /* the number is not said, but this is not the first */
-    found = (launched){.ranks = number_of("PMIX_RANK") + 1, .rank = number_of("PMIX_RANK"), .by = "PMIX_RANK"};
+  /* the number is not said, but this is not the first */
+  if (found.ranks < 1 && number_of("PMIX_RANK") > 0) {
+    found = (launched){
+        .ranks = number_of("PMIX_RANK") + 1, .rank = number_of("PMIX_RANK"), .by = "PMIX_RANK"};
   }
   return found.ranks > 1 ? found : (launched){.ranks = 1, .rank = -1};
 }
@@ -60,7 +70,8 @@ int ranks_way(const cli_job *job) { return (int)job->command->on_ranks; }
 
 /* ---- which MPI ---- */
 
-/* Adds DIR/../lib/NAME for each library beside the program that started this one: a launcher in a folder of its own has its MPI there. */
+/* Adds DIR/../lib/NAME for each library beside the program that started this one: a launcher in a
+ * folder of its own has its MPI there. */
 static void add_beside_parent(char *out, size_t room) {
   static const char *const names[] = {"libmpi_abi.so.1", "libmpi.so.12", "libmpi.so.40"};
   char link[64], program[1024], library[1200];
@@ -90,7 +101,9 @@ static void candidates(char *out, size_t room) {
   add_beside_parent(out, room);
   size_t used = strlen(out);
   snprintf(out + used, room - used, "%s",
-           getenv("OMPI_COMM_WORLD_SIZE") != NULL ? "libmpi.so.40" : "libmpi_abi.so.1:libmpi.so.12:libmpich.so.12:libmpi.so.40");
+           getenv("OMPI_COMM_WORLD_SIZE") != NULL
+               ? "libmpi.so.40"
+               : "libmpi_abi.so.1:libmpi.so.12:libmpich.so.12:libmpi.so.40");
 }
 
 /* ---- joining ---- */
@@ -98,21 +111,25 @@ static void candidates(char *out, size_t room) {
 static tegula_status check_size(cli_job *job, const launched *told) {
   job->ranks = tegula_comm_size(job->comm);
   job->rank = tegula_comm_rank(job->comm);
-  if (job->ranks == told->ranks || (job->ranks > told->ranks && strcmp(told->by, "PMIX_RANK") == 0)) {
+  if (job->ranks == told->ranks ||
+      (job->ranks > told->ranks && strcmp(told->by, "PMIX_RANK") == 0)) {
     job->silent = job->rank > 0;
     return TEGULA_OK;
   }
   return report_fail(&job->error, TEGULA_COMM,
-                     "take the launcher of that MPI, or name the library of the launcher's (TEGULA_MPI_LIBRARY); with srun also see srun --mpi=list",
-                     "the launcher has started %" PRId64 " ranks (%s), but %s finds %d", told->ranks, told->by, tegula_comm_library(job->comm),
-                     job->ranks);
+                     "take the launcher of that MPI, or name the library of the launcher's "
+                     "(TEGULA_MPI_LIBRARY); with srun also see srun --mpi=list",
+                     "the launcher has started %" PRId64 " ranks (%s), but %s finds %d",
+                     told->ranks, told->by, tegula_comm_library(job->comm), job->ranks);
 }
 
-/* How long after the deadline of its own work a rank waits for others, which then come with the news that theirs was not done either. */
+/* How long after the deadline of its own work a rank waits for others, which then come with the
+ * news that theirs was not done either. */
 #define GRACE 0.5
 
-/* What takes no deadline: MPI_Init, which waits for all ranks; reads and writes that do not end, when all ranks are in one, so that none waits for the
- * others and says who is missing. A thread that keeps it. */
+/* What takes no deadline: MPI_Init, which waits for all ranks; reads and writes that do not end,
+ * when all ranks are in one, so that none waits for the others and says who is missing. A thread
+ * that keeps it. */
 #define STUCK 8 /* seconds after the deadline: what ranks say that wait comes within less */
 
 typedef struct watch {
@@ -120,19 +137,25 @@ typedef struct watch {
   pthread_mutex_t lock;
   pthread_cond_t changed;
   int done, json;
-  double until;        /* on job_now's clock */
-  const cli_job *job;  /* NULL: at the start of MPI */
+  double until;       /* on job_now's clock */
+  const cli_job *job; /* NULL: at the start of MPI */
   launched told;
 } watch;
 
 static void end_late(const watch *w) {
   tegula_error error;
   if (w->job == NULL) {
-    report_fail(&error, TEGULA_TIMEOUT, "a rank that is gone or stopped; give --timeout (or TEGULA_TIMEOUT) more seconds where it is only slow",
-                "not all of %" PRId64 " ranks came to the start of MPI within the deadline", w->told.ranks);
+    report_fail(&error, TEGULA_TIMEOUT,
+                "a rank that is gone or stopped; give --timeout (or TEGULA_TIMEOUT) more seconds "
+                "where it is only slow",
+                "not all of %" PRId64 " ranks came to the start of MPI within the deadline",
+                w->told.ranks);
   } else {
-    report_fail(&error, TEGULA_TIMEOUT, "storage that does not answer; give --timeout (or TEGULA_TIMEOUT) more seconds where it is only slow",
-                "%s did not end within its deadline of %g s: all ranks wait for storage", w->job->command->name, w->job->settings.timeout);
+    report_fail(&error, TEGULA_TIMEOUT,
+                "storage that does not answer; give --timeout (or TEGULA_TIMEOUT) more seconds "
+                "where it is only slow",
+                "%s did not end within its deadline of %g s: all ranks wait for storage",
+                w->job->command->name, w->job->settings.timeout);
   }
   report_error(&error, w->json, NULL);
   fflush(stdout);
@@ -144,8 +167,10 @@ static void end_late(const watch *w) {
 
 static void *watch_run(void *state) {
   watch *w = state;
-  double late = w->until + (w->told.rank > 0 && w->told.rank < 30 ? (double)w->told.rank : 0) * 0.1; /* the first one says it */
-  struct timespec until = {.tv_sec = (time_t)late, .tv_nsec = (long)((late - (double)(time_t)late) * 1e9)};
+  /* the first one says it */
+  double late = w->until + (w->told.rank > 0 && w->told.rank < 30 ? (double)w->told.rank : 0) * 0.1;
+  struct timespec until = {.tv_sec = (time_t)late,
+                           .tv_nsec = (long)((late - (double)(time_t)late) * 1e9)};
   pthread_mutex_lock(&w->lock);
   while (!w->done && job_now() < late) {
     pthread_cond_timedwait(&w->changed, &w->lock, &until);
@@ -215,7 +240,9 @@ tegula_status ranks_join(cli_job *job) {
     watch_end(&keeper);
   }
   if (status != TEGULA_OK && job->error.hint[0] == '\0') {
-    snprintf(job->error.hint, sizeof job->error.hint, "%" PRId64 " ranks were started (%s), so this process may not do all the work", told.ranks, told.by);
+    snprintf(job->error.hint, sizeof job->error.hint,
+             "%" PRId64 " ranks were started (%s), so this process may not do all the work",
+             told.ranks, told.by);
   }
   if (status == TEGULA_OK) {
     tegula_comm_deadline(job->comm, deadline);
@@ -234,8 +261,10 @@ tegula_status ranks_end(cli_job *job, tegula_status status) {
   }
   status = tegula_comm_end(job->comm, status, &job->error);
   tegula_error *error = &job->error;
-  int names_ranks = strncmp(error->message, "rank", 4) == 0 || strncmp(error->message, "the ranks ", 10) == 0;
-  if (status != TEGULA_OK && error->rank >= 0 && !names_ranks && !job->check_failed) { /* which rank it was, in front */
+  int names_ranks =
+      strncmp(error->message, "rank", 4) == 0 || strncmp(error->message, "the ranks ", 10) == 0;
+  /* which rank it was, in front */
+  if (status != TEGULA_OK && error->rank >= 0 && !names_ranks && !job->check_failed) {
     char message[sizeof error->message];
     snprintf(message, sizeof message, "rank %d: %.900s", (int)error->rank, error->message);
     memcpy(error->message, message, sizeof message);
@@ -250,7 +279,8 @@ static int all_there(cli_job *job) {
 }
 
 int ranks_missing(cli_job *job, tegula_status status) {
-  if (job->comm == NULL || job->ranks == 1 || (status != TEGULA_TIMEOUT && status != TEGULA_COMM) || all_there(job)) {
+  if (job->comm == NULL || job->ranks == 1 || (status != TEGULA_TIMEOUT && status != TEGULA_COMM) ||
+      all_there(job)) {
     return 0;
   }
   int tenths = job->rank < 30 ? job->rank : 30;
@@ -259,7 +289,8 @@ int ranks_missing(cli_job *job, tegula_status status) {
 }
 
 void ranks_leave(cli_job *job, tegula_status status) {
-  if (job->comm == NULL) { /* not joined yet: launchers end all when one has failed, so rank 0 gets time to say why */
+  /* not joined yet: launchers end all when one has failed, so rank 0 gets time to say why */
+  if (job->comm == NULL) {
     if (status != TEGULA_OK && job->silent) {
       nanosleep(&(struct timespec){.tv_nsec = 500000000L}, NULL);
     }
@@ -276,9 +307,11 @@ void ranks_leave(cli_job *job, tegula_status status) {
 /* ---- numbers of all ranks ---- */
 
 tegula_status ranks_sum(cli_job *job, tegula_statistics *statistics, int64_t *more) {
-  int64_t *const fields[] = {&statistics->opens,        &statistics->stats,        &statistics->reads,        &statistics->writes,
-                             &statistics->bytes_read,   &statistics->bytes_written, &statistics->direct_bytes, &statistics->staged_bytes,
-                             &statistics->reader_bytes, &statistics->missing,      &statistics->steps,      more};
+  int64_t *const fields[] = {
+      &statistics->opens,        &statistics->stats,        &statistics->reads,
+      &statistics->writes,       &statistics->bytes_read,   &statistics->bytes_written,
+      &statistics->direct_bytes, &statistics->staged_bytes, &statistics->reader_bytes,
+      &statistics->missing,      &statistics->steps,        more};
   enum { COUNT = sizeof fields / sizeof fields[0] };
   int64_t values[COUNT];
   if (job->ranks == 1) {
@@ -287,7 +320,8 @@ tegula_status ranks_sum(cli_job *job, tegula_statistics *statistics, int64_t *mo
   for (size_t i = 0; i < COUNT; i++) {
     values[i] = *fields[i];
   }
-  tegula_status status = tegula_comm_reduce(job->comm, TEGULA_REDUCTION_SUM, values, COUNT, &job->error);
+  tegula_status status =
+      tegula_comm_reduce(job->comm, TEGULA_REDUCTION_SUM, values, COUNT, &job->error);
   for (size_t i = 0; i < COUNT; i++) {
     *fields[i] = values[i];
   }
@@ -302,7 +336,8 @@ tegula_status ranks_longest(cli_job *job, double *seconds, size_t count) {
   for (size_t i = 0; i < count; i++) {
     values[i] = (int64_t)(seconds[i] * 1e9);
   }
-  tegula_status status = tegula_comm_reduce(job->comm, TEGULA_REDUCTION_MAX, values, (int32_t)count, &job->error);
+  tegula_status status =
+      tegula_comm_reduce(job->comm, TEGULA_REDUCTION_MAX, values, (int32_t)count, &job->error);
   for (size_t i = 0; i < count; i++) {
     seconds[i] = (double)values[i] / 1e9;
   }

@@ -2,7 +2,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Text from file names and files never reaches a terminal with control characters in it, and never makes the JSON invalid. */
+ * Text from file names and files never reaches a terminal with control characters in it, and never
+ * makes the JSON invalid. */
 #include "report.h"
 
 #include <errno.h>
@@ -16,9 +17,7 @@
 
 static atomic_int memory_failed; /* an allocation for a report has failed */
 
-void report_start(void) {
-  json_set_alloc_funcs(report_allocate, free);
-}
+void report_start(void) { json_set_alloc_funcs(report_allocate, free); }
 
 void *report_allocate(size_t bytes) {
   void *memory = memory_failed ? NULL : malloc(bytes > 0 ? bytes : 1);
@@ -42,7 +41,8 @@ static void error_reset(tegula_error *error, tegula_status status, const char *h
   }
 }
 
-tegula_status report_fail(tegula_error *error, tegula_status status, const char *hint, const char *format, ...) {
+tegula_status report_fail(tegula_error *error, tegula_status status, const char *hint,
+                          const char *format, ...) {
   error_reset(error, status, hint);
   va_list arguments;
   va_start(arguments, format);
@@ -70,7 +70,8 @@ static tegula_status status_of_errno(int os_errno) {
   }
 }
 
-tegula_status report_fail_os(tegula_error *error, const char *path, int os_errno, const char *hint, const char *format, ...) {
+tegula_status report_fail_os(tegula_error *error, const char *path, int os_errno, const char *hint,
+                             const char *format, ...) {
   error_reset(error, status_of_errno(os_errno), hint);
   error->os_errno = os_errno;
   snprintf(error->path, sizeof error->path, "%s", path);
@@ -79,14 +80,16 @@ tegula_status report_fail_os(tegula_error *error, const char *path, int os_errno
   int used = vsnprintf(error->message, sizeof error->message, format, arguments);
   va_end(arguments);
   if (used >= 0 && (size_t)used < sizeof error->message) {
-    snprintf(error->message + used, sizeof error->message - (size_t)used, ": %s", strerror(os_errno));
+    snprintf(error->message + used, sizeof error->message - (size_t)used, ": %s",
+             strerror(os_errno));
   }
   return error->status;
 }
 
 tegula_status report_usage(tegula_error *error, const char *command, const char *format, ...) {
   error_reset(error, TEGULA_INVALID_ARGUMENT, NULL);
-  snprintf(error->hint, sizeof error->hint, "see tegula %s%s--help", command, command[0] != '\0' ? " " : "");
+  snprintf(error->hint, sizeof error->hint, "see tegula %s%s--help", command,
+           command[0] != '\0' ? " " : "");
   va_list arguments;
   va_start(arguments, format);
   vsnprintf(error->message, sizeof error->message, format, arguments);
@@ -113,8 +116,10 @@ json_t *report_text_or_null(const char *text) {
 }
 
 static json_t *error_object(const tegula_error *error) {
-  return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "status", tegula_status_name(error->status), "message",
-                   report_text(error->message), "hint", report_text_or_null(error->hint), "path", report_text_or_null(error->path), "offset",
+  return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "status",
+                   tegula_status_name(error->status), "message", report_text(error->message),
+                   "hint", report_text_or_null(error->hint), "path",
+                   report_text_or_null(error->path), "offset",
                    error->offset >= 0 ? json_integer(error->offset) : json_null(), "errno",
                    error->os_errno != 0 ? json_integer(error->os_errno) : json_null(), "rank",
                    error->rank >= 0 ? json_integer(error->rank) : json_null());
@@ -210,7 +215,9 @@ tegula_status report_json(json_t *report, int digits, tegula_error *error) {
   int failed = puts(text) < 0;
   free(text);
   /* A failed write is also kept by the stream, where report_close finds it. */
-  return failed ? report_fail(error, TEGULA_IO, NULL, "could not write the report to standard output") : TEGULA_OK;
+  return failed
+             ? report_fail(error, TEGULA_IO, NULL, "could not write the report to standard output")
+             : TEGULA_OK;
 }
 
 tegula_status report_close(tegula_error *error) {
@@ -233,8 +240,9 @@ tegula_status report_close(tegula_error *error) {
   return error->status = TEGULA_IO;
 }
 
-/* The number of bytes of the UTF-8 character at `text`, 0 when there is none. jansson judges, so that what passes can be printed.
- */
+/* The number of bytes of the UTF-8 character at `text`, 0 when there is none. jansson judges, so
+ * that what passes can be
+ * printed. */
 static size_t character_bytes(const char *text, size_t left) {
   for (size_t bytes = 1; bytes <= 4 && bytes <= left; bytes++) {
     json_t *probe = json_stringn(text, bytes);
@@ -297,7 +305,8 @@ json_t *report_dtype(tegula_dtype dtype) {
 json_t *report_box(const tegula_box *box) {
   json_t *array = json_array();
   for (int32_t axis = 0; axis < box->ndim; axis++) {
-    array = appended(array, json_pack("[I, I]", (json_int_t)box->lo[axis], (json_int_t)box->hi[axis]));
+    array =
+        appended(array, json_pack("[I, I]", (json_int_t)box->lo[axis], (json_int_t)box->hi[axis]));
   }
   return array;
 }
@@ -305,7 +314,8 @@ json_t *report_box(const tegula_box *box) {
 const char *report_shape_text(const int64_t *shape, int32_t ndim, char out[REPORT_TEXT]) {
   size_t used = (size_t)snprintf(out, REPORT_TEXT, "(");
   for (int32_t axis = 0; axis < ndim; axis++) {
-    used += (size_t)snprintf(out + used, REPORT_TEXT - used, "%s%" PRId64, axis > 0 ? ", " : "", shape[axis]);
+    used += (size_t)snprintf(out + used, REPORT_TEXT - used, "%s%" PRId64, axis > 0 ? ", " : "",
+                             shape[axis]);
   }
   snprintf(out + used, REPORT_TEXT - used, ndim == 1 ? ",)" : ")");
   return out;

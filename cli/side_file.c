@@ -2,8 +2,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * It lies in a folder that anybody may have touched, so reading it promises nothing about its content: a name from it must pass
- * clean.c's own test before anything is done with it. */
+ * It lies in a folder that anybody may have touched, so reading it promises nothing about its
+ * content: a name from it must pass clean.c's own test before anything is done with it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -34,11 +34,14 @@ static tegula_status dump(int fd, const char *dir, const char *text, tegula_erro
   if (close(fd) != 0 && os_errno == 0) {
     os_errno = errno;
   }
-  return os_errno == 0 ? TEGULA_OK : report_fail_os(error, dir, os_errno, NULL, "could not write %s in %s", SIDE_FILE, dir);
+  return os_errno == 0 ? TEGULA_OK
+                       : report_fail_os(error, dir, os_errno, NULL, "could not write %s in %s",
+                                        SIDE_FILE, dir);
 }
 
 /* Under a temporary name first: a list that is there is replaced whole or not at all. */
-static tegula_status write_list(int dir_fd, const char *dir, const char *text, tegula_error *error) {
+static tegula_status write_list(int dir_fd, const char *dir, const char *text,
+                                tegula_error *error) {
   char name[TEMPORARY_NAME];
   target_temporary_name(name, 0);
   int fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -55,7 +58,8 @@ static tegula_status write_list(int dir_fd, const char *dir, const char *text, t
   return status;
 }
 
-tegula_status side_file_write(int dir_fd, const char *dir, const json_t *content, tegula_error *error) {
+tegula_status side_file_write(int dir_fd, const char *dir, const json_t *content,
+                              tegula_error *error) {
   char *text = report_dump(content, JSON_INDENT(1));
   tegula_status status = report_memory(error);
   if (status == TEGULA_OK) {
@@ -72,7 +76,8 @@ static tegula_status check_side_file(int fd, const char *dir, size_t *size, tegu
     return report_fail_os(error, dir, errno, NULL, "could not look at %s in %s", SIDE_FILE, dir);
   }
   if (!S_ISREG(info.st_mode) || info.st_size > MAX_SIDE_FILE_BYTES) {
-    return report_fail(error, TEGULA_CORRUPT, NULL, "%s in %s is no regular file of at most %lld bytes", SIDE_FILE, dir,
+    return report_fail(error, TEGULA_CORRUPT, NULL,
+                       "%s in %s is no regular file of at most %lld bytes", SIDE_FILE, dir,
                        MAX_SIDE_FILE_BYTES);
   }
   *size = (size_t)info.st_size;
@@ -95,16 +100,19 @@ static ssize_t read_text(int fd, char *text, size_t size) {
   return (ssize_t)done;
 }
 
-static tegula_status parse(const char *text, size_t size, const char *dir, json_t **out, tegula_error *error) {
+static tegula_status parse(const char *text, size_t size, const char *dir, json_t **out,
+                           tegula_error *error) {
   json_error_t reason;
   *out = json_loadb(text, size, JSON_REJECT_DUPLICATES, &reason);
   if (*out != NULL) {
     return TEGULA_OK;
   }
   if (report_memory(error) != TEGULA_OK) {
-    return report_fail(error, TEGULA_OUT_OF_MEMORY, NULL, "could not read %s in %s: no memory", SIDE_FILE, dir);
+    return report_fail(error, TEGULA_OUT_OF_MEMORY, NULL, "could not read %s in %s: no memory",
+                       SIDE_FILE, dir);
   }
-  return report_fail(error, TEGULA_CORRUPT, NULL, "%s in %s is no valid JSON: line %d: %s", SIDE_FILE, dir, reason.line, reason.text);
+  return report_fail(error, TEGULA_CORRUPT, NULL, "%s in %s is no valid JSON: line %d: %s",
+                     SIDE_FILE, dir, reason.line, reason.text);
 }
 
 static tegula_status load_side_file(int fd, const char *dir, json_t **out, tegula_error *error) {
@@ -116,7 +124,8 @@ static tegula_status load_side_file(int fd, const char *dir, json_t **out, tegul
   char *text = malloc(size + 1);
   ssize_t got = text != NULL ? read_text(fd, text, size) : -1;
   if (text == NULL) {
-    status = report_fail(error, TEGULA_OUT_OF_MEMORY, NULL, "could not read %s in %s: no memory", SIDE_FILE, dir);
+    status = report_fail(error, TEGULA_OUT_OF_MEMORY, NULL, "could not read %s in %s: no memory",
+                         SIDE_FILE, dir);
   } else if (got < 0) {
     status = report_fail_os(error, dir, errno, NULL, "could not read %s in %s", SIDE_FILE, dir);
   } else {

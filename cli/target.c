@@ -2,9 +2,11 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Whenever the program ends, DIR is absent, empty or whole: the last step is one rename(2) over the empty DIR. A failure leaves
- * nothing behind; a program that is killed leaves at most a folder .tegula-<16 digits>.tmp beside DIR, and an empty DIR. That folder is
- * a workplace as saves make them (docs/design.md): its mark is locked as long as this program runs, and the next save there removes it. */
+ * Whenever the program ends, DIR is absent, empty or whole: the last step is one rename(2) over the
+ * empty DIR. A failure leaves nothing behind; a program that is killed leaves at most a folder
+ * .tegula-<16 digits>.tmp beside DIR, and an empty DIR. That folder is a workplace as saves make
+ * them (docs/design.md): its mark is locked as long as this program runs, and the next save there
+ * removes it. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +26,8 @@
 
 #define MARK_MOST 1024
 
-/* What the first digits of a workplace's name say: this boot of the machine (FNV-1a of its number); 0: unknown. */
+/* What the first digits of a workplace's name say: this boot of the machine (FNV-1a of its number);
+ * 0: unknown. */
 static uint32_t boot_number(void) {
   char text[64];
   int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
@@ -45,9 +48,11 @@ static uint32_t boot_number(void) {
 void target_temporary_name(char out[TEMPORARY_NAME], int locked) {
   uint32_t random = 0;
   if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random) {
-    random = (uint32_t)time(NULL) << 16 ^ (uint32_t)getpid(); /* it need only be new: who makes it uses O_EXCL or mkdir */
+    /* it need only be new: who makes it uses O_EXCL or mkdir */
+    random = (uint32_t)time(NULL) << 16 ^ (uint32_t)getpid();
   }
-  snprintf(out, TEMPORARY_NAME, ".tegula-%08" PRIx32 "%08" PRIx32 ".tmp", locked ? boot_number() : 0, random);
+  snprintf(out, TEMPORARY_NAME, ".tegula-%08" PRIx32 "%08" PRIx32 ".tmp",
+           locked ? boot_number() : 0, random);
 }
 
 void target_remove_folder(const char *dir) {
@@ -70,14 +75,16 @@ static tegula_status make_folder(target_folder *target, size_t length, tegula_er
   if (mkdir(target->made, 0777) == 0) {
     target->made_length[target->made_count++] = length;
   } else if (errno != EEXIST) {
-    status = report_fail_os(error, target->made, errno, NULL, "could not make folder %s", target->made);
+    status =
+        report_fail_os(error, target->made, errno, NULL, "could not make folder %s", target->made);
   }
   target->made[length] = kept;
   return status;
 }
 
 static tegula_status no_memory(const target_folder *target, tegula_error *error) {
-  return report_fail(error, TEGULA_OUT_OF_MEMORY, NULL, "could not make folder %s: no memory", target->dir);
+  return report_fail(error, TEGULA_OUT_OF_MEMORY, NULL, "could not make folder %s: no memory",
+                     target->dir);
 }
 
 static tegula_status make_folders(target_folder *target, tegula_error *error) {
@@ -96,9 +103,10 @@ static tegula_status make_folders(target_folder *target, tegula_error *error) {
 }
 
 /* EXISTS: the folder cannot become what is to be written. */
-static tegula_status refuse(const target_folder *target, const char *hint, const char *expected, const char *found,
-                            tegula_error *error) {
-  report_fail(error, TEGULA_EXISTS, hint, "will not write to %s: expected %s, found %s", target->dir, expected, found);
+static tegula_status refuse(const target_folder *target, const char *hint, const char *expected,
+                            const char *found, tegula_error *error) {
+  report_fail(error, TEGULA_EXISTS, hint, "will not write to %s: expected %s, found %s",
+              target->dir, expected, found);
   snprintf(error->path, sizeof error->path, "%s", target->dir);
   return TEGULA_EXISTS;
 }
@@ -109,18 +117,21 @@ static tegula_status check_empty(const target_folder *target, tegula_error *erro
     return report_fail_os(error, target->dir, errno, NULL, "could not open folder %s", target->dir);
   }
   tegula_status status = TEGULA_OK;
-  for (struct dirent *entry = readdir(stream); entry != NULL && status == TEGULA_OK; entry = readdir(stream)) {
+  for (struct dirent *entry = readdir(stream); entry != NULL && status == TEGULA_OK;
+       entry = readdir(stream)) {
     if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
       char found[sizeof entry->d_name + 8];
       snprintf(found, sizeof found, "%s in it", entry->d_name);
-      status = refuse(target, "choose a new folder, or run tegula clean on it first", "an empty folder", found, error);
+      status = refuse(target, "choose a new folder, or run tegula clean on it first",
+                      "an empty folder", found, error);
     }
   }
   closedir(stream);
   return status;
 }
 
-/* A folder that is somebody's working folder or a mount point must not be replaced by another one. Sets the names. */
+/* A folder that is somebody's working folder or a mount point must not be replaced by another one.
+ * Sets the names. */
 static tegula_status check_place(target_folder *target, tegula_error *error) {
   static const char hint[] = "give a new folder inside it";
   struct stat parent, working;
@@ -135,12 +146,14 @@ static tegula_status check_place(target_folder *target, tegula_error *error) {
   int failed = stat(target->real, &target->old) != 0 || stat(around, &parent) != 0;
   free(around);
   if (failed) {
-    return report_fail_os(error, target->dir, errno, NULL, "could not look at folder %s", target->dir);
+    return report_fail_os(error, target->dir, errno, NULL, "could not look at folder %s",
+                          target->dir);
   }
   if (target->old.st_dev != parent.st_dev) {
     return refuse(target, hint, "a folder that can be replaced", "a mount point", error);
   }
-  if (stat(".", &working) == 0 && working.st_dev == target->old.st_dev && working.st_ino == target->old.st_ino) {
+  if (stat(".", &working) == 0 && working.st_dev == target->old.st_dev &&
+      working.st_ino == target->old.st_ino) {
     return refuse(target, hint, "a folder that can be replaced", "the working folder", error);
   }
   return TEGULA_OK;
@@ -165,11 +178,13 @@ static int choose_names(target_folder *target, int locked) {
   return 1;
 }
 
-/* Was DIR itself made, and how many folders above it? Says what a save needs to know that finds this after the program was killed. */
+/* Was DIR itself made, and how many folders above it? Says what a save needs to know that finds
+ * this after the program was killed. */
 static int write_mark(const target_folder *target) {
   struct rlimit limit;
   size_t length = strlen(target->dir);
-  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < MARK_MOST) {
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+      limit.rlim_cur < MARK_MOST) {
     return EFBIG; /* where writing would end in a signal */
   }
   while (length > 1 && target->dir[length - 1] == '/') {
@@ -182,7 +197,8 @@ static int write_mark(const target_folder *target) {
   return dprintf(target->mark, format, (long)getpid(), parents, made, name) > 0 ? 0 : errno;
 }
 
-/* The mark is made, locked, and then still there: else a save has taken the workplace for a left one, EAGAIN. */
+/* The mark is made, locked, and then still there: else a save has taken the workplace for a left
+ * one, EAGAIN. */
 static int lock_mark(target_folder *target, int locked) {
   struct stat open_one, named;
   target->place = open(target->workplace, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -196,7 +212,8 @@ static int lock_mark(target_folder *target, int locked) {
   if (locked && flock(target->mark, LOCK_EX | LOCK_NB) != 0) {
     return errno == EWOULDBLOCK ? EAGAIN : EOPNOTSUPP;
   }
-  if (fstat(target->mark, &open_one) != 0 || fstatat(target->place, "mark", &named, 0) != 0 || open_one.st_ino != named.st_ino) {
+  if (fstat(target->mark, &open_one) != 0 || fstatat(target->place, "mark", &named, 0) != 0 ||
+      open_one.st_ino != named.st_ino) {
     return EAGAIN;
   }
   return write_mark(target);
@@ -214,10 +231,10 @@ static void remove_workplace(target_folder *target) {
   if (rmdir(target->staging) != 0 && errno != ENOENT) {
     target_remove_folder(target->staging);
   }
-  for (int attempt = 0; attempt < 4 && target->place >= 0 && unlinkat(target->place, "mark", 0) != 0 && errno != ENOENT; attempt++) {
-  }
-  for (int attempt = 0; attempt < 4 && rmdir(target->workplace) != 0; attempt++) {
-  }
+  for (int attempt = 0; attempt < 4 && target->place >= 0 &&
+                        unlinkat(target->place, "mark", 0) != 0 && errno != ENOENT;
+       attempt++) {}
+  for (int attempt = 0; attempt < 4 && rmdir(target->workplace) != 0; attempt++) {}
   close_descriptor(&target->mark);
   close_descriptor(&target->place);
 }
@@ -242,19 +259,22 @@ static int make_workplace(target_folder *target, int locked) {
 
 static tegula_status make_staging(target_folder *target, tegula_error *error) {
   int failed = EAGAIN, locked = 1;
-  for (int attempt = 0; attempt < 64 && (failed == EAGAIN || (failed == EOPNOTSUPP && locked)); attempt++) {
+  for (int attempt = 0; attempt < 64 && (failed == EAGAIN || (failed == EOPNOTSUPP && locked));
+       attempt++) {
     locked = locked && failed != EOPNOTSUPP;
     failed = make_workplace(target, locked);
   }
   if (failed != 0) {
-    return report_fail_os(error, target->dir, failed, "write to a new folder inside it, or elsewhere",
+    return report_fail_os(error, target->dir, failed,
+                          "write to a new folder inside it, or elsewhere",
                           "could not make a temporary folder beside %s", target->dir);
   }
   target->fd = open(target->staging, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (target->fd < 0) {
     int os_errno = errno;
     remove_workplace(target);
-    return report_fail_os(error, target->staging, os_errno, NULL, "could not open folder %s", target->staging);
+    return report_fail_os(error, target->staging, os_errno, NULL, "could not open folder %s",
+                          target->staging);
   }
   return TEGULA_OK;
 }
@@ -278,7 +298,8 @@ static int take_over_mode(const target_folder *target) {
   if (stat(target->staging, &own) != 0) {
     return 0;
   }
-  if ((old.st_uid != own.st_uid || old.st_gid != own.st_gid) && chown(target->staging, old.st_uid, old.st_gid) != 0) {
+  if ((old.st_uid != own.st_uid || old.st_gid != own.st_gid) &&
+      chown(target->staging, old.st_uid, old.st_gid) != 0) {
     return 0;
   }
   return chmod(target->staging, old.st_mode & 07777) == 0;
@@ -286,7 +307,8 @@ static int take_over_mode(const target_folder *target) {
 
 tegula_status target_publish(target_folder *target, tegula_error *error) {
   if (!take_over_mode(target) || rename(target->staging, target->real) != 0) {
-    return report_fail_os(error, target->dir, errno, NULL, "could not put the finished folder in the place of %s", target->dir);
+    return report_fail_os(error, target->dir, errno, NULL,
+                          "could not put the finished folder in the place of %s", target->dir);
   }
   remove_workplace(target);
   close(target->fd);

@@ -1,4 +1,5 @@
-/* Loads one array out of a folder of shards (or a single file) and prints its shape and the sum of its first row.
+/* Loads one array out of a folder of shards (or a single file) and prints its shape and the sum of
+ * its first row.
  *
  *   cc load.c $(pkg-config --cflags --libs tegula) -o load && ./load shards/
  *
@@ -28,7 +29,8 @@ int main(int argc, char **argv) {
   if (tegula_context_create(NULL, NULL, &context, &error)) return fail(&error);
   if (tegula_dataset_open(context, argv[1], NULL, &dataset, &error)) return fail(&error);
   if (tegula_dataset_info(dataset, &info, &error)) return fail(&error);
-  if (info.dtype.kind != 'f' || info.dtype.item_size != 4 || info.ndim < 1) return fprintf(stderr, "load: not float32\n"), 1;
+  if (info.dtype.kind != 'f' || info.dtype.item_size != 4 || info.ndim < 1)
+    return fprintf(stderr, "load: not float32\n"), 1;
 
   /* memory for four tiles along axis 0, then all the bytes, in parallel */
   if (tegula_tiling_even(info.shape, info.ndim, 0, 4, 1, &tiling, &error)) return fail(&error);

@@ -1,12 +1,14 @@
-/* tegula_bench_decoder: the limit of a chunked load: plain pread of the stored bytes, and the codecs alone from memory to memory.
+/* tegula_bench_decoder: the limit of a chunked load: plain pread of the stored bytes, and the
+ * codecs alone from memory to memory.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
  *   tegula_bench_decoder FILE TABLE [THREADS]
- * TABLE is text: the bytes of a decoded chunk; then a line for each stage of the chain in encoding order, `codec param...`; then `-`; then
- * `offset length` for each chunk. Prints {"read": seconds, "decode": seconds}. Both go into fresh memory with huge pages, mapped inside
- * the clock; without a chain the read is into the final place, and nothing is decoded. The only program outside of tests that looks into
- * the library: what it measures has no public name. */
+ * TABLE is text: the bytes of a decoded chunk; then a line for each stage of the chain in encoding
+ * order, `codec param...`; then `-`; then `offset length` for each chunk. Prints {"read": seconds,
+ * "decode": seconds}. Both go into fresh memory with huge pages, mapped inside the clock; without a
+ * chain the read is into the final place, and nothing is decoded. The only program outside of tests
+ * that looks into the library: what it measures has no public name. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -46,7 +48,8 @@ static double now(void) {
 }
 
 static char *fresh(int64_t bytes) {
-  char *memory = mmap(NULL, (size_t)bytes + (2 << 20), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  char *memory = mmap(NULL, (size_t)bytes + (2 << 20), PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) die("no memory");
   memory += (2 << 20) - (uintptr_t)memory % (2 << 20);
   madvise(memory, (size_t)bytes, MADV_HUGEPAGE);
@@ -58,7 +61,8 @@ static void read_line(work *w, char *line) {
   char *word = strtok(line, " \n");
   for (uint16_t id = 1; id < TEGULA__CODEC_COUNT; id++)
     if (strcmp(tegula__codec_name(id), word) == 0) filter->codec = id;
-  if (filter->codec == TEGULA__CODEC_NONE || w->filter_count == TEGULA__CHAIN_MAX) die("unknown codec");
+  if (filter->codec == TEGULA__CODEC_NONE || w->filter_count == TEGULA__CHAIN_MAX)
+    die("unknown codec");
   while ((word = strtok(NULL, " \n")) != NULL && filter->param_count < TEGULA__FILTER_PARAMS)
     filter->params[filter->param_count++] = (uint32_t)strtoul(word, NULL, 10);
 }
@@ -71,7 +75,9 @@ static void read_table(work *w, const char *path) {
   w->chunk_bytes = length;
   while (fgets(line, sizeof line, file) != NULL && line[0] != '-') read_line(w, line);
   for (int64_t room = 0; fscanf(file, "%lld %lld\n", &offset, &length) == 2; w->count++) {
-    if (w->count == room && (w->pieces = realloc(w->pieces, (size_t)(room = 2 * room + 1024) * sizeof *w->pieces)) == NULL) die("no memory");
+    if (w->count == room && (w->pieces = realloc(w->pieces, (size_t)(room = 2 * room + 1024) *
+                                                                sizeof *w->pieces)) == NULL)
+      die("no memory");
     w->pieces[w->count] = (piece){offset, length, w->stored};
     w->stored += length;
   }
@@ -92,8 +98,10 @@ static void *run(void *state) {
   for (int64_t i; (i = atomic_fetch_add(&w->next, 1)) < w->count;) {
     const piece *p = &w->pieces[i];
     if (!w->decoding)
-      read_one(w, p, w->filter_count == 0 ? w->decoded + i * w->chunk_bytes : w->encoded + p->place);
-    else if (tegula__decode(decoder, w->filters, w->filter_count, 0, w->encoded + p->place, (size_t)p->length, w->decoded + i * w->chunk_bytes,
+      read_one(w, p,
+               w->filter_count == 0 ? w->decoded + i * w->chunk_bytes : w->encoded + p->place);
+    else if (tegula__decode(decoder, w->filters, w->filter_count, 0, w->encoded + p->place,
+                            (size_t)p->length, w->decoded + i * w->chunk_bytes,
                             (size_t)w->chunk_bytes, NULL) != TEGULA_OK)
       die("could not decode");
   }
@@ -120,11 +128,13 @@ static double timed(work *w, int threads, bool decoding) {
 int main(int argc, char **argv) {
   work w = {0};
   int threads = argc > 3 ? atoi(argv[3]) : tegula__granted_threads();
-  if (argc < 3 || threads < 1 || threads > 64) die("usage: tegula_bench_decoder FILE TABLE [THREADS]");
+  if (argc < 3 || threads < 1 || threads > 64)
+    die("usage: tegula_bench_decoder FILE TABLE [THREADS]");
   read_table(&w, argv[2]);
   w.fd = open(argv[1], O_RDONLY | O_CLOEXEC);
   if (w.fd < 0) die("could not open the file");
-  double read = timed(&w, threads, false), decode = w.filter_count > 0 ? timed(&w, threads, true) : 0;
+  double read = timed(&w, threads, false),
+         decode = w.filter_count > 0 ? timed(&w, threads, true) : 0;
   printf("{\"read\": %.6f, \"decode\": %.6f}\n", read, decode);
   return 0;
 }

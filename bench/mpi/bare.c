@@ -1,9 +1,11 @@
-/* tegula_bench_mpi LIBRARY: what a job of several ranks costs that does nothing: MPI_Init, one barrier, MPI_Finalize.
+/* tegula_bench_mpi LIBRARY: what a job of several ranks costs that does nothing: MPI_Init, one
+ * barrier, MPI_Finalize.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * The library is opened at run time, so that no MPI is needed to build this. MPI_COMM_WORLD is a variable of Open MPI, a number in a pointer in the
- * standard ABI of MPI 5, and an int in the older one of MPICH. */
+ * The library is opened at run time, so that no MPI is needed to build this. MPI_COMM_WORLD is a
+ * variable of Open MPI, a number in a pointer in the standard ABI of MPI 5, and an int in the older
+ * one of MPICH. */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -27,7 +29,8 @@ static int barrier(void *library, const char *path) {
   } call = {.symbol = symbol(library, "MPI_Barrier")};
   void *world = dlsym(library, "ompi_mpi_comm_world");
   if (world != NULL) return call.of_pointer(world);
-  return strstr(path, "libmpi_abi") != NULL ? call.of_pointer((void *)(uintptr_t)0x101) : call.of_int(0x44000000);
+  return strstr(path, "libmpi_abi") != NULL ? call.of_pointer((void *)(uintptr_t)0x101)
+                                            : call.of_int(0x44000000);
 }
 
 int main(int argc, char **argv) {

@@ -17,12 +17,13 @@ typedef struct hdf5_along {
   hdf5_file *from_file; /* the dataset that is copied */
   hid_t from;
   const char *from_name;
-  bool ordered; /* it keeps the order in which its attributes were made */
-  hid_t file, to; /* the target, and its new dataset */
+  bool ordered;                  /* it keeps the order in which its attributes were made */
+  hid_t file, to;                /* the target, and its new dataset */
   const hdf5_replaced *replaced; /* what had its name before */
 } hdf5_along;
 
-void hdf5_drop(const hdf5_along *along, const char *what, const char *name, const char *format, ...) __attribute__((format(printf, 4, 5)));
+void hdf5_drop(const hdf5_along *along, const char *what, const char *name, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 
 /* The value of an attribute as it is stored, in memory of its own type. */
 typedef struct hdf5_value {
@@ -33,7 +34,8 @@ typedef struct hdf5_value {
   void *data;
 } hdf5_value;
 
-/* False: libhdf5 could not, or there is not enough memory; what is there is to be freed in any case. */
+/* False: libhdf5 could not, or there is not enough memory; what is there is to be freed in any
+ * case. */
 bool hdf5_value_read(hdf5_library *library, hid_t object, const char *name, hdf5_value *out);
 void hdf5_value_free(hdf5_library *library, hdf5_value *value);
 /* Does the type hold references? They mean nothing in another file. */
@@ -59,14 +61,16 @@ typedef struct hdf5_user {
 
 /* The scale is one of that axis of the dataset, too; -1: of none of its axes any more. */
 bool hdf5_users_set(hdf5_library *library, hid_t scale, hdf5_reference dataset, int axis);
-/* The references of all axes (hdf5_sequence), if they are plain ones; `out` is to be freed in any case. */
+/* The references of all axes (hdf5_sequence), if they are plain ones; `out` is to be freed in any
+ * case. */
 bool hdf5_axes_read(hdf5_library *library, hid_t dataset, hdf5_value *out);
 /* In place of what is there. */
 bool hdf5_axes_write(hdf5_library *library, hid_t dataset, const hdf5_sequence *axes, int64_t ndim);
 
 /* scales.c: the scales of the axes. */
 tegula_status hdf5_scales_along(const hdf5_along *along, tegula_error *err);
-/* same.c: do two datasets hold the same, with the same attributes but for REFERENCE_LIST? No, where it is not certain. */
+/* same.c: do two datasets hold the same, with the same attributes but for REFERENCE_LIST? No, where
+ * it is not certain. */
 bool hdf5_same_dataset(hdf5_library *library, hid_t a, hid_t b);
 
 #endif

@@ -6,7 +6,8 @@
 
 #include "hdf5_priv.h"
 
-#define HDF5_MOST_SLOTS (INT64_C(1) << 27) /* libhdf5 visits all slots of an index that is an array: about 50 ns each */
+/* libhdf5 visits all slots of an index that is an array: about 50 ns each */
+#define HDF5_MOST_SLOTS (INT64_C(1) << 27)
 
 typedef struct stored {
   uint64_t slot;
@@ -30,11 +31,13 @@ bool hdf5_listing_add(listing *list, stored item);
 bool hdf5_listing_trusted(listing *list);
 /* It has a chunk that cannot be. */
 tegula_status hdf5_listing_outside(const listing *list, tegula_error *err);
-/* Asks libhdf5 for one chunk, by its offset in elements. 1: stored, 0: not, -1: it did what it should not. */
+/* Asks libhdf5 for one chunk, by its offset in elements. 1: stored, 0: not, -1: it did what it
+ * should not. */
 int hdf5_listing_probe(const listing *list, const hsize_t *offset, stored *out);
 /* How many chunks are stored, by libhdf5's own count. */
 tegula_status hdf5_listing_count(const listing *list, int64_t *count, tegula_error *err);
-/* Of a fixed or extensible array: lists what is stored, if there are very many slots (*done), or says whether libhdf5 may. */
+/* Of a fixed or extensible array: lists what is stored, if there are very many slots (*done), or
+ * says whether libhdf5 may. */
 tegula_status hdf5_listing_array(listing *list, bool *done, tegula_error *err);
 
 #endif

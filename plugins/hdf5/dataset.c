@@ -14,13 +14,16 @@ static tegula_status read_type(hdf5_dataset *out, tegula_error *err) {
   char why[256];
   out->type_id = library->call.H5Dget_type(out->id);
   if (out->type_id < 0)
-    return hdf5_failed(library, err, TEGULA_CORRUPT, out->file->path, "read the type of \"%s\" in \"%s\"", out->name, out->file->path);
+    return hdf5_failed(library, err, TEGULA_CORRUPT, out->file->path,
+                       "read the type of \"%s\" in \"%s\"", out->name, out->file->path);
   RETURN_IF(hdf5_type_of(library, out->type_id, &out->type, why, sizeof why), TEGULA_OK);
-  return library->host->fail(err, TEGULA_UNSUPPORTED, out->file->path, -1, "cannot load \"%s\" of \"%s\": it has %s", out->name,
-                             out->file->path, why);
+  return library->host->fail(err, TEGULA_UNSUPPORTED, out->file->path, -1,
+                             "cannot load \"%s\" of \"%s\": it has %s", out->name, out->file->path,
+                             why);
 }
 
-/* The extent in the dataset's own file. A virtual dataset with open ends has one that depends on its sources: virtual.c. */
+/* The extent in the dataset's own file. A virtual dataset with open ends has one that depends on
+ * its sources: virtual.c. */
 static tegula_status read_shape(hdf5_dataset *out, tegula_error *err) {
   hdf5_library *library = out->call->library;
   const hdf5_functions *call = &library->call;
@@ -29,14 +32,18 @@ static tegula_status read_shape(hdf5_dataset *out, tegula_error *err) {
   int type = space >= 0 ? call->H5Sget_simple_extent_type(space) : -1;
   out->ndim = type == HDF5_SPACE_SIMPLE ? call->H5Sget_simple_extent_ndims(space) : 0;
   bool good = type >= 0 && out->ndim >= 0 && out->ndim <= HDF5_MAX_RANK;
-  good = good && (type != HDF5_SPACE_SIMPLE || call->H5Sget_simple_extent_dims(space, dims, NULL) >= 0);
+  good = good &&
+         (type != HDF5_SPACE_SIMPLE || call->H5Sget_simple_extent_dims(space, dims, NULL) >= 0);
   if (space >= 0) call->H5Sclose(space);
   if (!good || type == HDF5_SPACE_NULL) out->ndim = -1;
   if (!good)
-    return hdf5_failed(library, err, TEGULA_CORRUPT, out->file->path, "read the shape of \"%s\" in \"%s\"", out->name, out->file->path);
+    return hdf5_failed(library, err, TEGULA_CORRUPT, out->file->path,
+                       "read the shape of \"%s\" in \"%s\"", out->name, out->file->path);
   if (type == HDF5_SPACE_NULL)
-    return library->host->fail(err, TEGULA_UNSUPPORTED, out->file->path, -1,
-                               "cannot load \"%s\" of \"%s\": it is empty (a null dataspace) and has no shape", out->name, out->file->path);
+    return library->host->fail(
+        err, TEGULA_UNSUPPORTED, out->file->path, -1,
+        "cannot load \"%s\" of \"%s\": it is empty (a null dataspace) and has no shape", out->name,
+        out->file->path);
   for (int k = 0; k < out->ndim; k++) out->shape[k] = dims[k] > INT64_MAX ? -1 : (int64_t)dims[k];
   return TEGULA_OK;
 }
@@ -47,12 +54,14 @@ tegula_status hdf5_set_strides(hdf5_dataset *out, tegula_error *err) {
   for (int k = out->ndim - 1; k >= 0 && good; k--) {
     out->strides[k] = bytes;
     empty = empty || out->shape[k] == 0;
-    good = out->shape[k] >= 0 && !__builtin_mul_overflow(bytes, out->shape[k] ? out->shape[k] : 1, &bytes);
+    good = out->shape[k] >= 0 &&
+           !__builtin_mul_overflow(bytes, out->shape[k] ? out->shape[k] : 1, &bytes);
   }
   out->bytes = empty ? 0 : bytes;
   RETURN_IF(good, TEGULA_OK);
-  return out->call->library->host->fail(err, TEGULA_LIMIT_EXCEEDED, out->file->path, -1, "\"%s\" of \"%s\" has more than 2^63 bytes",
-                                        out->name, out->file->path);
+  return out->call->library->host->fail(err, TEGULA_LIMIT_EXCEEDED, out->file->path, -1,
+                                        "\"%s\" of \"%s\" has more than 2^63 bytes", out->name,
+                                        out->file->path);
 }
 
 /* The fill value in native order: zeros by default, NULL where none is defined. */
@@ -75,27 +84,32 @@ static tegula_status read_fill(hdf5_dataset *out, tegula_error *err) {
     return TEGULA_OK;
   }
   if (call->H5Pget_fill_value(out->plist, out->type_id, out->fill) < 0) goto failed;
-  if (out->type.order != '|' && out->type.order != HDF5_NATIVE_ORDER) hdf5_type_swap(dtype, out->fill);
+  if (out->type.order != '|' && out->type.order != HDF5_NATIVE_ORDER)
+    hdf5_type_swap(dtype, out->fill);
   return TEGULA_OK;
 failed:
-  return hdf5_failed(library, err, TEGULA_CORRUPT, out->file->path, "read the fill value of \"%s\" in \"%s\"", out->name, out->file->path);
+  return hdf5_failed(library, err, TEGULA_CORRUPT, out->file->path,
+                     "read the fill value of \"%s\" in \"%s\"", out->name, out->file->path);
 }
 
 enum { INDEX_IMPLICIT = 2 };
 
-/* Without an index all chunks lie one behind the other, so that they fit into the file: libhdf5 would list as many as a damaged file claims. */
+/* Without an index all chunks lie one behind the other, so that they fit into the file: libhdf5
+ * would list as many as a damaged file claims. */
 static tegula_status check_implicit(const hdf5_dataset *dataset, tegula_error *err) {
   const hdf5_library *library = dataset->call->library;
   int index = -1;
   int64_t bytes = dataset->type.dtype.item_size;
   bool fits = true;
-  if (library->call.H5Dget_chunk_index_type(dataset->id, &index) < 0 || index != INDEX_IMPLICIT) return TEGULA_OK;
+  if (library->call.H5Dget_chunk_index_type(dataset->id, &index) < 0 || index != INDEX_IMPLICIT)
+    return TEGULA_OK;
   for (int k = 0; k < dataset->ndim; k++)
     fits = fits && !__builtin_mul_overflow(bytes, dataset->shape[k], &bytes);
   if (fits && bytes <= dataset->file->size) return TEGULA_OK;
-  return library->host->fail(err, TEGULA_CORRUPT, dataset->file->path, -1,
-                             "\"%s\" of \"%s\" claims more chunks than the file of %lld bytes can hold", dataset->name, dataset->file->path,
-                             (long long)dataset->file->size);
+  return library->host->fail(
+      err, TEGULA_CORRUPT, dataset->file->path, -1,
+      "\"%s\" of \"%s\" claims more chunks than the file of %lld bytes can hold", dataset->name,
+      dataset->file->path, (long long)dataset->file->size);
 }
 
 static tegula_status read_chunk_shape(hdf5_dataset *out, tegula_error *err) {
@@ -110,7 +124,8 @@ static tegula_status read_chunk_shape(hdf5_dataset *out, tegula_error *err) {
     FORWARD(hdf5_filters_read(out, err));
     return check_implicit(out, err);
   }
-  return out->call->library->host->fail(err, TEGULA_CORRUPT, out->file->path, -1, "\"%s\" of \"%s\" has chunks that do not fit its shape",
+  return out->call->library->host->fail(err, TEGULA_CORRUPT, out->file->path, -1,
+                                        "\"%s\" of \"%s\" has chunks that do not fit its shape",
                                         out->name, out->file->path);
 }
 
@@ -119,13 +134,16 @@ static tegula_status read_layout(hdf5_dataset *out, tegula_error *err) {
   out->plist = library->call.H5Dget_create_plist(out->id);
   out->layout = out->plist >= 0 ? library->call.H5Pget_layout(out->plist) : -1;
   if (out->layout < 0)
-    return hdf5_failed(library, err, TEGULA_CORRUPT, out->file->path, "read the layout of \"%s\" in \"%s\"", out->name, out->file->path);
+    return hdf5_failed(library, err, TEGULA_CORRUPT, out->file->path,
+                       "read the layout of \"%s\" in \"%s\"", out->name, out->file->path);
   FORWARD(read_fill(out, err));
   return out->layout == HDF5_CHUNKED ? read_chunk_shape(out, err) : TEGULA_OK;
 }
 
-tegula_status hdf5_dataset_open(hdf5_call *call, hdf5_file *file, hid_t id, const char *name, hdf5_dataset *out, tegula_error *err) {
-  *out = (hdf5_dataset){.call = call, .file = file, .name = name, .id = id, .type_id = -1, .plist = -1, .grid = -1};
+tegula_status hdf5_dataset_open(hdf5_call *call, hdf5_file *file, hid_t id, const char *name,
+                                hdf5_dataset *out, tegula_error *err) {
+  *out = (hdf5_dataset){
+      .call = call, .file = file, .name = name, .id = id, .type_id = -1, .plist = -1, .grid = -1};
   tegula_status status;
   FORWARD_WITH(status, read_shape(out, err));
   FORWARD_WITH(status, read_type(out, err));
@@ -159,7 +177,8 @@ void hdf5_dataset_close(hdf5_dataset *dataset) {
 /* Contiguous: it has no place in the file. */
 static bool never_written(const hdf5_dataset *dataset) {
   haddr_t offset = dataset->call->library->call.H5Dget_offset(dataset->id);
-  haddr_t shifted = HDF5_UNDEFINED + (haddr_t)dataset->file->base; /* libhdf5 adds the user block to an address that is none, too */
+  /* libhdf5 adds the user block to an address that is none, too */
+  haddr_t shifted = HDF5_UNDEFINED + (haddr_t)dataset->file->base;
   return offset == HDF5_UNDEFINED || offset == shifted;
 }
 
@@ -172,10 +191,13 @@ static tegula_status prepare_contiguous(hdf5_dataset *dataset, tegula_error *err
   haddr_t offset = library->call.H5Dget_offset(dataset->id);
   dataset->kind = HDF5_KIND_DENSE;
   dataset->offset = (int64_t)offset;
-  if (offset > (haddr_t)dataset->file->size || (haddr_t)dataset->bytes > (haddr_t)dataset->file->size - offset)
-    return library->host->fail(err, TEGULA_SHORT_FILE, dataset->file->path, dataset->file->size,
-                               "\"%s\" of \"%s\" is cut: expected %lld bytes from %llu on, found a file of %lld bytes", dataset->name,
-                               dataset->file->path, (long long)dataset->bytes, (unsigned long long)offset, (long long)dataset->file->size);
+  if (offset > (haddr_t)dataset->file->size ||
+      (haddr_t)dataset->bytes > (haddr_t)dataset->file->size - offset)
+    return library->host->fail(
+        err, TEGULA_SHORT_FILE, dataset->file->path, dataset->file->size,
+        "\"%s\" of \"%s\" is cut: expected %lld bytes from %llu on, found a file of %lld bytes",
+        dataset->name, dataset->file->path, (long long)dataset->bytes, (unsigned long long)offset,
+        (long long)dataset->file->size);
   return hdf5_file_number(dataset->call, dataset->file, &dataset->file_number, err);
 }
 
@@ -189,27 +211,35 @@ static bool same_dtype(tegula_dtype a, tegula_dtype b) {
   return a.kind == b.kind && a.item_size == b.item_size;
 }
 
-/* Elements of all levels are converted once, from what is stored to what the array has, as libhdf5 does it. */
-static tegula_status check_source(const hdf5_dataset *dataset, const hdf5_dataset *like, tegula_error *err) {
+/* Elements of all levels are converted once, from what is stored to what the array has, as libhdf5
+ * does it. */
+static tegula_status check_source(const hdf5_dataset *dataset, const hdf5_dataset *like,
+                                  tegula_error *err) {
   hdf5_library *library = dataset->call->library;
   const tegula_plugin_host *host = library->host;
   char have[TEGULA_DTYPE_TEXT], want[TEGULA_DTYPE_TEXT];
   bool agrees = hdf5_type_agrees(library, dataset->type_id, like->type_id);
-  RETURN_IF(agrees && (same_dtype(dataset->type.dtype, like->type.dtype) || converts(&dataset->type, &like->type)), TEGULA_OK);
+  RETURN_IF(agrees && (same_dtype(dataset->type.dtype, like->type.dtype) ||
+                       converts(&dataset->type, &like->type)),
+            TEGULA_OK);
   host->dtype_format(dataset->type.dtype, have);
   host->dtype_format(like->type.dtype, want);
   return host->fail(err, TEGULA_MISMATCH, dataset->file->path, -1,
-                    "\"%s\" of \"%s\" is a source of a virtual dataset of dtype %s%s, but has dtype %s%s, which does not convert",
-                    dataset->name, dataset->file->path, want, agrees ? "" : " (an enumeration)", have,
-                    agrees ? "" : " (another enumeration, or none)");
+                    "\"%s\" of \"%s\" is a source of a virtual dataset of dtype %s%s, but has "
+                    "dtype %s%s, which does not convert",
+                    dataset->name, dataset->file->path, want, agrees ? "" : " (an enumeration)",
+                    have, agrees ? "" : " (another enumeration, or none)");
 }
 
 static tegula_status make_conversion(hdf5_dataset *dataset, tegula_error *err) {
   RETURN_IF(hdf5_conversion_make(dataset), TEGULA_OK);
-  return hdf5_failed(dataset->call->library, err, TEGULA_INTERNAL, dataset->file->path, "make a type in memory for \"%s\"", dataset->name);
+  return hdf5_failed(dataset->call->library, err, TEGULA_INTERNAL, dataset->file->path,
+                     "make a type in memory for \"%s\"", dataset->name);
 }
 
-static bool is_like(const hdf5_dataset *dataset) { return same_dtype(dataset->type.dtype, dataset->like->type.dtype); }
+static bool is_like(const hdf5_dataset *dataset) {
+  return same_dtype(dataset->type.dtype, dataset->like->type.dtype);
+}
 
 /* The fill value as an element of the array. */
 static tegula_status convert_fill(hdf5_dataset *dataset, tegula_error *err) {
@@ -219,11 +249,13 @@ static tegula_status convert_fill(hdf5_dataset *dataset, tegula_error *err) {
   unsigned char fill[16] = {0}; /* a number */
   int state = HDF5_FILL_DEFAULT;
   bool good = library->call.H5Pfill_value_defined(dataset->plist, &state) >= 0;
-  if (good && state != HDF5_FILL_DEFAULT) good = library->call.H5Pget_fill_value(dataset->plist, dataset->conversion.memory, fill) >= 0;
+  if (good && state != HDF5_FILL_DEFAULT)
+    good = library->call.H5Pget_fill_value(dataset->plist, dataset->conversion.memory, fill) >= 0;
   good = good && hdf5_conversion_apply(library, &dataset->conversion, fill, 1);
   memcpy(dataset->fill, fill, dataset->like->type.dtype.item_size); /* it has 16 bytes to spare */
   RETURN_IF(good, TEGULA_OK);
-  return hdf5_failed(library, err, TEGULA_CORRUPT, dataset->file->path, "convert the fill value of \"%s\" in \"%s\"", dataset->name,
+  return hdf5_failed(library, err, TEGULA_CORRUPT, dataset->file->path,
+                     "convert the fill value of \"%s\" in \"%s\"", dataset->name,
                      dataset->file->path);
 }
 
@@ -239,7 +271,8 @@ static tegula_status prepare_reader(hdf5_dataset *dataset, tegula_error *err) {
 }
 
 static bool is_external(const hdf5_dataset *dataset) {
-  return dataset->layout == HDF5_CONTIGUOUS && dataset->call->library->call.H5Pget_external_count(dataset->plist) > 0;
+  return dataset->layout == HDF5_CONTIGUOUS &&
+         dataset->call->library->call.H5Pget_external_count(dataset->plist) > 0;
 }
 
 static tegula_status prepare_external(hdf5_dataset *dataset, tegula_error *err) {
@@ -256,12 +289,14 @@ tegula_status hdf5_prepare(hdf5_dataset *dataset, const hdf5_dataset *like, tegu
     return convert_fill(dataset, err);
   }
   RETURN_IF(is_external(dataset), prepare_external(dataset, err));
-  if (dataset->type.converted || !is_like(dataset) || dataset->layout == HDF5_COMPACT) return prepare_reader(dataset, err);
+  if (dataset->type.converted || !is_like(dataset) || dataset->layout == HDF5_COMPACT)
+    return prepare_reader(dataset, err);
   if (dataset->layout == HDF5_CHUNKED) return hdf5_prepare_chunks(dataset, err);
   if (dataset->layout == HDF5_CONTIGUOUS) return prepare_contiguous(dataset, err);
-  return dataset->call->library->host->fail(err, TEGULA_UNSUPPORTED, dataset->file->path, -1,
-                                            "cannot load \"%s\" of \"%s\": it has a layout that is not known", dataset->name,
-                                            dataset->file->path);
+  return dataset->call->library->host->fail(
+      err, TEGULA_UNSUPPORTED, dataset->file->path, -1,
+      "cannot load \"%s\" of \"%s\": it has a layout that is not known", dataset->name,
+      dataset->file->path);
 }
 
 /* ---- places ---- */
@@ -271,7 +306,8 @@ int64_t hdf5_place_length(const hdf5_place *place, int k) {
   return axis < 0 ? 1 : place->hi[axis] - place->lo[axis];
 }
 
-bool hdf5_place_clip(const hdf5_place *outer, int dataset_ndim, const int64_t *lo, const int64_t *hi, hdf5_place *out) {
+bool hdf5_place_clip(const hdf5_place *outer, int dataset_ndim, const int64_t *lo,
+                     const int64_t *hi, hdf5_place *out) {
   *out = *outer;
   for (int k = 0; k < dataset_ndim; k++) {
     int64_t from = outer->start[k], to = from + hdf5_place_length(outer, k);
@@ -293,14 +329,21 @@ static tegula_status emit_dense(hdf5_dataset *dataset, const hdf5_place *place, 
     offset += place->start[k] * dataset->strides[k];
     if (place->axis[k] >= 0) strides[place->axis[k]] = dataset->strides[k];
   }
-  return dataset->call->library->host->add_dense(dataset->call->builder, dataset->file_number, offset, place->lo, place->hi, strides,
+  return dataset->call->library->host->add_dense(dataset->call->builder, dataset->file_number,
+                                                 offset, place->lo, place->hi, strides,
                                                  dataset->type.order, err);
 }
 
-tegula_status hdf5_emit_grid(hdf5_dataset *dataset, int64_t grid, const int64_t *shape, const int64_t *chunks, const hdf5_place *place,
-                             tegula_error *err) {
-  int64_t start[HDF5_MAX_RANK], chunk[HDF5_MAX_RANK], slot[HDF5_MAX_RANK] = {0}, byte[HDF5_MAX_RANK] = {0};
-  tegula_plugin_chunked part = {.lo = place->lo, .hi = place->hi, .start = start, .chunk = chunk, .slot_stride = slot, .byte_stride = byte};
+tegula_status hdf5_emit_grid(hdf5_dataset *dataset, int64_t grid, const int64_t *shape,
+                             const int64_t *chunks, const hdf5_place *place, tegula_error *err) {
+  int64_t start[HDF5_MAX_RANK], chunk[HDF5_MAX_RANK], slot[HDF5_MAX_RANK] = {0},
+                                                      byte[HDF5_MAX_RANK] = {0};
+  tegula_plugin_chunked part = {.lo = place->lo,
+                                .hi = place->hi,
+                                .start = start,
+                                .chunk = chunk,
+                                .slot_stride = slot,
+                                .byte_stride = byte};
   for (int a = 0; a < place->ndim; a++) start[a] = 0, chunk[a] = 1;
   int64_t slots = 1, bytes = dataset->type.dtype.item_size;
   for (int k = dataset->ndim - 1; k >= 0; k--) {
@@ -324,11 +367,18 @@ tegula_status hdf5_emit_grid(hdf5_dataset *dataset, int64_t grid, const int64_t 
 tegula_status hdf5_emit(hdf5_dataset *dataset, const hdf5_place *place, tegula_error *err) {
   const tegula_plugin_host *host = dataset->call->library->host;
   switch (dataset->kind) {
-    case HDF5_KIND_FILL: return host->add_fill(dataset->call->builder, place->lo, place->hi, dataset->fill, err);
-    case HDF5_KIND_DENSE: return dataset->slices ? hdf5_emit_slices(dataset, place, err) : emit_dense(dataset, place, err);
-    case HDF5_KIND_GRID: return hdf5_emit_grid(dataset, dataset->grid, dataset->shape, dataset->chunk, place, err);
-    case HDF5_KIND_EXTERNAL: return hdf5_emit_external(dataset, place, err);
-    case HDF5_KIND_READER: return hdf5_emit_reader(dataset, place, err);
-    default: return hdf5_emit_virtual(dataset, place, err);
+    case HDF5_KIND_FILL:
+      return host->add_fill(dataset->call->builder, place->lo, place->hi, dataset->fill, err);
+    case HDF5_KIND_DENSE:
+      return dataset->slices ? hdf5_emit_slices(dataset, place, err)
+                             : emit_dense(dataset, place, err);
+    case HDF5_KIND_GRID:
+      return hdf5_emit_grid(dataset, dataset->grid, dataset->shape, dataset->chunk, place, err);
+    case HDF5_KIND_EXTERNAL:
+      return hdf5_emit_external(dataset, place, err);
+    case HDF5_KIND_READER:
+      return hdf5_emit_reader(dataset, place, err);
+    default:
+      return hdf5_emit_virtual(dataset, place, err);
   }
 }

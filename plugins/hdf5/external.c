@@ -2,8 +2,9 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * The files follow each other; names count from the folder of the HDF5 file. Where one ends within a row, the part is cut into boxes;
- * within an element, the dataset is refused. What a file that is too short lacks is lost, not zero. */
+ * The files follow each other; names count from the folder of the HDF5 file. Where one ends within
+ * a row, the part is cut into boxes; within an element, the dataset is refused. What a file that is
+ * too short lacks is lost, not zero. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +17,8 @@ typedef struct segment {
   char text[512];
   int64_t number, offset, item; /* item: bytes of an element in the file */
   struct hdf5_raw_file *raw;    /* NULL: its elements are those of the array */
-  int64_t first, last, there; /* elements [first, last); those from `there` on the file does not hold */
+  /* elements [first, last); those from `there` on the file does not hold */
+  int64_t first, last, there;
 } segment;
 
 /* Elements [first, last) in C order as boxes: at most two for each axis. */
@@ -33,8 +35,9 @@ static tegula_status put(const cutter *cut, const int64_t *lo, const int64_t *hi
   hdf5_place part;
   if (!hdf5_place_clip(cut->place, dataset->ndim, lo, hi, &part)) return TEGULA_OK;
   if (lost)
-    return host->add_lost(dataset->call->builder, part.lo, part.hi, dataset->fill, cut->at->status ? cut->at->status : TEGULA_SHORT_FILE,
-                          cut->at->os_errno, cut->at->text, cut->at->path, cut->err);
+    return host->add_lost(dataset->call->builder, part.lo, part.hi, dataset->fill,
+                          cut->at->status ? cut->at->status : TEGULA_SHORT_FILE, cut->at->os_errno,
+                          cut->at->text, cut->at->path, cut->err);
   int64_t element = 0, item = cut->at->item;
   hdf5_raw raw = {.file = cut->at->raw};
   for (int a = 0; a < part.ndim; a++) raw.strides[a] = item;
@@ -45,15 +48,18 @@ static tegula_status put(const cutter *cut, const int64_t *lo, const int64_t *hi
   }
   raw.offset = cut->at->offset + (element - cut->at->first) * item;
   if (raw.file) return hdf5_emit_raw(dataset, &raw, &part, cut->err);
-  return host->add_dense(dataset->call->builder, cut->at->number, raw.offset, part.lo, part.hi, raw.strides, dataset->type.order, cut->err);
+  return host->add_dense(dataset->call->builder, cut->at->number, raw.offset, part.lo, part.hi,
+                         raw.strides, dataset->type.order, cut->err);
 }
 
 /* [first, last) within the sub-array of axes k, k+1, ... at lo/hi for the axes before. */
-static tegula_status cut_range(const cutter *cut, int k, int64_t first, int64_t last, int64_t *lo, int64_t *hi, bool lost) {
+static tegula_status cut_range(const cutter *cut, int k, int64_t first, int64_t last, int64_t *lo,
+                               int64_t *hi, bool lost) {
   const hdf5_dataset *dataset = cut->dataset;
   RETURN_IF(first >= last, TEGULA_OK);
   if (k == dataset->ndim) return put(cut, lo, hi, lost);
-  int64_t row = dataset->strides[k] / dataset->type.dtype.item_size; /* elements of one index of axis k */
+  /* elements of one index of axis k */
+  int64_t row = dataset->strides[k] / dataset->type.dtype.item_size;
   int64_t whole_from = first / row + (first % row != 0), whole_to = last / row;
   if (whole_from > whole_to) { /* within one index */
     lo[k] = first / row, hi[k] = lo[k] + 1;
@@ -83,10 +89,12 @@ static tegula_status open_segment(hdf5_dataset *dataset, segment *out, tegula_er
   tegula_error failure = {0};
   tegula_status status = host->file_open(call->builder, out->path, &file, &failure);
   if (status != TEGULA_OK) {
-    RETURN_IF(status == TEGULA_OUT_OF_MEMORY || status == TEGULA_CANCELLED, (err ? *err = failure : (tegula_error){0}, status));
+    RETURN_IF(status == TEGULA_OUT_OF_MEMORY || status == TEGULA_CANCELLED,
+              (err ? *err = failure : (tegula_error){0}, status));
     out->status = status;
     out->os_errno = failure.os_errno;
-    char *text = hdf5_text("external file \"%s\" of \"%s\" in \"%s\" %s", out->path, dataset->name, dataset->file->path,
+    char *text = hdf5_text("external file \"%s\" of \"%s\" in \"%s\" %s", out->path, dataset->name,
+                           dataset->file->path,
                            status == TEGULA_NOT_FOUND ? "is not there" : "could not be opened");
     if (text) strncpy(out->text, text, sizeof out->text - 1);
     free(text);
@@ -96,19 +104,23 @@ static tegula_status open_segment(hdf5_dataset *dataset, segment *out, tegula_er
   int64_t size = host->file_size(file), bytes = size > out->offset ? size - out->offset : 0;
   if (bytes / item < out->last - out->first) {
     out->there = out->first + bytes / item;
-    char *text = hdf5_text("external file \"%s\" of \"%s\" in \"%s\" has %lld bytes from %lld on: expected %lld", out->path, dataset->name,
-                           dataset->file->path, (long long)bytes, (long long)out->offset, (long long)((out->last - out->first) * item));
+    char *text = hdf5_text(
+        "external file \"%s\" of \"%s\" in \"%s\" has %lld bytes from %lld on: expected %lld",
+        out->path, dataset->name, dataset->file->path, (long long)bytes, (long long)out->offset,
+        (long long)((out->last - out->first) * item));
     if (text) strncpy(out->text, text, sizeof out->text - 1);
     free(text);
   }
   status = host->add_file(call->builder, file, &out->number, err);
   if (status == TEGULA_OK && dataset->conversion.memory > 0)
-    return (out->raw = hdf5_raw_open(dataset, file)) ? TEGULA_OK : hdf5_out_of_memory(call->library, err);
+    return (out->raw = hdf5_raw_open(dataset, file)) ? TEGULA_OK
+                                                     : hdf5_out_of_memory(call->library, err);
   host->file_close(file);
   return status;
 }
 
-static tegula_status emit_segment(hdf5_dataset *dataset, const hdf5_place *place, segment *at, tegula_error *err) {
+static tegula_status emit_segment(hdf5_dataset *dataset, const hdf5_place *place, segment *at,
+                                  tegula_error *err) {
   int64_t lo[HDF5_MAX_RANK] = {0}, hi[HDF5_MAX_RANK] = {0};
   cutter cut = {.dataset = dataset, .place = place, .at = at, .err = err};
   at->there = at->last;
@@ -119,37 +131,50 @@ static tegula_status emit_segment(hdf5_dataset *dataset, const hdf5_place *place
 }
 
 /* What the external files must hold: elements as they are stored. */
-static tegula_status stored_bytes(const hdf5_dataset *dataset, int64_t *item, int64_t *bytes, tegula_error *err) {
+static tegula_status stored_bytes(const hdf5_dataset *dataset, int64_t *item, int64_t *bytes,
+                                  tegula_error *err) {
   hdf5_library *library = dataset->call->library;
   *item = (int64_t)library->call.H5Tget_size(dataset->type_id);
-  RETURN_IF(!__builtin_mul_overflow(dataset->bytes / dataset->type.dtype.item_size, *item, bytes), TEGULA_OK);
-  return library->host->fail(err, TEGULA_LIMIT_EXCEEDED, dataset->file->path, -1, "\"%s\" of \"%s\" has more than 2^63 bytes",
-                             dataset->name, dataset->file->path);
+  RETURN_IF(!__builtin_mul_overflow(dataset->bytes / dataset->type.dtype.item_size, *item, bytes),
+            TEGULA_OK);
+  return library->host->fail(err, TEGULA_LIMIT_EXCEEDED, dataset->file->path, -1,
+                             "\"%s\" of \"%s\" has more than 2^63 bytes", dataset->name,
+                             dataset->file->path);
 }
 
-static tegula_status segment_at(hdf5_dataset *dataset, int index, int64_t item, int64_t bytes, int64_t *from, segment *out, tegula_error *err) {
+static tegula_status segment_at(hdf5_dataset *dataset, int index, int64_t item, int64_t bytes,
+                                int64_t *from, segment *out, tegula_error *err) {
   hdf5_library *library = dataset->call->library;
   char name[4096];
   int64_t offset = 0;
   hsize_t size = 0;
-  if (library->call.H5Pget_external(dataset->plist, (unsigned)index, sizeof name, name, &offset, &size) < 0)
-    return hdf5_failed(library, err, TEGULA_CORRUPT, dataset->file->path, "read the external files of \"%s\" in \"%s\"", dataset->name,
+  if (library->call.H5Pget_external(dataset->plist, (unsigned)index, sizeof name, name, &offset,
+                                    &size) < 0)
+    return hdf5_failed(library, err, TEGULA_CORRUPT, dataset->file->path,
+                       "read the external files of \"%s\" in \"%s\"", dataset->name,
                        dataset->file->path);
   name[sizeof name - 1] = 0;
   int64_t left = bytes - *from, length = size > (hsize_t)left ? left : (int64_t)size;
   if (offset < 0 || offset > INT64_MAX - length)
-    return library->host->fail(err, TEGULA_CORRUPT, dataset->file->path, -1, "\"%s\" of \"%s\" has an external file with the offset %lld",
+    return library->host->fail(err, TEGULA_CORRUPT, dataset->file->path, -1,
+                               "\"%s\" of \"%s\" has an external file with the offset %lld",
                                dataset->name, dataset->file->path, (long long)offset);
   if (*from % item != 0 || (length % item != 0 && length < left))
-    return library->host->fail(err, TEGULA_UNSUPPORTED, dataset->file->path, -1,
-                               "cannot load \"%s\" of \"%s\": its external file \"%s\" ends within an element", dataset->name,
-                               dataset->file->path, name);
-  *out = (segment){.path = hdf5_resolve(dataset->file, name), .offset = offset, .item = item, .first = *from / item, .last = (*from + length) / item};
+    return library->host->fail(
+        err, TEGULA_UNSUPPORTED, dataset->file->path, -1,
+        "cannot load \"%s\" of \"%s\": its external file \"%s\" ends within an element",
+        dataset->name, dataset->file->path, name);
+  *out = (segment){.path = hdf5_resolve(dataset->file, name),
+                   .offset = offset,
+                   .item = item,
+                   .first = *from / item,
+                   .last = (*from + length) / item};
   *from += length;
   return out->path ? TEGULA_OK : hdf5_out_of_memory(library, err);
 }
 
-tegula_status hdf5_emit_external(hdf5_dataset *dataset, const hdf5_place *place, tegula_error *err) {
+tegula_status hdf5_emit_external(hdf5_dataset *dataset, const hdf5_place *place,
+                                 tegula_error *err) {
   int count = dataset->call->library->call.H5Pget_external_count(dataset->plist);
   int64_t from = 0, item, bytes;
   FORWARD(stored_bytes(dataset, &item, &bytes, err));
@@ -161,7 +186,8 @@ tegula_status hdf5_emit_external(hdf5_dataset *dataset, const hdf5_place *place,
     FORWARD(status);
   }
   RETURN_IF(from >= bytes, TEGULA_OK);
-  return dataset->call->library->host->fail(err, TEGULA_CORRUPT, dataset->file->path, -1,
-                                            "the external files of \"%s\" in \"%s\" hold %lld bytes: expected %lld", dataset->name,
-                                            dataset->file->path, (long long)from, (long long)bytes);
+  return dataset->call->library->host->fail(
+      err, TEGULA_CORRUPT, dataset->file->path, -1,
+      "the external files of \"%s\" in \"%s\" hold %lld bytes: expected %lld", dataset->name,
+      dataset->file->path, (long long)from, (long long)bytes);
 }

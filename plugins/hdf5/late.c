@@ -1,15 +1,18 @@
-/* Virtual datasets over very many files: a source is looked at when a load first wants something of it.
+/* Virtual datasets over very many files: a source is looked at when a load first wants something of
+ * it.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * What is needed for that is kept with the host: the mappings, the type and the fill value of the virtual dataset, and the name of its
- * file. The file itself is closed, and not read again; the host looks whether it is still the same. */
+ * What is needed for that is kept with the host: the mappings, the type and the fill value of the
+ * virtual dataset, and the name of its file. The file itself is closed, and not read again; the
+ * host looks whether it is still the same. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "virtual.h"
 
-/* The virtual dataset, without its file; counted by what is late of it, under the lock of the library. */
+/* The virtual dataset, without its file; counted by what is late of it, under the lock of the
+ * library. */
 typedef struct hdf5_kept {
   int64_t references;
   hdf5_file file;
@@ -32,7 +35,9 @@ typedef struct late {
   int64_t from, count;
 } late;
 
-bool hdf5_sorted_here(const hdf5_sorted *sorted) { return !sorted->mapping || strcmp(sorted->mapping->file, ".") == 0; }
+bool hdf5_sorted_here(const hdf5_sorted *sorted) {
+  return !sorted->mapping || strcmp(sorted->mapping->file, ".") == 0;
+}
 
 static bool same_file(const hdf5_sorted *a, const hdf5_sorted *b) {
   return a->mapping && b->mapping && strcmp(a->mapping->file, b->mapping->file) == 0;
@@ -41,9 +46,12 @@ static bool same_file(const hdf5_sorted *a, const hdf5_sorted *b) {
 bool hdf5_late_wanted(const hdf5_dataset *dataset, const hdf5_sorted *sorted, int64_t count) {
   const tegula_plugin_host *host = dataset->call->library->host;
   if (dataset->call->late || dataset->measured) return false;
-  if (host->struct_size < offsetof(tegula_plugin_host, new_late_of) + sizeof host->new_late_of || !host->new_late_of) return false;
+  if (host->struct_size < offsetof(tegula_plugin_host, new_late_of) + sizeof host->new_late_of ||
+      !host->new_late_of)
+    return false;
   int64_t files = 0;
-  for (int64_t k = 0; k < count; k++) files += !hdf5_sorted_here(&sorted[k]) && (k == 0 || !same_file(&sorted[k - 1], &sorted[k]));
+  for (int64_t k = 0; k < count; k++)
+    files += !hdf5_sorted_here(&sorted[k]) && (k == 0 || !same_file(&sorted[k - 1], &sorted[k]));
   return files > HDF5_AT_ONCE;
 }
 
@@ -92,7 +100,8 @@ static bool copy_ancestors(kept *k, const hdf5_ancestor *from) {
   bool good = true;
   for (const hdf5_ancestor *a = from; a; a = a->next) {
     hdf5_ancestor *copy = &k->ancestors[k->ancestor_count++];
-    *copy = (hdf5_ancestor){k->ancestor_count < count ? copy + 1 : NULL, strdup(a->canonical), strdup(a->name)};
+    *copy = (hdf5_ancestor){k->ancestor_count < count ? copy + 1 : NULL, strdup(a->canonical),
+                            strdup(a->name)};
     good = good && copy->canonical && copy->name;
   }
   return good;
@@ -108,7 +117,8 @@ static bool keep(hdf5_dataset *dataset) {
   k->file = (hdf5_file){.library = library, .id = -1, .number = -1, .references = 1};
   k->file.path = strdup(dataset->file->path);
   k->file.canonical = strdup(dataset->file->canonical);
-  k->array = (hdf5_dataset){.type = dataset->like->type, .type_id = library->call.H5Tcopy(dataset->like->type_id)};
+  k->array = (hdf5_dataset){.type = dataset->like->type,
+                            .type_id = library->call.H5Tcopy(dataset->like->type_id)};
   k->dataset.call = NULL;
   k->dataset.like = &k->array;
   k->dataset.file = &k->file;
@@ -119,8 +129,10 @@ static bool keep(hdf5_dataset *dataset) {
   k->dataset.id = k->dataset.plist = -1;
   k->dataset.type_id = library->call.H5Tcopy(dataset->type_id);
   dataset->kept = k;
-  bool good = k->file.path && k->file.canonical && k->dataset.name && (!dataset->fill || k->dataset.fill);
-  return copy_ancestors(k, dataset->call->ancestors) && good && k->dataset.type_id >= 0 && k->array.type_id >= 0;
+  bool good =
+      k->file.path && k->file.canonical && k->dataset.name && (!dataset->fill || k->dataset.fill);
+  return copy_ancestors(k, dataset->call->ancestors) && good && k->dataset.type_id >= 0 &&
+         k->array.type_id >= 0;
 }
 
 /* ---- late parts ---- */
@@ -128,11 +140,15 @@ static bool keep(hdf5_dataset *dataset) {
 static tegula_status resolve(void *state, tegula_plugin_builder *builder, tegula_error *err) {
   const late *l = state;
   kept *k = l->wanted->kept;
-  hdf5_call call = {
-      .library = k->file.library, .builder = builder, .array_item = k->array_item, .ancestors = k->ancestors, .late = true};
+  hdf5_call call = {.library = k->file.library,
+                    .builder = builder,
+                    .array_item = k->array_item,
+                    .ancestors = k->ancestors,
+                    .late = true};
   FORWARD(hdf5_enter(call.library, 0, err));
   k->dataset.call = &call;
-  tegula_status status = hdf5_emit_sources(&k->dataset, k->dataset.parts, &l->wanted->outer, k->dataset.sorted + l->from, l->count, err);
+  tegula_status status = hdf5_emit_sources(&k->dataset, k->dataset.parts, &l->wanted->outer,
+                                           k->dataset.sorted + l->from, l->count, err);
   k->dataset.call = NULL;
   hdf5_unlock(call.library);
   return status;
@@ -153,7 +169,8 @@ static void release(void *state) {
   free(l);
 }
 
-static tegula_status new_late(hdf5_dataset *dataset, wanted *w, int64_t from, int64_t count, int64_t *number, tegula_error *err) {
+static tegula_status new_late(hdf5_dataset *dataset, wanted *w, int64_t from, int64_t count,
+                              int64_t *number, tegula_error *err) {
   hdf5_call *call = dataset->call;
   const tegula_plugin_host *host = call->library->host;
   const char *name = dataset->sorted[from].mapping->file;
@@ -174,19 +191,22 @@ static tegula_status new_late(hdf5_dataset *dataset, wanted *w, int64_t from, in
 }
 
 /* A late part, if the place wants something of that file. */
-static tegula_status emit_file(hdf5_dataset *dataset, wanted *w, int64_t from, int64_t count, tegula_error *err) {
+static tegula_status emit_file(hdf5_dataset *dataset, wanted *w, int64_t from, int64_t count,
+                               tegula_error *err) {
   const tegula_plugin_host *host = dataset->call->library->host;
   int64_t number = -1;
   for (int64_t i = from; i < from + count; i++) {
     hdf5_place place;
-    if (!hdf5_piece_seen(dataset, dataset->parts, dataset->sorted[i].piece, &w->outer, &place)) continue;
+    if (!hdf5_piece_seen(dataset, dataset->parts, dataset->sorted[i].piece, &w->outer, &place))
+      continue;
     if (number < 0) FORWARD(new_late(dataset, w, from, count, &number, err));
     FORWARD(host->add_late(dataset->call->builder, number, place.lo, place.hi, err));
   }
   return TEGULA_OK;
 }
 
-tegula_status hdf5_late_emit(hdf5_dataset *dataset, const hdf5_place *outer, const hdf5_sorted *sorted, int64_t count, tegula_error *err) {
+tegula_status hdf5_late_emit(hdf5_dataset *dataset, const hdf5_place *outer,
+                             const hdf5_sorted *sorted, int64_t count, tegula_error *err) {
   wanted *w = keep(dataset) ? malloc(sizeof *w) : NULL;
   RETURN_IF(!w, hdf5_out_of_memory(dataset->call->library, err));
   *w = (wanted){1, dataset->kept, *outer};

@@ -16,6 +16,7 @@ typedef struct hdf5_link {
 tegula_status hdf5_link_read(hdf5_call *call, hid_t group, const char *name, hdf5_link *out);
 void hdf5_link_free(hdf5_link *link);
 /* The object (of any kind) of that name. */
-tegula_status hdf5_follow(hdf5_call *call, hdf5_file *file, const char *name, hdf5_found *out, tegula_error *err);
+tegula_status hdf5_follow(hdf5_call *call, hdf5_file *file, const char *name, hdf5_found *out,
+                          tegula_error *err);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "chunks.h"
 
-#define MOST_WALKED ((uint64_t)1 << 28) /* of what an array claims in its header */
+#define MOST_WALKED ((uint64_t)1 << 28)  /* of what an array claims in its header */
 #define MOST_WRITTEN ((uint64_t)1 << 32) /* by libhdf5 to an extensible one */
 #define MANY_SLOTS (1 << 20)             /* from here on arrays are read without it */
 
@@ -35,7 +35,8 @@ static bool numbering_of(listing *list, numbering *out, uint64_t *slots) {
     out->axes[k] = axis;
     out->counts[k] = largest[axis] / chunk + (largest[axis] % chunk != 0);
     if (out->counts[k] == 0) return false;
-    if (largest[axis] != HDF5_UNDEFINED && __builtin_mul_overflow(*slots, out->counts[k], slots)) return false;
+    if (largest[axis] != HDF5_UNDEFINED && __builtin_mul_overflow(*slots, out->counts[k], slots))
+      return false;
   }
   out->list = list;
   return true;
@@ -45,7 +46,9 @@ static bool take_entry(void *state, const hdf5_array_entry *entry) {
   numbering *n = state;
   listing *list = n->list;
   uint64_t left = entry->number;
-  stored item = {.offset = entry->address, .length = entry->filtered ? entry->length : (uint64_t)list->chunk_bytes, .mask = entry->mask};
+  stored item = {.offset = entry->address,
+                 .length = entry->filtered ? entry->length : (uint64_t)list->chunk_bytes,
+                 .mask = entry->mask};
   for (int k = list->dataset->ndim - 1; k >= 0; k--) {
     uint64_t at = k == 0 ? left : left % n->counts[k];
     left = k == 0 ? 0 : left / n->counts[k];
@@ -61,7 +64,8 @@ static hdf5_array_result walk(listing *list, const char **wrong, int64_t *at) {
   numbering n;
   uint64_t slots;
   if (library->array.size == 0 || !numbering_of(list, &n, &slots)) return HDF5_ARRAY_UNUSUAL;
-  hdf5_array_result result = hdf5_array_walk(&library->array, list->dataset->file, slots, take_entry, &n, wrong, at);
+  hdf5_array_result result =
+      hdf5_array_walk(&library->array, list->dataset->file, slots, take_entry, &n, wrong, at);
   return result == HDF5_ARRAY_OK && !hdf5_listing_trusted(list) ? HDF5_ARRAY_UNUSUAL : result;
 }
 
@@ -80,22 +84,27 @@ static tegula_status list_by_walk(listing *list, bool alone, bool *done, tegula_
   RETURN_IF(result == HDF5_ARRAY_STOPPED && !odd, hdf5_out_of_memory(dataset->call->library, err));
   RETURN_IF(result == HDF5_ARRAY_UNUSUAL || !alone, TEGULA_OK);
   RETURN_IF(odd, hdf5_listing_outside(list, err));
-  return host->fail(err, TEGULA_CORRUPT, dataset->file->path, at, "\"%s\" of \"%s\" has a damaged chunk index: its block at %lld %s",
+  return host->fail(err, TEGULA_CORRUPT, dataset->file->path, at,
+                    "\"%s\" of \"%s\" has a damaged chunk index: its block at %lld %s",
                     dataset->name, dataset->file->path, (long long)at, wrong);
 }
 
-/* libhdf5 walks over all slots that an array claims, for the largest shape there can be; a damaged header would keep it busy for ever. */
-static tegula_status check_claimed(const listing *list, uint64_t claimed, uint64_t most, tegula_error *err) {
+/* libhdf5 walks over all slots that an array claims, for the largest shape there can be; a damaged
+ * header would keep it busy for ever. */
+static tegula_status check_claimed(const listing *list, uint64_t claimed, uint64_t most,
+                                   tegula_error *err) {
   const hdf5_dataset *dataset = list->dataset;
   hdf5_library *library = dataset->call->library;
   RETURN_IF(claimed <= most, TEGULA_OK);
   bool damaged = most == MOST_WRITTEN;
   return library->host->hint(
       err,
-      library->host->fail(err, damaged ? TEGULA_CORRUPT : TEGULA_UNSUPPORTED, dataset->file->path, -1,
-                          "cannot list the chunks of \"%s\" in \"%s\": its index (an array) claims %llu slots, and %s walks "
-                          "over all",
-                          dataset->name, dataset->file->path, (unsigned long long)claimed, library->text),
+      library->host->fail(
+          err, damaged ? TEGULA_CORRUPT : TEGULA_UNSUPPORTED, dataset->file->path, -1,
+          "cannot list the chunks of \"%s\" in \"%s\": its index (an array) claims %llu slots, and "
+          "%s walks "
+          "over all",
+          dataset->name, dataset->file->path, (unsigned long long)claimed, library->text),
       "%s",
       damaged ? "HDF5 writes 2^32 at most: the file is damaged"
               : "store the dataset with larger chunks, or with a B-tree (libver earliest)");
@@ -105,11 +114,14 @@ static tegula_status check_slots(const listing *list, tegula_error *err) {
   const hdf5_dataset *dataset = list->dataset;
   hdf5_library *library = dataset->call->library;
   RETURN_IF(list->slots <= HDF5_MOST_SLOTS, TEGULA_OK);
-  return library->host->hint(err,
-                             library->host->fail(err, TEGULA_UNSUPPORTED, dataset->file->path, -1,
-                                                 "cannot list the chunks of \"%s\" in \"%s\": its index is an array of %lld slots, the limit is %lld",
-                                                 dataset->name, dataset->file->path, (long long)list->slots, (long long)HDF5_MOST_SLOTS),
-                             "larger chunks, or an index that is a B-tree (libver earliest), can be listed");
+  return library->host->hint(
+      err,
+      library->host->fail(err, TEGULA_UNSUPPORTED, dataset->file->path, -1,
+                          "cannot list the chunks of \"%s\" in \"%s\": its index is an array of "
+                          "%lld slots, the limit is %lld",
+                          dataset->name, dataset->file->path, (long long)list->slots,
+                          (long long)HDF5_MOST_SLOTS),
+      "larger chunks, or an index that is a B-tree (libver earliest), can be listed");
 }
 
 /* There is no header: nothing was ever stored, which libhdf5 says at once. */
@@ -136,13 +148,15 @@ static void remember(const hdf5_library *library, hdf5_file *file, const hdf5_ob
   file->arrays = known;
 }
 
-/* No dataset of the file is open but this one. H5Drefresh (to 2.0 at least) leaves one that is open a second time without the shape of its grid of
- * chunks: to libhdf5 each of them is then the first one, for those who read it, too. */
+/* No dataset of the file is open but this one. H5Drefresh (to 2.0 at least) leaves one that is open
+ * a second time without the shape of its grid of chunks: to libhdf5 each of them is then the first
+ * one, for those who read it, too. */
 static bool is_alone(const hdf5_dataset *dataset) {
   return dataset->call->library->call.H5Fget_obj_count(dataset->file->id, HDF5_OPEN_DATASETS) == 1;
 }
 
-/* Has libhdf5 read the header, and notes it; size 0: there is none, or libhdf5 has it in memory and does not read it again. */
+/* Has libhdf5 read the header, and notes it; size 0: there is none, or libhdf5 has it in memory and
+ * does not read it again. */
 static void find_head(const listing *list) {
   const hdf5_dataset *dataset = list->dataset;
   hdf5_library *library = dataset->call->library;
@@ -153,7 +167,8 @@ static void find_head(const listing *list) {
   hdf5_listing_probe(list, offset, &item);
   bool read = library->array.size > 0, named = hdf5_object_of(library, dataset->id, &object);
   bool known = !read && named && recall(library, dataset->file, &object);
-  if (!read && !known && is_alone(dataset) && library->call.H5Drefresh(dataset->id) >= 0) hdf5_listing_probe(list, offset, &item);
+  if (!read && !known && is_alone(dataset) && library->call.H5Drefresh(dataset->id) >= 0)
+    hdf5_listing_probe(list, offset, &item);
   library->failure.status = TEGULA_OK; /* if it could not be read the listing says so */
   if (named && !known && library->array.size > 0) remember(library, dataset->file, &object);
 }
@@ -167,7 +182,8 @@ tegula_status hdf5_listing_array(listing *list, bool *done, tegula_error *err) {
   uint64_t claimed = hdf5_array_claimed(&library->array, dataset->file, &extensible);
   if (extensible) FORWARD(check_claimed(list, claimed, MOST_WRITTEN, err));
   bool alone = list->slots > HDF5_MOST_SLOTS || claimed > MOST_WALKED;
-  if (list->slots > MANY_SLOTS || claimed > MANY_SLOTS) FORWARD(list_by_walk(list, alone, done, err));
+  if (list->slots > MANY_SLOTS || claimed > MANY_SLOTS)
+    FORWARD(list_by_walk(list, alone, done, err));
   RETURN_IF(*done, TEGULA_OK);
   FORWARD(check_slots(list, err));
   return check_claimed(list, claimed, MOST_WALKED, err);

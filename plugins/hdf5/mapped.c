@@ -1,7 +1,9 @@
-/* Lists of mappings of virtual datasets, in global heaps. libhdf5 decodes one before it compares its checksum, and of a damaged one writes
- * behind its own memory: so the checksum is compared here first.
+/* Lists of mappings of virtual datasets, in global heaps. libhdf5 decodes one before it compares
+ * its checksum, and of a damaged one writes behind its own memory: so the checksum is compared here
+ * first.
  *
- *   version 0, the number of entries; of each: the file's name, the dataset's name, two selections (kind, version, ...); the checksum
+ *   version 0, the number of entries; of each: the file's name, the dataset's name, two selections
+ * (kind, version, ...); the checksum
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -58,11 +60,14 @@ static bool looks_like_it(const unsigned char *bytes, size_t size, size_t width)
   size_t at = size > 1 + width && bytes[0] == 0 ? behind_name(bytes, size, 1 + width) : 0;
   if (at > 0) at = behind_name(bytes, size, at);
   if (at == 0 || size - at < 8) return false;
-  for (size_t k = 1 + width / 2; k < 1 + width; k++) RETURN_IF(bytes[k] != 0, false); /* so many entries there never are */
-  return word(bytes + at, 4) <= MOST_KIND || word(bytes + at + 4, 4) - 1 < MOST_VERSION; /* one of them may be the damage */
+  /* so many entries there never are */
+  for (size_t k = 1 + width / 2; k < 1 + width; k++) RETURN_IF(bytes[k] != 0, false);
+  /* one of them may be the damage */
+  return word(bytes + at, 4) <= MOST_KIND || word(bytes + at + 4, 4) - 1 < MOST_VERSION;
 }
 
-const char *hdf5_mapped_check(hdf5_heap_read get, void *state, int64_t offset, size_t size, size_t width) {
+const char *hdf5_mapped_check(hdf5_heap_read get, void *state, int64_t offset, size_t size,
+                              size_t width) {
   unsigned char head[PEEK];
   size_t some = size < PEEK ? size : PEEK;
   if (size <= SUM + 1) return NULL;
@@ -73,7 +78,8 @@ const char *hdf5_mapped_check(hdf5_heap_read get, void *state, int64_t offset, s
   unsigned char *all = malloc(size);
   if (!all) return "there is not enough memory to look at it";
   const char *wrong = get(state, offset, all, size) ? NULL : "one of its objects cannot be read";
-  if (!wrong && hdf5_checksum(all, size - SUM) != word(all + size - SUM, SUM)) wrong = "the checksum of a list of mappings is wrong";
+  if (!wrong && hdf5_checksum(all, size - SUM) != word(all + size - SUM, SUM))
+    wrong = "the checksum of a list of mappings is wrong";
   free(all);
   return wrong;
 }

@@ -2,8 +2,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Links are followed here and not by libhdf5, which would look for external files in more places than a user expects, the working directory
- * among them. */
+ * Links are followed here and not by libhdf5, which would look for external files in more places
+ * than a user expects, the working directory among them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,12 +16,14 @@ enum { MOST_LINKS = 100 };
 tegula_status hdf5_link_read(hdf5_call *call, hid_t group, const char *name, hdf5_link *out) {
   const hdf5_functions *hdf5 = &call->library->call;
   union {
-    uint64_t words[16]; /* H5L_info1_t, H5L_info2_t: the type is first, the size of a value 24 bytes further */
+    /* H5L_info1_t, H5L_info2_t: the type is first, the size of a value 24 bytes further */
+    uint64_t words[16];
     int type;
   } info = {{0}};
   *out = (hdf5_link){0};
   int there = hdf5->H5Lexists(group, name, HDF5_DEFAULT);
-  RETURN_IF(there <= 0, there == 0 ? TEGULA_NOT_FOUND : TEGULA_CORRUPT); /* a damaged group does not say that a name is absent */
+  /* a damaged group does not say that a name is absent */
+  RETURN_IF(there <= 0, there == 0 ? TEGULA_NOT_FOUND : TEGULA_CORRUPT);
   RETURN_IF(hdf5->link_info(group, name, &info, HDF5_DEFAULT) < 0, TEGULA_CORRUPT);
   out->kind = info.type;
   RETURN_IF(out->kind == HDF5_LINK_HARD, TEGULA_OK);
@@ -54,7 +56,8 @@ void hdf5_link_free(hdf5_link *link) {
   *link = (hdf5_link){0};
 }
 
-/* Where a search stands: an object (`id`), its file and its path in it. `rest` is what is still to be followed. */
+/* Where a search stands: an object (`id`), its file and its path in it. `rest` is what is still to
+ * be followed. */
 typedef struct cursor {
   hdf5_file *file;
   hid_t id;
@@ -85,7 +88,9 @@ static tegula_status go_to_root(hdf5_call *call, cursor *at, hdf5_file *file, te
   at->path = strdup("");
   RETURN_IF(!at->path, hdf5_out_of_memory(call->library, err));
   at->id = call->library->call.H5Oopen(file->id, "/", HDF5_DEFAULT);
-  return at->id >= 0 ? TEGULA_OK : hdf5_failed(call->library, err, TEGULA_CORRUPT, file->path, "open the root group of \"%s\"", file->path);
+  return at->id >= 0 ? TEGULA_OK
+                     : hdf5_failed(call->library, err, TEGULA_CORRUPT, file->path,
+                                   "open the root group of \"%s\"", file->path);
 }
 
 /* Takes the first component off `rest`, as new memory; NULL: there is none. False: no memory. */
@@ -98,18 +103,22 @@ static bool next_component(cursor *at, char **out) {
   return *out || !length;
 }
 
-static tegula_status no_such(hdf5_call *call, const cursor *at, const char *component, tegula_error *err) {
-  return call->library->host->fail(err, TEGULA_NOT_FOUND, at->file->path, -1, "\"%s\" has no dataset or group \"%s/%s\"", at->file->path,
+static tegula_status no_such(hdf5_call *call, const cursor *at, const char *component,
+                             tegula_error *err) {
+  return call->library->host->fail(err, TEGULA_NOT_FOUND, at->file->path, -1,
+                                   "\"%s\" has no dataset or group \"%s/%s\"", at->file->path,
                                    at->path, component);
 }
 
 /* Puts what a link leads to in front of what is left. */
-static tegula_status follow(hdf5_call *call, cursor *at, const char *component, const hdf5_link *link, tegula_error *err) {
+static tegula_status follow(hdf5_call *call, cursor *at, const char *component,
+                            const hdf5_link *link, tegula_error *err) {
   const tegula_plugin_host *host = call->library->host;
   if (++at->links > MOST_LINKS)
-    return host->fail(err, TEGULA_CORRUPT, at->file->path, -1,
-                      "the links at \"%s/%s\" in \"%s\" lead round in a circle (more than %d of them)", at->path, component, at->file->path,
-                      MOST_LINKS);
+    return host->fail(
+        err, TEGULA_CORRUPT, at->file->path, -1,
+        "the links at \"%s/%s\" in \"%s\" lead round in a circle (more than %d of them)", at->path,
+        component, at->file->path, MOST_LINKS);
   char *rest = hdf5_text("%s/%s", link->object, at->rest);
   RETURN_IF(!rest, hdf5_out_of_memory(call->library, err));
   free(at->rest);
@@ -120,7 +129,9 @@ static tegula_status follow(hdf5_call *call, cursor *at, const char *component, 
     RETURN_IF(!path, hdf5_out_of_memory(call->library, err));
     tegula_status status = hdf5_file_open(call, path, &file, err);
     if (status == TEGULA_NOT_FOUND)
-      host->hint(err, status, "\"%s/%s\" in \"%s\" is an external link to it; names are resolved from the folder of the file with the link",
+      host->hint(err, status,
+                 "\"%s/%s\" in \"%s\" is an external link to it; names are resolved from the "
+                 "folder of the file with the link",
                  at->path, component, at->file->path);
     free(path);
     FORWARD(status);
@@ -134,7 +145,8 @@ static tegula_status follow(hdf5_call *call, cursor *at, const char *component, 
 static tegula_status enter(hdf5_call *call, cursor *at, const char *component, tegula_error *err) {
   hid_t id = call->library->call.H5Oopen(at->id, component, HDF5_DEFAULT);
   if (id < 0)
-    return hdf5_failed(call->library, err, TEGULA_CORRUPT, at->file->path, "open \"%s/%s\" in \"%s\"", at->path, component, at->file->path);
+    return hdf5_failed(call->library, err, TEGULA_CORRUPT, at->file->path,
+                       "open \"%s/%s\" in \"%s\"", at->path, component, at->file->path);
   call->library->call.H5Oclose(at->id);
   at->id = id;
   char *path = hdf5_text("%s/%s", at->path, component);
@@ -147,22 +159,27 @@ static tegula_status enter(hdf5_call *call, cursor *at, const char *component, t
 static tegula_status step(hdf5_call *call, cursor *at, const char *component, tegula_error *err) {
   const tegula_plugin_host *host = call->library->host;
   if (call->library->call.H5Iget_type(at->id) != HDF5_ID_GROUP)
-    return host->fail(err, TEGULA_NOT_FOUND, at->file->path, -1, "\"%s\" in \"%s\" is no group: there is no \"%s\" in it", at->path,
+    return host->fail(err, TEGULA_NOT_FOUND, at->file->path, -1,
+                      "\"%s\" in \"%s\" is no group: there is no \"%s\" in it", at->path,
                       at->file->path, component);
   hdf5_link link;
   tegula_status status = hdf5_link_read(call, at->id, component, &link);
-  if (status == TEGULA_CORRUPT || (status == TEGULA_NOT_FOUND && call->library->failure.status != TEGULA_OK))
-    return hdf5_failed(call->library, err, TEGULA_CORRUPT, at->file->path, "look up \"%s/%s\" in \"%s\"", at->path, component,
-                       at->file->path);
+  if (status == TEGULA_CORRUPT ||
+      (status == TEGULA_NOT_FOUND && call->library->failure.status != TEGULA_OK))
+    return hdf5_failed(call->library, err, TEGULA_CORRUPT, at->file->path,
+                       "look up \"%s/%s\" in \"%s\"", at->path, component, at->file->path);
   RETURN_IF(status == TEGULA_NOT_FOUND, no_such(call, at, component, err));
   if (status != TEGULA_OK)
-    return host->fail(err, status, at->file->path, -1, "cannot follow the link \"%s/%s\" in \"%s\"", at->path, component, at->file->path);
-  status = link.kind == HDF5_LINK_HARD ? enter(call, at, component, err) : follow(call, at, component, &link, err);
+    return host->fail(err, status, at->file->path, -1, "cannot follow the link \"%s/%s\" in \"%s\"",
+                      at->path, component, at->file->path);
+  status = link.kind == HDF5_LINK_HARD ? enter(call, at, component, err)
+                                       : follow(call, at, component, &link, err);
   hdf5_link_free(&link);
   return status;
 }
 
-tegula_status hdf5_follow(hdf5_call *call, hdf5_file *file, const char *name, hdf5_found *out, tegula_error *err) {
+tegula_status hdf5_follow(hdf5_call *call, hdf5_file *file, const char *name, hdf5_found *out,
+                          tegula_error *err) {
   cursor at = {.id = -1, .rest = strdup(name)};
   *out = (hdf5_found){.id = -1};
   RETURN_IF(!at.rest, hdf5_out_of_memory(call->library, err));

@@ -2,8 +2,9 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * A box is cut in two at a border of its pieces, best one that cuts no piece, until one piece (the last mapping that has a say) covers what
- * is left, or none does. Grids of pieces, which are the rule, come out uncut. */
+ * A box is cut in two at a border of its pieces, best one that cuts no piece, until one piece (the
+ * last mapping that has a say) covers what is left, or none does. Grids of pieces, which are the
+ * rule, come out uncut. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,7 +49,8 @@ static bool put(partition *p, int64_t index, const box *area) {
   for (int k = 0; k < p->in->from; k++) {
     int64_t axis = hdf5_piece_axis(p->in, piece)[k];
     hdf5_piece_axis(p->out, out)[k] = axis;
-    hdf5_piece_start(p->out, out)[k] = hdf5_piece_start(p->in, piece)[k] + (axis < 0 ? 0 : area->lo[axis] - piece[axis]);
+    hdf5_piece_start(p->out, out)[k] =
+        hdf5_piece_start(p->in, piece)[k] + (axis < 0 ? 0 : area->lo[axis] - piece[axis]);
   }
   *hdf5_piece_mapping(p->out, out) = *hdf5_piece_mapping(p->in, piece);
   return true;
@@ -82,7 +84,8 @@ typedef struct plane {
 } plane;
 
 /* The best plane along one axis. */
-static void look_along(partition *p, const int64_t *list, int64_t count, const box *area, int k, bool picky, plane *best) {
+static void look_along(partition *p, const int64_t *list, int64_t count, const box *area, int k,
+                       bool picky, plane *best) {
   int64_t *lo = p->scratch, *hi = lo + count, n = count;
   for (int64_t j = 0; j < n; j++) {
     const int64_t *piece = hdf5_piece(p->in, list[j]);
@@ -91,7 +94,8 @@ static void look_along(partition *p, const int64_t *list, int64_t count, const b
   }
   qsort(lo, (size_t)n, sizeof *lo, by_value);
   qsort(hi, (size_t)n, sizeof *hi, by_value);
-  for (int64_t i = 0, j = 0; i < n || j < n;) { /* over all borders, upwards: i begin below `at`, j end at or below it */
+  /* over all borders, upwards: i begin below `at`, j end at or below it */
+  for (int64_t i = 0, j = 0; i < n || j < n;) {
     int64_t at = j == n || (i < n && lo[i] < hi[j]) ? lo[i] : hi[j];
     while (j < n && hi[j] <= at) j++;
     int64_t begun = i;
@@ -99,14 +103,16 @@ static void look_along(partition *p, const int64_t *list, int64_t count, const b
     if (at <= area->lo[k] || at >= area->hi[k]) continue;
     int64_t left = j, right = n - begun, off = left > right ? left - right : right - left;
     plane now = {k, at, begun - j, off};
-    bool better = best->axis < 0 || (picky && now.cut != best->cut ? now.cut < best->cut : now.off < best->off);
+    bool better = best->axis < 0 ||
+                  (picky && now.cut != best->cut ? now.cut < best->cut : now.off < best->off);
     if (better) *best = now;
   }
 }
 
 static bool split(partition *p, int64_t *list, int64_t count, const box *area, int depth);
 
-static bool split_at(partition *p, const int64_t *list, int64_t count, const box *area, const plane *at, int depth) {
+static bool split_at(partition *p, const int64_t *list, int64_t count, const box *area,
+                     const plane *at, int depth) {
   int64_t *part = malloc((size_t)count * sizeof *part);
   bool good = part != NULL;
   for (int side = 0; good && side < 2; side++) {
@@ -133,13 +139,15 @@ static bool split(partition *p, int64_t *list, int64_t count, const box *area, i
   if (covers(p, list[count - 1], area)) return put(p, list[count - 1], area);
   if (count == 1) return put_with_gaps(p, list[0], *area);
   plane best = {.axis = -1};
-  for (int k = 0; k < p->in->to; k++) look_along(p, list, count, area, k, depth < PICKY_DEPTH, &best);
+  for (int k = 0; k < p->in->to; k++)
+    look_along(p, list, count, area, k, depth < PICKY_DEPTH, &best);
   if (best.axis < 0 || depth > MOST_DEPTH) return false;
   return split_at(p, list, count, area, &best, depth);
 }
 
 bool hdf5_pieces_partition(const hdf5_pieces *in, const int64_t *shape, hdf5_pieces *out) {
-  partition p = {.in = in, .out = out, .scratch = malloc((size_t)(in->count + 1) * 2 * sizeof(int64_t))};
+  partition p = {
+      .in = in, .out = out, .scratch = malloc((size_t)(in->count + 1) * 2 * sizeof(int64_t))};
   int64_t *list = malloc((size_t)(in->count + 1) * sizeof *list);
   box area = {{0}, {0}};
   memcpy(area.hi, shape, (size_t)in->to * sizeof *shape);

@@ -7,7 +7,9 @@
 
 #include "hdf5_priv.h"
 
-static tegula_status plugin_open(const tegula_plugin_host *host, const tegula_plugin_options *options, void **plugin, tegula_error *err) {
+static tegula_status plugin_open(const tegula_plugin_host *host,
+                                 const tegula_plugin_options *options, void **plugin,
+                                 tegula_error *err) {
   hdf5_library *library = NULL;
   FORWARD(hdf5_library_open(host, options, &library, err));
   *plugin = library;
@@ -15,13 +17,9 @@ static tegula_status plugin_open(const tegula_plugin_host *host, const tegula_pl
 }
 
 /* Libraries stay: see library.c. */
-static void plugin_close(void *plugin) {
-  (void)plugin;
-}
+static void plugin_close(void *plugin) { (void)plugin; }
 
-static const char *plugin_library(void *plugin) {
-  return ((const hdf5_library *)plugin)->text;
-}
+static const char *plugin_library(void *plugin) { return ((const hdf5_library *)plugin)->text; }
 
 static hdf5_place whole(const hdf5_dataset *dataset) {
   hdf5_place place = {.ndim = dataset->ndim};
@@ -32,7 +30,8 @@ static hdf5_place whole(const hdf5_dataset *dataset) {
   return place;
 }
 
-/* Without elements only the shape and the codecs of its chunks are there to be told, where the engine decodes them. */
+/* Without elements only the shape and the codecs of its chunks are there to be told, where the
+ * engine decodes them. */
 static tegula_status describe_empty(hdf5_dataset *dataset, tegula_error *err) {
   hdf5_chain chain = {0};
   tegula_error why;
@@ -41,7 +40,8 @@ static tegula_status describe_empty(hdf5_dataset *dataset, tegula_error *err) {
   bool ours = status == TEGULA_OK && !chain.reader && !chain.absent;
   if (ours) status = hdf5_prepare(dataset, dataset, &why);
   hdf5_place place = whole(dataset);
-  if (ours && status == TEGULA_OK && dataset->kind == HDF5_KIND_GRID) return hdf5_emit(dataset, &place, err);
+  if (ours && status == TEGULA_OK && dataset->kind == HDF5_KIND_GRID)
+    return hdf5_emit(dataset, &place, err);
   if (status != TEGULA_OUT_OF_MEMORY) return TEGULA_OK; /* nobody needs the codec */
   if (err) *err = why;
   return status;
@@ -50,7 +50,8 @@ static tegula_status describe_empty(hdf5_dataset *dataset, tegula_error *err) {
 static tegula_status describe_dataset(hdf5_call *call, hdf5_dataset *dataset, tegula_error *err) {
   const tegula_plugin_host *host = call->library->host;
   call->array_item = dataset->type.dtype.item_size;
-  FORWARD(host->set_array(call->builder, dataset->name, dataset->type.dtype, dataset->ndim, dataset->shape, err));
+  FORWARD(host->set_array(call->builder, dataset->name, dataset->type.dtype, dataset->ndim,
+                          dataset->shape, err));
   FORWARD(host->set_fill(call->builder, dataset->fill, err));
   RETURN_IF(dataset->bytes == 0, describe_empty(dataset, err));
   FORWARD(hdf5_prepare(dataset, dataset, err));
@@ -67,7 +68,8 @@ static tegula_status describe_found(hdf5_call *call, const hdf5_found *found, te
 }
 
 /* One of the datasets; `file` is the one that was named. */
-static tegula_status describe_named(hdf5_call *call, hdf5_file *file, const char *name, tegula_error *err) {
+static tegula_status describe_named(hdf5_call *call, hdf5_file *file, const char *name,
+                                    tegula_error *err) {
   hdf5_found found = {.id = -1};
   int64_t number;
   FORWARD(hdf5_file_number(call, file, &number, err)); /* file 0 is the one that was named */
@@ -77,15 +79,17 @@ static tegula_status describe_named(hdf5_call *call, hdf5_file *file, const char
   return status;
 }
 
-static tegula_status plugin_describe_many(void *plugin, tegula_plugin_builder *const *builders, const char *path, const char *const *names,
-                                          int64_t count, tegula_error *err) {
+static tegula_status plugin_describe_many(void *plugin, tegula_plugin_builder *const *builders,
+                                          const char *path, const char *const *names, int64_t count,
+                                          tegula_error *err) {
   hdf5_call call = {.library = plugin, .builder = builders[0]};
   hdf5_file *file = NULL;
   FORWARD(hdf5_enter(call.library, 0, err));
   tegula_status status = hdf5_file_open(&call, path, &file, err);
   for (int64_t i = 0; status == TEGULA_OK && i < count; i++) {
     call.builder = builders[i];
-    for (hdf5_file *open = call.files; open; open = open->next) open->number = -1; /* each builder has a table of its own */
+    /* each builder has a table of its own */
+    for (hdf5_file *open = call.files; open; open = open->next) open->number = -1;
     status = describe_named(&call, file, names[i], err);
   }
   hdf5_file_release(&call, file);
@@ -93,7 +97,8 @@ static tegula_status plugin_describe_many(void *plugin, tegula_plugin_builder *c
   return status;
 }
 
-static tegula_status plugin_describe(void *plugin, tegula_plugin_builder *builder, const char *path, const char *name, tegula_error *err) {
+static tegula_status plugin_describe(void *plugin, tegula_plugin_builder *builder, const char *path,
+                                     const char *name, tegula_error *err) {
   return plugin_describe_many(plugin, &builder, path, &name, 1, err);
 }
 
@@ -105,7 +110,8 @@ typedef struct listing {
   void *state;
 } listing;
 
-static tegula_status list_one(void *state, hdf5_file *file, hid_t id, const char *name, const tegula_error *unopened, tegula_error *err) {
+static tegula_status list_one(void *state, hdf5_file *file, hid_t id, const char *name,
+                              const tegula_error *unopened, tegula_error *err) {
   listing *list = state;
   hdf5_library *library = list->call->library;
   hdf5_dataset dataset;
@@ -144,8 +150,8 @@ static tegula_status list_one(void *state, hdf5_file *file, hid_t id, const char
   return status;
 }
 
-static tegula_status plugin_list(void *plugin, tegula_plugin_builder *builder, const char *path, tegula_plugin_list_fn each, void *state,
-                                 tegula_error *err) {
+static tegula_status plugin_list(void *plugin, tegula_plugin_builder *builder, const char *path,
+                                 tegula_plugin_list_fn each, void *state, tegula_error *err) {
   hdf5_call call = {.library = plugin, .builder = builder};
   hdf5_file *file = NULL;
   listing list = {.call = &call, .each = each, .state = state};
@@ -157,8 +163,9 @@ static tegula_status plugin_list(void *plugin, tegula_plugin_builder *builder, c
   return status;
 }
 
-static tegula_status plugin_names(void *plugin, tegula_plugin_builder *builder, const char *path, const char *group,
-                                  tegula_plugin_name_fn each, void *state, tegula_error *err) {
+static tegula_status plugin_names(void *plugin, tegula_plugin_builder *builder, const char *path,
+                                  const char *group, tegula_plugin_name_fn each, void *state,
+                                  tegula_error *err) {
   hdf5_call call = {.library = plugin, .builder = builder};
   hdf5_file *file = NULL;
   FORWARD(hdf5_enter(call.library, 0, err));
@@ -169,8 +176,10 @@ static tegula_status plugin_names(void *plugin, tegula_plugin_builder *builder, 
   return status;
 }
 
-static tegula_status plugin_attributes(void *plugin, tegula_plugin_builder *builder, const char *path, const char *name,
-                                       tegula_plugin_attribute_fn each, void *state, tegula_error *err) {
+static tegula_status plugin_attributes(void *plugin, tegula_plugin_builder *builder,
+                                       const char *path, const char *name,
+                                       tegula_plugin_attribute_fn each, void *state,
+                                       tegula_error *err) {
   hdf5_call call = {.library = plugin, .builder = builder};
   hdf5_file *file = NULL;
   FORWARD(hdf5_enter(call.library, 0, err));
@@ -181,7 +190,8 @@ static tegula_status plugin_attributes(void *plugin, tegula_plugin_builder *buil
   return status;
 }
 
-__attribute__((visibility("default"))) const tegula_plugin *tegula_plugin_entry(int32_t host_version);
+__attribute__((visibility("default"))) const tegula_plugin *
+tegula_plugin_entry(int32_t host_version);
 
 const tegula_plugin *tegula_plugin_entry(int32_t host_version) {
   static const tegula_plugin plugin = {

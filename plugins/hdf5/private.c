@@ -2,10 +2,12 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Many builds of libhdf5 are not thread safe, and others of the process (h5py, netCDF) have locks of their own that ours knows nothing of:
- * one copy between them would race. The loader gives one copy per file, and takes what is loaded for whoever later needs a library of that
- * name. So the file is copied into memory, its name is changed by one letter, and the copy is opened. Where that does not work the file
- * itself is opened. The descriptor of the copy stays open: the loader knows the library by its number, which nobody else may get. */
+ * Many builds of libhdf5 are not thread safe, and others of the process (h5py, netCDF) have locks
+ * of their own that ours knows nothing of: one copy between them would race. The loader gives one
+ * copy per file, and takes what is loaded for whoever later needs a library of that name. So the
+ * file is copied into memory, its name is changed by one letter, and the copy is opened. Where that
+ * does not work the file itself is opened. The descriptor of the copy stays open: the loader knows
+ * the library by its number, which nobody else may get. */
 #include <dlfcn.h>
 #include <elf.h>
 #include <fcntl.h>
@@ -33,17 +35,20 @@
 
 #define MOST_BYTES (INT64_C(256) << 20)
 
-/* Opens `path`. Wheels keep the libraries that theirs needs beside it, which the loader does not find on its own: those are opened first.
- */
+/* Opens `path`. Wheels keep the libraries that theirs needs beside it, which the loader does not
+ * find on its own: those are opened
+ * first. */
 static void *open_with_neighbours(const char *path, const char *original, char *why, size_t size) {
   void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | DEEP);
   for (int tries = 0; !handle && tries < 16; tries++) {
     const char *text = dlerror();
     snprintf(why, size, "%s", text ? text : "unknown reason");
-    const char *end = strstr(why, ": cannot open shared object file"), *slash = strrchr(original, '/');
+    const char *end = strstr(why, ": cannot open shared object file"),
+               *slash = strrchr(original, '/');
     if (!end || !slash || memchr(why, '/', (size_t)(end - why))) break;
     char *needed = hdf5_text("%.*s/%.*s", (int)(slash - original), original, (int)(end - why), why);
-    bool found = needed && access(needed, R_OK) == 0 && open_with_neighbours(needed, needed, why, size);
+    bool found =
+        needed && access(needed, R_OK) == 0 && open_with_neighbours(needed, needed, why, size);
     free(needed);
     if (!found) break;
     handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | DEEP);
@@ -56,7 +61,8 @@ static size_t file_offset(const char *bytes, const ElfW(Ehdr) * head, size_t add
   for (int k = 0; k < head->e_phnum; k++) {
     ElfW(Phdr) segment;
     memcpy(&segment, bytes + head->e_phoff + (size_t)k * sizeof segment, sizeof segment);
-    if (segment.p_type == PT_LOAD && address >= segment.p_vaddr && address - segment.p_vaddr < segment.p_filesz)
+    if (segment.p_type == PT_LOAD && address >= segment.p_vaddr &&
+        address - segment.p_vaddr < segment.p_filesz)
       return segment.p_offset + (address - segment.p_vaddr);
   }
   return 0;
@@ -67,8 +73,10 @@ static char *find_name(char *bytes, size_t size) {
   ElfW(Ehdr) head;
   if (size < sizeof head) return NULL;
   memcpy(&head, bytes, sizeof head);
-  bool good = memcmp(head.e_ident, ELFMAG, SELFMAG) == 0 && head.e_ident[EI_CLASS] == (sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32) &&
-              head.e_phentsize == sizeof(ElfW(Phdr)) && head.e_phoff < size && head.e_phnum <= (size - head.e_phoff) / sizeof(ElfW(Phdr));
+  bool good = memcmp(head.e_ident, ELFMAG, SELFMAG) == 0 &&
+              head.e_ident[EI_CLASS] == (sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32) &&
+              head.e_phentsize == sizeof(ElfW(Phdr)) && head.e_phoff < size &&
+              head.e_phnum <= (size - head.e_phoff) / sizeof(ElfW(Phdr));
   if (!good) return NULL;
   size_t dynamic = 0, entries = 0, texts = 0, name = 0;
   for (int k = 0; k < head.e_phnum; k++) {
@@ -94,14 +102,17 @@ static char *find_name(char *bytes, size_t size) {
 static int copy_of(const char *path) {
   int in = open(path, O_RDONLY | O_CLOEXEC), out = -1;
   struct stat info;
-  if (in >= 0 && fstat(in, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0 && info.st_size < MOST_BYTES)
+  if (in >= 0 && fstat(in, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0 &&
+      info.st_size < MOST_BYTES)
     out = memfd_create("tegula-libhdf5", MFD_CLOEXEC);
   if (out < 0) {
     if (in >= 0) close(in);
     return -1;
   }
   size_t size = (size_t)info.st_size;
-  char *bytes = ftruncate(out, info.st_size) == 0 ? mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, out, 0) : MAP_FAILED;
+  char *bytes = ftruncate(out, info.st_size) == 0
+                    ? mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, out, 0)
+                    : MAP_FAILED;
   bool good = bytes != MAP_FAILED;
   for (size_t done = 0; good && done < size;) { /* without a page fault for each page of the copy */
     ssize_t got = sendfile(out, in, NULL, size - done);
@@ -142,8 +153,10 @@ void *hdf5_open_private(const char *name, int *descriptor, char *why, size_t siz
     char link[64];
     snprintf(link, sizeof link, "/proc/self/fd/%d", copy);
     handle = open_with_neighbours(link, path, why, size);
-    if (handle) *descriptor = copy;
-    else close(copy);
+    if (handle)
+      *descriptor = copy;
+    else
+      close(copy);
   }
   if (!handle) handle = open_with_neighbours(path, path, why, size);
   free(path);

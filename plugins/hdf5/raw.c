@@ -1,14 +1,17 @@
-/* Bytes of external files whose elements have another type than the array: read through the host, converted by libhdf5.
+/* Bytes of external files whose elements have another type than the array: read through the host,
+ * converted by libhdf5.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * libhdf5 would open such a file itself, from wherever its settings say. A file is kept open until the host releases its last reader. */
+ * libhdf5 would open such a file itself, from wherever its settings say. A file is kept open until
+ * the host releases its last reader. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "hdf5_priv.h"
 
-enum { WITHIN = 1 << 20 }; /* so much is read at once, whatever of it is wanted; and wanted at once by the host */
+/* so much is read at once, whatever of it is wanted; and wanted at once by the host */
+enum { WITHIN = 1 << 20 };
 
 struct hdf5_raw_file {
   int64_t references; /* under the lock of the library */
@@ -37,7 +40,8 @@ struct hdf5_raw_file *hdf5_raw_open(const hdf5_dataset *dataset, tegula_plugin_f
                                 .stored = library->call.H5Tcopy(dataset->type_id),
                                 .stored_item = library->call.H5Tget_size(dataset->type_id),
                                 .item = dataset->call->array_item};
-  bool good = hdf5_conversion_copy(library, &dataset->conversion, &out->conversion) && out->stored >= 0;
+  bool good =
+      hdf5_conversion_copy(library, &dataset->conversion, &out->conversion) && out->stored >= 0;
   size_t sizes[] = {out->stored_item, out->item, out->conversion.item};
   for (int k = 0; k < 3; k++)
     if (sizes[k] > out->room) out->room = sizes[k];
@@ -78,11 +82,13 @@ typedef struct box {
 static char *gather(const box *b, int k, const char *from, char *to) {
   size_t item = b->reader->file->stored_item;
   if (k == b->ndim) return (char *)memcpy(to, from, item) + item;
-  for (int64_t i = 0; i < b->counts[k]; i++) to = gather(b, k + 1, from + i * b->reader->strides[k], to);
+  for (int64_t i = 0; i < b->counts[k]; i++)
+    to = gather(b, k + 1, from + i * b->reader->strides[k], to);
   return to;
 }
 
-/* Reads the elements of axes k, k + 1, ... from `offset` on: all that lies between at once, where that is not much. */
+/* Reads the elements of axes k, k + 1, ... from `offset` on: all that lies between at once, where
+ * that is not much. */
 static tegula_status read_axes(box *b, int k, int64_t offset, char **to) {
   const struct hdf5_raw_file *file = b->reader->file;
   const tegula_plugin_host *host = file->library->host;
@@ -97,12 +103,14 @@ static tegula_status read_axes(box *b, int k, int64_t offset, char **to) {
     return host->file_read(file->file, offset, here, (size_t)bytes, b->err);
   }
   if (span <= WITHIN) {
-    if (!b->scratch && !(b->scratch = malloc(WITHIN))) return hdf5_out_of_memory(file->library, b->err);
+    if (!b->scratch && !(b->scratch = malloc(WITHIN)))
+      return hdf5_out_of_memory(file->library, b->err);
     FORWARD(host->file_read(file->file, offset, b->scratch, (size_t)span, b->err));
     *to = gather(b, k, b->scratch, *to);
     return TEGULA_OK;
   }
-  for (int64_t i = 0; i < b->counts[k]; i++) FORWARD(read_axes(b, k + 1, offset + i * b->reader->strides[k], to));
+  for (int64_t i = 0; i < b->counts[k]; i++)
+    FORWARD(read_axes(b, k + 1, offset + i * b->reader->strides[k], to));
   return TEGULA_OK;
 }
 
@@ -111,18 +119,23 @@ static const char *scatter(const tegula_view *dst, int k, size_t item, const cha
     memcpy(to, from, item);
     return from + item;
   }
-  for (int64_t i = 0; i < dst->box.hi[k] - dst->box.lo[k]; i++) from = scatter(dst, k + 1, item, from, to + i * dst->stride_bytes[k]);
+  for (int64_t i = 0; i < dst->box.hi[k] - dst->box.lo[k]; i++)
+    from = scatter(dst, k + 1, item, from, to + i * dst->stride_bytes[k]);
   return from;
 }
 
-static tegula_status convert(const struct hdf5_raw_file *file, int64_t count, char *elements, char *background, tegula_error *err) {
+static tegula_status convert(const struct hdf5_raw_file *file, int64_t count, char *elements,
+                             char *background, tegula_error *err) {
   hdf5_library *library = file->library;
   const hdf5_conversion *c = &file->conversion;
   FORWARD(hdf5_enter(library, 0, err));
-  bool good = library->call.H5Tconvert(file->stored, c->memory, (size_t)count, elements, background, HDF5_DEFAULT) >= 0 &&
+  bool good = library->call.H5Tconvert(file->stored, c->memory, (size_t)count, elements, background,
+                                       HDF5_DEFAULT) >= 0 &&
               hdf5_conversion_apply(library, c, elements, count);
   const char *path = library->host->file_path(file->file);
-  tegula_status status = good ? TEGULA_OK : hdf5_failed(library, err, TEGULA_UNSUPPORTED, path, "convert the elements of \"%s\"", path);
+  tegula_status status = good ? TEGULA_OK
+                              : hdf5_failed(library, err, TEGULA_UNSUPPORTED, path,
+                                            "convert the elements of \"%s\"", path);
   hdf5_unlock(library);
   return status;
 }
@@ -138,8 +151,10 @@ static tegula_status read_box(void *state, const tegula_view *dst, tegula_error 
     offset += (dst->box.lo[k] - r->lo[k]) * r->strides[k];
   }
   RETURN_IF(count == 0, TEGULA_OK);
-  char *elements = calloc((size_t)count, file->room), *background = calloc((size_t)count, file->room), *to = elements;
-  tegula_status status = elements && background ? read_axes(&b, 0, offset, &to) : hdf5_out_of_memory(file->library, err);
+  char *elements = calloc((size_t)count, file->room),
+       *background = calloc((size_t)count, file->room), *to = elements;
+  tegula_status status = elements && background ? read_axes(&b, 0, offset, &to)
+                                                : hdf5_out_of_memory(file->library, err);
   tegula_error changed;
   tegula_status still = file->library->host->file_check(file->file, &changed);
   if (still != TEGULA_OK) {
@@ -156,7 +171,8 @@ static tegula_status read_box(void *state, const tegula_view *dst, tegula_error 
 
 /* ---- telling the host ---- */
 
-tegula_status hdf5_emit_raw(hdf5_dataset *dataset, const hdf5_raw *raw, const hdf5_place *place, tegula_error *err) {
+tegula_status hdf5_emit_raw(hdf5_dataset *dataset, const hdf5_raw *raw, const hdf5_place *place,
+                            tegula_error *err) {
   hdf5_library *library = dataset->call->library;
   struct hdf5_raw_file *file = raw->file;
   reader *r = malloc(sizeof *r);
@@ -172,9 +188,11 @@ tegula_status hdf5_emit_raw(hdf5_dataset *dataset, const hdf5_raw *raw, const hd
     bytes *= chunk[a];
   }
   file->references++;
-  char *why = hdf5_text("\"%s\" of \"%s\" has another type, which libhdf5 converts", dataset->name, dataset->file->path);
-  tegula_status status = library->host->add_reader(dataset->call->builder, place->lo, place->hi, chunk, 2 * bytes + WITHIN,
-                                                   why ? why : "libhdf5 converts it", read_box, r, release, err);
+  char *why = hdf5_text("\"%s\" of \"%s\" has another type, which libhdf5 converts", dataset->name,
+                        dataset->file->path);
+  tegula_status status = library->host->add_reader(
+      dataset->call->builder, place->lo, place->hi, chunk, 2 * bytes + WITHIN,
+      why ? why : "libhdf5 converts it", read_box, r, release, err);
   free(why);
   return status;
 }

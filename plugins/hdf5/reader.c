@@ -1,8 +1,10 @@
-/* What only libhdf5 can read: filters of its own, types that must be converted, data inside of an object's header.
+/* What only libhdf5 can read: filters of its own, types that must be converted, data inside of an
+ * object's header.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * A reader keeps its file and dataset open until the host releases it. Its calls run one at a time, under the library's lock. */
+ * A reader keeps its file and dataset open until the host releases it. Its calls run one at a time,
+ * under the library's lock. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +19,7 @@ typedef struct reader {
   hdf5_conversion conversion;
   int ndim;
   hdf5_place place;
-  size_t item; /* of the array */
+  size_t item;        /* of the array */
   size_t chunk_bytes; /* what libhdf5 needs to decode a chunk; 0: there are none */
 } reader;
 
@@ -30,7 +32,8 @@ static void reader_release(void *state) {
   }
   hdf5_conversion_close(r->library, &r->conversion);
   if (r->id > 0) r->library->call.H5Oclose(r->id);
-  r->file->references--; /* not in the list of any call by now, or still in that of the one that made it */
+  /* not in the list of any call by now, or still in that of the one that made it */
+  r->file->references--;
   if (r->file->references == 0) {
     r->file->references = 1;
     hdf5_file_release(NULL, r->file);
@@ -41,12 +44,14 @@ static void reader_release(void *state) {
 }
 
 /* Reads the box, in C order, into `out`, which has room for the longer of the items. */
-static tegula_status read_box(const reader *r, const tegula_view *dst, int64_t elements, void *out, tegula_error *err) {
+static tegula_status read_box(const reader *r, const tegula_view *dst, int64_t elements, void *out,
+                              tegula_error *err) {
   const hdf5_functions *call = &r->library->call;
   hsize_t start[HDF5_MAX_RANK], count[HDF5_MAX_RANK];
   for (int k = 0; k < r->ndim; k++) {
     int axis = r->place.axis[k];
-    start[k] = (hsize_t)(r->place.start[k] + (axis < 0 ? 0 : dst->box.lo[axis] - r->place.lo[axis]));
+    start[k] =
+        (hsize_t)(r->place.start[k] + (axis < 0 ? 0 : dst->box.lo[axis] - r->place.lo[axis]));
     count[k] = axis < 0 ? 1 : (hsize_t)(dst->box.hi[axis] - dst->box.lo[axis]);
   }
   hid_t in_file = 0, in_memory = 0;
@@ -54,14 +59,17 @@ static tegula_status read_box(const reader *r, const tegula_view *dst, int64_t e
   if (r->ndim > 0) {
     in_file = call->H5Dget_space(r->id);
     in_memory = call->H5Screate_simple(r->ndim, count, NULL);
-    good = in_file >= 0 && in_memory >= 0 && call->H5Sselect_hyperslab(in_file, 0 /* set */, start, NULL, count, NULL) >= 0;
+    good = in_file >= 0 && in_memory >= 0 &&
+           call->H5Sselect_hyperslab(in_file, 0 /* set */, start, NULL, count, NULL) >= 0;
   }
   r->library->data = true;
-  good = good && call->H5Dread(r->id, r->conversion.memory, in_memory, in_file, HDF5_DEFAULT, out) >= 0;
+  good = good &&
+         call->H5Dread(r->id, r->conversion.memory, in_memory, in_file, HDF5_DEFAULT, out) >= 0;
   r->library->data = false;
   good = good && hdf5_conversion_apply(r->library, &r->conversion, out, elements);
-  tegula_status status =
-      good ? TEGULA_OK : hdf5_failed(r->library, err, TEGULA_CORRUPT, r->file->path, "read \"%s\" of \"%s\"", r->name, r->file->path);
+  tegula_status status = good ? TEGULA_OK
+                              : hdf5_failed(r->library, err, TEGULA_CORRUPT, r->file->path,
+                                            "read \"%s\" of \"%s\"", r->name, r->file->path);
   if (in_file > 0) call->H5Sclose(in_file);
   if (in_memory > 0) call->H5Sclose(in_memory);
   return status;
@@ -100,14 +108,18 @@ static tegula_status reader_read(void *state, const tegula_view *dst, tegula_err
   int64_t elements;
   bool dense = is_dense(dst, r->item, &elements) && r->conversion.item <= r->item;
   RETURN_IF(elements == 0, TEGULA_OK);
-  char *scratch = dense ? NULL : malloc((size_t)elements * (r->item > r->conversion.item ? r->item : r->conversion.item));
+  char *scratch = dense ? NULL
+                        : malloc((size_t)elements *
+                                 (r->item > r->conversion.item ? r->item : r->conversion.item));
   RETURN_IF(!dense && !scratch, hdf5_out_of_memory(r->library, err));
   tegula_status status = hdf5_enter(r->library, r->chunk_bytes, err);
   if (status == TEGULA_OK) {
     status = read_box(r, dst, elements, dense ? dst->data : scratch, err);
     hdf5_unlock(r->library);
   }
-  tegula_error changed; /* libhdf5 keeps some of what it read: a file that is written to may give any mixture, or damage */
+  /* libhdf5 keeps some of what it read: a file that is written to may give any mixture, or
+   * damage */
+  tegula_error changed;
   tegula_status still = r->library->host->file_check(r->file->host, &changed);
   if (still != TEGULA_OK) {
     if (err) *err = changed;
@@ -122,9 +134,14 @@ static tegula_status reader_read(void *state, const tegula_view *dst, tegula_err
 static char *reason(const hdf5_dataset *dataset) {
   const char *name = dataset->name, *path = dataset->file->path;
   if (dataset->layout == HDF5_COMPACT)
-    return hdf5_text("\"%s\" of \"%s\" is compact: its data lies in its header, from where libhdf5 reads it", name, path);
+    return hdf5_text(
+        "\"%s\" of \"%s\" is compact: its data lies in its header, from where libhdf5 reads it",
+        name, path);
   const char *filter = hdf5_filters_other(dataset);
-  if (filter) return hdf5_text("the chunks of \"%s\" of \"%s\" went through the filter %s, which libhdf5 undoes", name, path, filter);
+  if (filter)
+    return hdf5_text(
+        "the chunks of \"%s\" of \"%s\" went through the filter %s, which libhdf5 undoes", name,
+        path, filter);
   return hdf5_text("\"%s\" of \"%s\" has another type, which libhdf5 converts", name, path);
 }
 
@@ -138,7 +155,8 @@ static size_t memory_for_a_chunk(const hdf5_dataset *dataset, size_t item) {
 }
 
 /* Opens the dataset once more, for all pieces of the place. */
-static tegula_status make_reader(const hdf5_dataset *dataset, const hdf5_place *place, reader **out, tegula_error *err) {
+static tegula_status make_reader(const hdf5_dataset *dataset, const hdf5_place *place, reader **out,
+                                 tegula_error *err) {
   hdf5_library *library = dataset->call->library;
   const hdf5_functions *call = &library->call;
   reader *r = calloc(1, sizeof *r);
@@ -153,11 +171,13 @@ static tegula_status make_reader(const hdf5_dataset *dataset, const hdf5_place *
   dataset->file->references++;
   r->id = call->H5Oopen(dataset->file->id, dataset->name, HDF5_DEFAULT);
   bool converts = hdf5_conversion_copy(library, &dataset->conversion, &r->conversion);
-  r->chunk_bytes = memory_for_a_chunk(dataset, r->item > r->conversion.item ? r->item : r->conversion.item);
+  r->chunk_bytes =
+      memory_for_a_chunk(dataset, r->item > r->conversion.item ? r->item : r->conversion.item);
   *out = r;
   RETURN_IF(r->name && r->id >= 0 && converts, TEGULA_OK);
-  tegula_status status = hdf5_failed(library, err, TEGULA_CORRUPT, dataset->file->path, "open \"%s\" of \"%s\" for reading",
-                                     dataset->name, dataset->file->path);
+  tegula_status status =
+      hdf5_failed(library, err, TEGULA_CORRUPT, dataset->file->path,
+                  "open \"%s\" of \"%s\" for reading", dataset->name, dataset->file->path);
   if (r->id < 0) r->id = 0;
   reader_release(r);
   return status;
@@ -173,7 +193,9 @@ typedef struct emitting {
 
 static tegula_status emit_stored(const emitting *e, const hdf5_place *piece, tegula_error *err) {
   const hdf5_dataset *dataset = e->dataset;
-  int64_t chunk[HDF5_MAX_RANK], cost = (int64_t)(e->reader->item > e->reader->conversion.item ? e->reader->item : e->reader->conversion.item);
+  int64_t chunk[HDF5_MAX_RANK],
+      cost = (int64_t)(e->reader->item > e->reader->conversion.item ? e->reader->item
+                                                                    : e->reader->conversion.item);
   for (int a = 0; a < piece->ndim; a++) chunk[a] = piece->hi[a] - piece->lo[a];
   for (int k = 0; k < dataset->ndim; k++) {
     int axis = piece->axis[k];
@@ -183,11 +205,13 @@ static tegula_status emit_stored(const emitting *e, const hdf5_place *piece, teg
     if (__builtin_mul_overflow(cost, length, &cost)) cost = INT64_MAX / 4;
   }
   e->reader->references++;
-  return dataset->call->library->host->add_reader(dataset->call->builder, piece->lo, piece->hi, chunk, 2 * cost,
-                                                  e->why ? e->why : "libhdf5 reads it", reader_read, e->reader, reader_release, err);
+  return dataset->call->library->host->add_reader(
+      dataset->call->builder, piece->lo, piece->hi, chunk, 2 * cost,
+      e->why ? e->why : "libhdf5 reads it", reader_read, e->reader, reader_release, err);
 }
 
-/* The fill value in the type of the array: libhdf5 converts it as it reads an element that is not there. */
+/* The fill value in the type of the array: libhdf5 converts it as it reads an element that is not
+ * there. */
 static tegula_status read_fill(emitting *e, const hdf5_place *piece, tegula_error *err) {
   RETURN_IF(e->fill || !e->dataset->fill, TEGULA_OK);
   e->fill = calloc(1, e->reader->item);
@@ -202,17 +226,20 @@ static tegula_status read_fill(emitting *e, const hdf5_place *piece, tegula_erro
 }
 
 /* An hdf5_gap_fn. */
-static tegula_status emit_piece(void *state, bool stored, const hdf5_place *piece, tegula_error *err) {
+static tegula_status emit_piece(void *state, bool stored, const hdf5_place *piece,
+                                tegula_error *err) {
   emitting *e = state;
   if (stored) return emit_stored(e, piece, err);
   FORWARD(read_fill(e, piece, err));
-  return e->dataset->call->library->host->add_fill(e->dataset->call->builder, piece->lo, piece->hi, e->fill, err);
+  return e->dataset->call->library->host->add_fill(e->dataset->call->builder, piece->lo, piece->hi,
+                                                   e->fill, err);
 }
 
 tegula_status hdf5_emit_reader(hdf5_dataset *dataset, const hdf5_place *place, tegula_error *err) {
   emitting e = {.dataset = dataset};
   int64_t number;
-  FORWARD(hdf5_file_number(dataset->call, dataset->file, &number, err)); /* a file that is read, like any other */
+  /* a file that is read, like any other */
+  FORWARD(hdf5_file_number(dataset->call, dataset->file, &number, err));
   FORWARD(make_reader(dataset, place, &e.reader, err));
   e.why = reason(dataset);
   tegula_status status = hdf5_gaps_cut(dataset, place, emit_piece, &e, err);

@@ -2,9 +2,10 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * A contiguous dataset is allocated when it is made, so its place is known at once. Of a chunk libhdf5 is told by H5Dwrite_chunk, whose
- * write the driver knows by its buffer: it notes the address and leaves the bytes to the engine. Nothing of ours is ever filled by libhdf5.
- * Object times are left out, so that the same array makes the same file. */
+ * A contiguous dataset is allocated when it is made, so its place is known at once. Of a chunk
+ * libhdf5 is told by H5Dwrite_chunk, whose write the driver knows by its buffer: it notes the
+ * address and leaves the bytes to the engine. Nothing of ours is ever filled by libhdf5. Object
+ * times are left out, so that the same array makes the same file. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,17 +21,22 @@ typedef struct made {
 typedef struct saving {
   hdf5_library *library;
   const char *path; /* the sink's */
-  hid_t file, plain; /* plain: the list of how plain contiguous datasets are made, the same for all; -1: not made yet */
+  /* plain: the list of how plain contiguous datasets are made, the same for all; -1: not made
+   * yet */
+  hid_t file, plain;
   int64_t longest; /* the largest length that the file can tell */
   made *datasets;
   int64_t count, capacity;
 } saving;
 
 /* The largest number of `bytes` bytes; INT64_MAX for 8. */
-static int64_t most_of(unsigned bytes) { return bytes < 8 ? (INT64_C(1) << 8 * bytes) - 1 : INT64_MAX; }
+static int64_t most_of(unsigned bytes) {
+  return bytes < 8 ? (INT64_C(1) << 8 * bytes) - 1 : INT64_MAX;
+}
 
-/* Is the file marked as open for writing (II.A, file consistency flags)? What another program is about to write would be lost. Also notes
- * what its addresses and lengths can tell: libhdf5 cuts those that are longer. */
+/* Is the file marked as open for writing (II.A, file consistency flags)? What another program is
+ * about to write would be lost. Also notes what its addresses and lengths can tell: libhdf5 cuts
+ * those that are longer. */
 static tegula_status look_at_superblock(saving *s, tegula_plugin_sink *sink, tegula_error *err) {
   const tegula_plugin_host *host = s->library->host;
   int64_t size = host->sink_size(sink);
@@ -43,8 +49,11 @@ static tegula_status look_at_superblock(saving *s, tegula_plugin_sink *sink, teg
     s->longest = most_of(sizes[1]);
     if (hdf5_superblock_flags(bytes) == 0) return TEGULA_OK;
     return host->hint(err,
-                      host->fail(err, TEGULA_UNSUPPORTED, s->path, at + 11, "\"%s\" is marked as open for writing: nothing is added to it", s->path),
-                      "wait until its writer has closed it; if no program has it open, one was killed: h5clear -s \"%s\" takes the mark away",
+                      host->fail(err, TEGULA_UNSUPPORTED, s->path, at + 11,
+                                 "\"%s\" is marked as open for writing: nothing is added to it",
+                                 s->path),
+                      "wait until its writer has closed it; if no program has it open, one was "
+                      "killed: h5clear -s \"%s\" takes the mark away",
                       s->path);
   }
   return TEGULA_OK; /* libhdf5 says that it is no HDF5 file */
@@ -57,15 +66,17 @@ static tegula_status open_file(saving *s, tegula_plugin_sink *sink, tegula_error
   if (existing) FORWARD(look_at_superblock(s, sink, err));
   s->file = hdf5_driver_save(library, sink);
   if (s->file >= 0) return TEGULA_OK;
-  return hdf5_failed(library, err, existing ? TEGULA_CORRUPT : TEGULA_IO, s->path, existing ? "open \"%s\" to add to it" : "make \"%s\"",
-                     s->path);
+  return hdf5_failed(library, err, existing ? TEGULA_CORRUPT : TEGULA_IO, s->path,
+                     existing ? "open \"%s\" to add to it" : "make \"%s\"", s->path);
 }
 
-tegula_status hdf5_save_open(void *plugin, tegula_plugin_sink *sink, void **out, tegula_error *err) {
+tegula_status hdf5_save_open(void *plugin, tegula_plugin_sink *sink, void **out,
+                             tegula_error *err) {
   hdf5_library *library = plugin;
   saving *s = calloc(1, sizeof *s);
   RETURN_IF(!s, hdf5_out_of_memory(library, err));
-  *s = (saving){.library = library, .path = library->host->sink_path(sink), .file = -1, .plain = -1};
+  *s =
+      (saving){.library = library, .path = library->host->sink_path(sink), .file = -1, .plain = -1};
   tegula_status status = hdf5_enter(library, 0, err);
   if (status == TEGULA_OK) {
     status = open_file(s, sink, err);
@@ -81,7 +92,8 @@ tegula_status hdf5_save_open(void *plugin, tegula_plugin_sink *sink, void **out,
 
 /* ---- making a dataset ---- */
 
-/* In names of sources "%b" would be a number, and "%%" is a percent sign. All have the same dataset. */
+/* In names of sources "%b" would be a number, and "%%" is a percent sign. All have the same
+ * dataset. */
 static char *without_patterns(const char *name) {
   char *out = malloc(2 * strlen(name) + 1), *to = out;
   for (const char *c = name; out && *c; c++) {
@@ -98,7 +110,8 @@ static bool map_boxes(const saving *s, const tegula_plugin_layout *layout, hid_t
   hsize_t shape[HDF5_MAX_RANK], start[HDF5_MAX_RANK], count[HDF5_MAX_RANK];
   for (int k = 0; k < layout->ndim; k++) shape[k] = (hsize_t)layout->shape[k];
   hid_t space = call->H5Screate_simple(layout->ndim, shape, NULL);
-  char *dataset = layout->mapping_count > 0 ? without_patterns(layout->mappings[0].dataset) : strdup("");
+  char *dataset =
+      layout->mapping_count > 0 ? without_patterns(layout->mappings[0].dataset) : strdup("");
   bool good = space >= 0 && dataset;
   for (int64_t i = 0; good && i < layout->mapping_count; i++) {
     const tegula_plugin_mapping *mapping = &layout->mappings[i];
@@ -108,7 +121,8 @@ static bool map_boxes(const saving *s, const tegula_plugin_layout *layout, hid_t
     }
     hid_t source = call->H5Screate_simple(layout->ndim, count, NULL);
     char *file = without_patterns(mapping->file);
-    good = source >= 0 && file && call->H5Sselect_hyperslab(space, 0 /* set */, start, NULL, count, NULL) >= 0 &&
+    good = source >= 0 && file &&
+           call->H5Sselect_hyperslab(space, 0 /* set */, start, NULL, count, NULL) >= 0 &&
            call->H5Pset_virtual(list, space, file, dataset, source) >= 0;
     free(file);
     if (source >= 0) call->H5Sclose(source);
@@ -123,7 +137,8 @@ static bool set_fill(const saving *s, const tegula_plugin_layout *layout, hid_t 
   unsigned char *value = malloc(layout->dtype.item_size);
   if (!value) return false;
   memcpy(value, layout->fill, layout->dtype.item_size);
-  if (layout->dtype.order != '|' && layout->dtype.order != HDF5_NATIVE_ORDER) hdf5_type_swap(layout->dtype, value);
+  if (layout->dtype.order != '|' && layout->dtype.order != HDF5_NATIVE_ORDER)
+    hdf5_type_swap(layout->dtype, value);
   bool good = s->library->call.H5Pset_fill_value(list, type, value) >= 0;
   free(value);
   return good;
@@ -137,12 +152,15 @@ static hid_t make_list(const saving *s, const tegula_plugin_layout *layout, hid_
   bool good = list >= 0 && call->H5Pset_obj_track_times(list, false) >= 0;
   if (layout->chunk) {
     for (int k = 0; k < layout->ndim; k++) chunk[k] = (hsize_t)layout->chunk[k];
-    good = good && call->H5Pset_chunk(list, layout->ndim, chunk) >= 0 && call->H5Pset_alloc_time(list, HDF5_ALLOCATE_INCREMENTALLY) >= 0;
+    good = good && call->H5Pset_chunk(list, layout->ndim, chunk) >= 0 &&
+           call->H5Pset_alloc_time(list, HDF5_ALLOCATE_INCREMENTALLY) >= 0;
   } else if (layout->mappings) {
     good = good && call->H5Pset_layout(list, HDF5_VIRTUAL) >= 0 && map_boxes(s, layout, list);
   } else {
-    good = good && call->H5Pset_layout(list, HDF5_CONTIGUOUS) >= 0 && call->H5Pset_alloc_time(list, HDF5_ALLOCATE_EARLY) >= 0 &&
-           call->H5Pset_fill_time(list, HDF5_FILL_NEVER) >= 0; /* chunks that are absent do have the fill value */
+    good = good && call->H5Pset_layout(list, HDF5_CONTIGUOUS) >= 0 &&
+           call->H5Pset_alloc_time(list, HDF5_ALLOCATE_EARLY) >= 0 &&
+           /* chunks that are absent do have the fill value */
+           call->H5Pset_fill_time(list, HDF5_FILL_NEVER) >= 0;
   }
   if (layout->fill) good = good && set_fill(s, layout, type, list);
   if (good || list < 0) return list;
@@ -151,10 +169,12 @@ static hid_t make_list(const saving *s, const tegula_plugin_layout *layout, hid_
 }
 
 static bool is_plain(const tegula_plugin_layout *layout) {
-  return !layout->chunk && !layout->mappings && !layout->fill && layout->filter_count == 0 && !layout->origin;
+  return !layout->chunk && !layout->mappings && !layout->fill && layout->filter_count == 0 &&
+         !layout->origin;
 }
 
-/* The list of a dataset: to be closed but for the one of all plain datasets. Making one costs as much as making a dataset. */
+/* The list of a dataset: to be closed but for the one of all plain datasets. Making one costs as
+ * much as making a dataset. */
 static hid_t creation_list(saving *s, const tegula_plugin_layout *layout, hid_t type, bool roomy) {
   if (!is_plain(layout) || roomy) return make_list(s, layout, type);
   if (s->plain < 0) s->plain = make_list(s, layout, type);
@@ -164,11 +184,14 @@ static hid_t creation_list(saving *s, const tegula_plugin_layout *layout, hid_t 
 static hid_t space_of(const saving *s, const tegula_plugin_layout *layout, const hsize_t *limits) {
   hsize_t shape[HDF5_MAX_RANK];
   for (int k = 0; k < layout->ndim; k++) shape[k] = (hsize_t)layout->shape[k];
-  return layout->ndim == 0 ? s->library->call.H5Screate(HDF5_SPACE_SCALAR) : s->library->call.H5Screate_simple(layout->ndim, shape, limits);
+  return layout->ndim == 0 ? s->library->call.H5Screate(HDF5_SPACE_SCALAR)
+                           : s->library->call.H5Screate_simple(layout->ndim, shape, limits);
 }
 
-static tegula_status could_not_make(const saving *s, const tegula_plugin_layout *layout, tegula_error *err) {
-  return hdf5_failed(s->library, err, TEGULA_IO, s->path, "make the dataset \"%s\" in \"%s\"", layout->dataset, s->path);
+static tegula_status could_not_make(const saving *s, const tegula_plugin_layout *layout,
+                                    tegula_error *err) {
+  return hdf5_failed(s->library, err, TEGULA_IO, s->path, "make the dataset \"%s\" in \"%s\"",
+                     layout->dataset, s->path);
 }
 
 /* How groups are made: without times; -1 on failure. */
@@ -191,7 +214,9 @@ bool hdf5_make_groups(hdf5_library *library, hid_t file, const char *name) {
     *at = 0;
     int there = call->H5Lexists(file, part, HDF5_DEFAULT);
     if (there == 0 && list < 0) list = timeless_list(library);
-    hid_t group = there == 0 && list >= 0 ? call->H5Gcreate2(file, part, HDF5_DEFAULT, list, HDF5_DEFAULT) : -1;
+    hid_t group = there == 0 && list >= 0
+                      ? call->H5Gcreate2(file, part, HDF5_DEFAULT, list, HDF5_DEFAULT)
+                      : -1;
     good = there > 0 || group >= 0;
     if (group >= 0) call->H5Oclose(group);
     *at = '/';
@@ -201,12 +226,14 @@ bool hdf5_make_groups(hdf5_library *library, hid_t file, const char *name) {
   return good;
 }
 
-static tegula_status create(saving *s, const tegula_plugin_layout *layout, hid_t type, hid_t list, hid_t *id, tegula_error *err) {
+static tegula_status create(saving *s, const tegula_plugin_layout *layout, hid_t type, hid_t list,
+                            hid_t *id, tegula_error *err) {
   const hdf5_functions *call = &s->library->call;
   hsize_t limits[HDF5_MAX_RANK];
   FORWARD(hdf5_save_as_origin(s->library, layout, list, limits, err));
   for (int k = 0; k < layout->ndim; k++)
-    if (limits[k] != HDF5_UNLIMITED && limits[k] > (hsize_t)s->longest) limits[k] = (hsize_t)s->longest;
+    if (limits[k] != HDF5_UNLIMITED && limits[k] > (hsize_t)s->longest)
+      limits[k] = (hsize_t)s->longest;
   hid_t space = space_of(s, layout, limits);
   if (space >= 0 && hdf5_make_groups(s->library, s->file, layout->dataset))
     *id = call->H5Dcreate2(s->file, layout->dataset, type, space, HDF5_DEFAULT, list, HDF5_DEFAULT);
@@ -215,13 +242,15 @@ static tegula_status create(saving *s, const tegula_plugin_layout *layout, hid_t
   return status;
 }
 
-/* roomy: an attribute may become longer than the 64 KiB that the oldest form of headers allows. libhdf5 takes a newer one where it keeps the
- * order of attributes. */
-static tegula_status create_typed(saving *s, const tegula_plugin_layout *layout, hid_t type, bool roomy, hid_t *id, tegula_error *err) {
+/* roomy: an attribute may become longer than the 64 KiB that the oldest form of headers allows.
+ * libhdf5 takes a newer one where it keeps the order of attributes. */
+static tegula_status create_typed(saving *s, const tegula_plugin_layout *layout, hid_t type,
+                                  bool roomy, hid_t *id, tegula_error *err) {
   hid_t list = creation_list(s, layout, type, roomy);
   RETURN_IF(list < 0, could_not_make(s, layout, err));
   bool good = !roomy || s->library->call.H5Pset_attr_creation_order(list, HDF5_ORDER_TRACKED) >= 0;
-  tegula_status status = good ? hdf5_save_filters(s->library, layout, list, s->path, err) : could_not_make(s, layout, err);
+  tegula_status status = good ? hdf5_save_filters(s->library, layout, list, s->path, err)
+                              : could_not_make(s, layout, err);
   if (status == TEGULA_OK) status = create(s, layout, type, list, id, err);
   if (list != s->plain) s->library->call.H5Pclose(list);
   return status;
@@ -232,11 +261,13 @@ static bool is_hard_link(const saving *s, const char *name) {
     uint64_t words[16]; /* H5L_info1_t, H5L_info2_t: the type is first */
     int type;
   } info = {{0}};
-  return s->library->call.link_info(s->file, name, &info, HDF5_DEFAULT) >= 0 && info.type == HDF5_LINK_HARD;
+  return s->library->call.link_info(s->file, name, &info, HDF5_DEFAULT) >= 0 &&
+         info.type == HDF5_LINK_HARD;
 }
 
 /* Is anything in the way? A name that leads through a dataset, or to one. */
-static tegula_status make_way(saving *s, const tegula_plugin_layout *layout, hdf5_replaced *replaced, tegula_error *err) {
+static tegula_status make_way(saving *s, const tegula_plugin_layout *layout,
+                              hdf5_replaced *replaced, tegula_error *err) {
   const hdf5_functions *call = &s->library->call;
   const tegula_plugin_host *host = s->library->host;
   char *name = strdup(layout->dataset);
@@ -248,8 +279,9 @@ static tegula_status make_way(saving *s, const tegula_plugin_layout *layout, hdf
     there = call->H5Lexists(s->file, name, HDF5_DEFAULT);
     hid_t id = there > 0 ? call->H5Oopen(s->file, name, HDF5_DEFAULT) : -1;
     if (there > 0 && (id < 0 || call->H5Iget_type(id) != HDF5_ID_GROUP)) {
-      status = host->fail(err, TEGULA_EXISTS, s->path, -1, "cannot make \"%s\" in \"%s\": \"%s\" is there and is no group", layout->dataset,
-                          s->path, name);
+      status = host->fail(err, TEGULA_EXISTS, s->path, -1,
+                          "cannot make \"%s\" in \"%s\": \"%s\" is there and is no group",
+                          layout->dataset, s->path, name);
       there = 0;
     }
     if (id >= 0) call->H5Oclose(id);
@@ -260,36 +292,54 @@ static tegula_status make_way(saving *s, const tegula_plugin_layout *layout, hdf
   if (there > 0) there = call->H5Lexists(s->file, layout->dataset, HDF5_DEFAULT);
   RETURN_IF(there <= 0, TEGULA_OK);
   if (!layout->replace)
-    return host->hint(err, host->fail(err, TEGULA_EXISTS, s->path, -1, "\"%s\" is there already in \"%s\"", layout->dataset, s->path),
+    return host->hint(err,
+                      host->fail(err, TEGULA_EXISTS, s->path, -1,
+                                 "\"%s\" is there already in \"%s\"", layout->dataset, s->path),
                       "choose another name, or ask to overwrite it");
   hid_t id = call->H5Oopen(s->file, layout->dataset, HDF5_DEFAULT);
   bool group = id >= 0 && call->H5Iget_type(id) == HDF5_ID_GROUP;
-  bool old = id >= 0 && call->H5Iget_type(id) == HDF5_ID_DATASET && is_hard_link(s, layout->dataset);
+  bool old =
+      id >= 0 && call->H5Iget_type(id) == HDF5_ID_DATASET && is_hard_link(s, layout->dataset);
   if (id >= 0 && !group) status = hdf5_save_spares_sources(s->library, layout, id, s->path, err);
-  if (status == TEGULA_OK && old && !hdf5_replaced_note(s->library, id, replaced)) /* else their lists would lead to what takes its place */
-    status = hdf5_failed(s->library, err, TEGULA_UNSUPPORTED, s->path, "untie \"%s\" in \"%s\" from its dimension scales",
-                         layout->dataset, s->path);
+  /* else their lists would lead to what takes its place */
+  if (status == TEGULA_OK && old && !hdf5_replaced_note(s->library, id, replaced))
+    status =
+        hdf5_failed(s->library, err, TEGULA_UNSUPPORTED, s->path,
+                    "untie \"%s\" in \"%s\" from its dimension scales", layout->dataset, s->path);
   if (id >= 0) call->H5Oclose(id);
   FORWARD(status);
   if (group)
-    return host->fail(err, TEGULA_EXISTS, s->path, -1, "\"%s\" in \"%s\" is a group and is not replaced by a dataset", layout->dataset, s->path);
-  return call->H5Ldelete(s->file, layout->dataset, HDF5_DEFAULT) >= 0 ? TEGULA_OK : could_not_make(s, layout, err);
+    return host->fail(err, TEGULA_EXISTS, s->path, -1,
+                      "\"%s\" in \"%s\" is a group and is not replaced by a dataset",
+                      layout->dataset, s->path);
+  return call->H5Ldelete(s->file, layout->dataset, HDF5_DEFAULT) >= 0
+             ? TEGULA_OK
+             : could_not_make(s, layout, err);
 }
 
-static tegula_status check_layout(const saving *s, const tegula_plugin_layout *layout, tegula_error *err) {
+static tegula_status check_layout(const saving *s, const tegula_plugin_layout *layout,
+                                  tegula_error *err) {
   const tegula_plugin_host *host = s->library->host;
   const char *name = layout->dataset, *wrong = NULL;
-  if (name[0] != '/' || name[1] == 0) wrong = "it does not begin with \"/\" and a name";
-  else if (name[strlen(name) - 1] == '/' || strstr(name, "//")) wrong = "it has an empty part";
-  else if (strstr(name, "/./") || strstr(name, "/../") || strcmp(strrchr(name, '/'), "/.") == 0 || strcmp(strrchr(name, '/'), "/..") == 0)
+  if (name[0] != '/' || name[1] == 0)
+    wrong = "it does not begin with \"/\" and a name";
+  else if (name[strlen(name) - 1] == '/' || strstr(name, "//"))
+    wrong = "it has an empty part";
+  else if (strstr(name, "/./") || strstr(name, "/../") || strcmp(strrchr(name, '/'), "/.") == 0 ||
+           strcmp(strrchr(name, '/'), "/..") == 0)
     wrong = "\".\" and \"..\" mean nothing in HDF5";
-  if (wrong) return host->fail(err, TEGULA_INVALID_ARGUMENT, s->path, -1, "cannot name a dataset \"%s\": %s", name, wrong);
+  if (wrong)
+    return host->fail(err, TEGULA_INVALID_ARGUMENT, s->path, -1, "cannot name a dataset \"%s\": %s",
+                      name, wrong);
   if (layout->ndim > HDF5_MAX_RANK)
-    return host->fail(err, TEGULA_UNSUPPORTED, s->path, -1, "cannot save %d axes in HDF5: it has at most %d", layout->ndim, HDF5_MAX_RANK);
+    return host->fail(err, TEGULA_UNSUPPORTED, s->path, -1,
+                      "cannot save %d axes in HDF5: it has at most %d", layout->ndim,
+                      HDF5_MAX_RANK);
   return TEGULA_OK;
 }
 
-static tegula_status check_lengths(const saving *s, const tegula_plugin_layout *layout, tegula_error *err) {
+static tegula_status check_lengths(const saving *s, const tegula_plugin_layout *layout,
+                                   tegula_error *err) {
   int64_t most = s->longest, bytes = layout->dtype.item_size;
   bool fits = true;
   for (int k = 0; k < layout->ndim; k++) {
@@ -298,43 +348,57 @@ static tegula_status check_lengths(const saving *s, const tegula_plugin_layout *
     bytes = length == 0 ? 0 : bytes > most / length ? INT64_MAX : bytes * length;
   }
   if (fits && (layout->chunk || bytes <= most)) return TEGULA_OK;
-  return s->library->host->fail(err, TEGULA_LIMIT_EXCEEDED, s->path, -1, "cannot add \"%s\" to \"%s\": lengths in this file are at most %lld",
-                                layout->dataset, s->path, (long long)most);
+  return s->library->host->fail(
+      err, TEGULA_LIMIT_EXCEEDED, s->path, -1,
+      "cannot add \"%s\" to \"%s\": lengths in this file are at most %lld", layout->dataset,
+      s->path, (long long)most);
 }
 
-static tegula_status make(saving *s, const tegula_plugin_layout *layout, hid_t *id, tegula_error *err) {
+static tegula_status make(saving *s, const tegula_plugin_layout *layout, hid_t *id,
+                          tegula_error *err) {
   char why[128];
   FORWARD(check_layout(s, layout, err));
   FORWARD(check_lengths(s, layout, err));
   hid_t type = hdf5_type_make(s->library, layout->dtype, why, sizeof why);
-  if (type < 0 && why[0]) return s->library->host->fail(err, TEGULA_UNSUPPORTED, s->path, -1, "cannot save \"%s\" as HDF5: %s", layout->dataset, why);
+  if (type < 0 && why[0])
+    return s->library->host->fail(err, TEGULA_UNSUPPORTED, s->path, -1,
+                                  "cannot save \"%s\" as HDF5: %s", layout->dataset, why);
   RETURN_IF(type < 0, could_not_make(s, layout, err));
   hdf5_replaced replaced = {0};
   tegula_status status = make_way(s, layout, &replaced, err);
-  if (status == TEGULA_OK) status = create_typed(s, layout, type, replaced.count > HDF5_MOST_USERS, id, err);
+  if (status == TEGULA_OK)
+    status = create_typed(s, layout, type, replaced.count > HDF5_MOST_USERS, id, err);
   if (status == TEGULA_OK) status = hdf5_save_attributes(s->library, *id, layout, s->path, err);
-  if (status == TEGULA_OK && layout->origin && !layout->origin->bare) status = hdf5_save_along(s->library, s->file, *id, layout, &replaced, s->path, err);
-  if (status == TEGULA_OK && !hdf5_replaced_mend(s->library, *id, &replaced)) status = could_not_make(s, layout, err);
+  if (status == TEGULA_OK && layout->origin && !layout->origin->bare)
+    status = hdf5_save_along(s->library, s->file, *id, layout, &replaced, s->path, err);
+  if (status == TEGULA_OK && !hdf5_replaced_mend(s->library, *id, &replaced))
+    status = could_not_make(s, layout, err);
   free(replaced.users);
   s->library->call.H5Tclose(type);
   return status;
 }
 
 /* The place of contiguous bytes; libhdf5 has allocated all of them. */
-static tegula_status find_offset(const saving *s, const made *dataset, const tegula_plugin_layout *layout, int64_t *offset, tegula_error *err) {
+static tegula_status find_offset(const saving *s, const made *dataset,
+                                 const tegula_plugin_layout *layout, int64_t *offset,
+                                 tegula_error *err) {
   const hdf5_functions *call = &s->library->call;
   *offset = -1;
   hsize_t bytes = layout->dtype.item_size;
   for (int k = 0; k < layout->ndim; k++) bytes *= (hsize_t)layout->shape[k];
   RETURN_IF(layout->chunk || layout->mappings || bytes == 0, TEGULA_OK);
   haddr_t address = call->H5Dget_offset(dataset->id);
-  if (address == HDF5_UNDEFINED || address > INT64_MAX || call->H5Dget_storage_size(dataset->id) != bytes)
-    return s->library->host->fail(err, TEGULA_INTERNAL, s->path, -1, "libhdf5 found no place for \"%s\" in \"%s\"", layout->dataset, s->path);
+  if (address == HDF5_UNDEFINED || address > INT64_MAX ||
+      call->H5Dget_storage_size(dataset->id) != bytes)
+    return s->library->host->fail(err, TEGULA_INTERNAL, s->path, -1,
+                                  "libhdf5 found no place for \"%s\" in \"%s\"", layout->dataset,
+                                  s->path);
   *offset = (int64_t)address;
   return TEGULA_OK;
 }
 
-static tegula_status add(saving *s, const tegula_plugin_layout *layout, int64_t *number, int64_t *offset, tegula_error *err) {
+static tegula_status add(saving *s, const tegula_plugin_layout *layout, int64_t *number,
+                         int64_t *offset, tegula_error *err) {
   if (s->count == s->capacity) {
     int64_t capacity = s->capacity ? 2 * s->capacity : 4;
     made *larger = realloc(s->datasets, (size_t)capacity * sizeof *larger);
@@ -360,7 +424,8 @@ static tegula_status add(saving *s, const tegula_plugin_layout *layout, int64_t 
   return find_offset(s, &dataset, layout, offset, err);
 }
 
-tegula_status hdf5_save_dataset(void *state, const tegula_plugin_layout *layout, int64_t *number, int64_t *offset, tegula_error *err) {
+tegula_status hdf5_save_dataset(void *state, const tegula_plugin_layout *layout, int64_t *number,
+                                int64_t *offset, tegula_error *err) {
   saving *s = state;
   FORWARD(hdf5_enter(s->library, 0, err));
   tegula_status status = add(s, layout, number, offset, err);
@@ -370,27 +435,33 @@ tegula_status hdf5_save_dataset(void *state, const tegula_plugin_layout *layout,
 
 /* ---- places of chunks ---- */
 
-static tegula_status place(saving *s, const made *dataset, const int64_t *chunk, uint32_t length, uint32_t mask, uint64_t *offset,
-                           tegula_error *err) {
+static tegula_status place(saving *s, const made *dataset, const int64_t *chunk, uint32_t length,
+                           uint32_t mask, uint64_t *offset, tegula_error *err) {
   static const char bytes; /* known by its address; nobody looks at it */
   hdf5_library *library = s->library;
   hsize_t first[HDF5_MAX_RANK];
   for (int k = 0; k < dataset->ndim; k++) first[k] = (hsize_t)(chunk[k] * dataset->chunk[k]);
   library->probe = (hdf5_probe){.buffer = &bytes};
-  herr_t done = library->call.H5Dwrite_chunk(dataset->id, HDF5_DEFAULT, mask, first, length, &bytes);
+  herr_t done =
+      library->call.H5Dwrite_chunk(dataset->id, HDF5_DEFAULT, mask, first, length, &bytes);
   hdf5_probe seen = library->probe;
   library->probe.buffer = NULL;
-  if (done < 0) return hdf5_failed(library, err, TEGULA_IO, s->path, "find a place for a chunk of %u bytes in \"%s\"", length, s->path);
-  bool good = seen.hits == 1 && seen.size == length && (dataset->plain == 0 || length == dataset->plain) && seen.address <= (haddr_t)INT64_MAX - length;
+  if (done < 0)
+    return hdf5_failed(library, err, TEGULA_IO, s->path,
+                       "find a place for a chunk of %u bytes in \"%s\"", length, s->path);
+  bool good = seen.hits == 1 && seen.size == length &&
+              (dataset->plain == 0 || length == dataset->plain) &&
+              seen.address <= (haddr_t)INT64_MAX - length;
   if (!good)
-    return library->host->fail(err, TEGULA_INTERNAL, s->path, -1, "libhdf5 placed a chunk of %u bytes %d times, with %zu bytes", length, seen.hits,
-                               seen.size);
+    return library->host->fail(err, TEGULA_INTERNAL, s->path, -1,
+                               "libhdf5 placed a chunk of %u bytes %d times, with %zu bytes",
+                               length, seen.hits, seen.size);
   *offset = seen.address;
   return TEGULA_OK;
 }
 
-tegula_status hdf5_save_place(void *state, int64_t number, const int64_t *chunk, uint32_t length, uint32_t mask, uint64_t *offset,
-                              tegula_error *err) {
+tegula_status hdf5_save_place(void *state, int64_t number, const int64_t *chunk, uint32_t length,
+                              uint32_t mask, uint64_t *offset, tegula_error *err) {
   saving *s = state;
   FORWARD(hdf5_enter(s->library, 0, err));
   tegula_status status = place(s, &s->datasets[number], chunk, length, mask, offset, err);
@@ -400,8 +471,9 @@ tegula_status hdf5_save_place(void *state, int64_t number, const int64_t *chunk,
 
 /* ---- the end ---- */
 
-/* libhdf5 cannot close a file that it cannot write: it would keep all of it. So everything is written before it is closed; and when that
- * fails, or the save is given up, the driver lets what is still to be written go. */
+/* libhdf5 cannot close a file that it cannot write: it would keep all of it. So everything is
+ * written before it is closed; and when that fails, or the save is given up, the driver lets what
+ * is still to be written go. */
 static tegula_status close_all(saving *s, bool keep, tegula_error *err) {
   hdf5_library *library = s->library;
   const hdf5_functions *call = &library->call;
@@ -410,11 +482,14 @@ static tegula_status close_all(saving *s, bool keep, tegula_error *err) {
   for (int64_t i = 0; i < s->count; i++) good = call->H5Oclose(s->datasets[i].id) >= 0 && good;
   if (s->plain >= 0) call->H5Pclose(s->plain);
   good = good && (!keep || call->H5Fflush(s->file, 0 /* this file */) >= 0);
-  tegula_status status = good ? TEGULA_OK : hdf5_failed(library, err, TEGULA_IO, s->path, "complete \"%s\"", s->path);
+  tegula_status status =
+      good ? TEGULA_OK : hdf5_failed(library, err, TEGULA_IO, s->path, "complete \"%s\"", s->path);
   library->discarding = !keep || !good;
   good = call->H5Fclose(s->file) >= 0;
   library->discarding = false;
-  return status != TEGULA_OK || good ? status : hdf5_failed(library, err, TEGULA_IO, s->path, "complete \"%s\"", s->path);
+  return status != TEGULA_OK || good
+             ? status
+             : hdf5_failed(library, err, TEGULA_IO, s->path, "complete \"%s\"", s->path);
 }
 
 static tegula_status end(saving *s, bool keep, tegula_error *err) {

@@ -16,12 +16,18 @@ static bool read_slabs(hdf5_library *library, hid_t space, hdf5_selection *out) 
     bool endless = count[k] == HDF5_UNDEFINED || block[k] == HDF5_UNDEFINED;
     if (endless && out->unlimited >= 0) return false;
     if (endless) out->unlimited = k;
-    if (count[k] == 1 || block[k] == HDF5_UNDEFINED) stride[k] = block[k] == HDF5_UNDEFINED ? 1 : block[k];
+    if (count[k] == 1 || block[k] == HDF5_UNDEFINED)
+      stride[k] = block[k] == HDF5_UNDEFINED ? 1 : block[k];
     if (start[k] > INT64_MAX || stride[k] > INT64_MAX || stride[k] == 0) return false;
-    *axis = (hdf5_slab){
-        .start = (int64_t)start[k], .stride = (int64_t)stride[k], .block = block[k] > INT64_MAX ? INT64_MAX : (int64_t)block[k]};
-    if (!endless && (count[k] > INT64_MAX || __builtin_mul_overflow((int64_t)count[k], axis->block, &axis->total))) return false;
-    if (axis->block == 0 || (axis->block > axis->stride && !(endless && block[k] == HDF5_UNDEFINED))) return false;
+    *axis = (hdf5_slab){.start = (int64_t)start[k],
+                        .stride = (int64_t)stride[k],
+                        .block = block[k] > INT64_MAX ? INT64_MAX : (int64_t)block[k]};
+    if (!endless && (count[k] > INT64_MAX ||
+                     __builtin_mul_overflow((int64_t)count[k], axis->block, &axis->total)))
+      return false;
+    if (axis->block == 0 ||
+        (axis->block > axis->stride && !(endless && block[k] == HDF5_UNDEFINED)))
+      return false;
   }
   return true;
 }
@@ -33,7 +39,9 @@ static hdf5_selection_result read_boxes(hdf5_library *library, hid_t space, hdf5
   out->boxes = malloc((size_t)(count + 1) * width * sizeof *out->boxes);
   if (!out->boxes) return HDF5_SELECTION_NO_MEMORY;
   out->box_count = count;
-  if (count && library->call.H5Sget_select_hyper_blocklist(space, 0, (hsize_t)count, (hsize_t *)out->boxes) < 0) return HDF5_SELECTION_BAD;
+  if (count && library->call.H5Sget_select_hyper_blocklist(space, 0, (hsize_t)count,
+                                                           (hsize_t *)out->boxes) < 0)
+    return HDF5_SELECTION_BAD;
   for (int64_t k = 0; k < count; k++)
     for (int a = 0; a < out->ndim; a++) { /* the ends are inclusive */
       int64_t *lo = out->boxes + k * (int64_t)width + a, *hi = lo + out->ndim;
@@ -48,7 +56,8 @@ hdf5_selection_result hdf5_selection_read(hdf5_library *library, hid_t space, hd
   hsize_t dims[HDF5_MAX_RANK] = {0};
   *out = (hdf5_selection){.unlimited = -1};
   out->ndim = call->H5Sget_simple_extent_ndims(space);
-  if (out->ndim < 0 || out->ndim > HDF5_MAX_RANK || (out->ndim && call->H5Sget_simple_extent_dims(space, dims, NULL) < 0))
+  if (out->ndim < 0 || out->ndim > HDF5_MAX_RANK ||
+      (out->ndim && call->H5Sget_simple_extent_dims(space, dims, NULL) < 0))
     return HDF5_SELECTION_BAD;
   for (int k = 0; k < out->ndim; k++) {
     if (dims[k] > INT64_MAX) return HDF5_SELECTION_BAD;
@@ -59,15 +68,21 @@ hdf5_selection_result hdf5_selection_read(hdf5_library *library, hid_t space, hd
       out->whole = true;
       for (int k = 0; k < out->ndim; k++) {
         int64_t length = out->extent[k];
-        out->axes[k] = (hdf5_slab){.stride = length ? length : 1, .block = length ? length : 1, .total = length};
+        out->axes[k] = (hdf5_slab){
+            .stride = length ? length : 1, .block = length ? length : 1, .total = length};
       }
       return HDF5_SELECTION_OK;
     case HDF5_SELECT_HYPERSLABS:
-      if (call->H5Sis_regular_hyperslab(space) > 0) return read_slabs(library, space, out) ? HDF5_SELECTION_OK : HDF5_SELECTION_BAD;
+      if (call->H5Sis_regular_hyperslab(space) > 0)
+        return read_slabs(library, space, out) ? HDF5_SELECTION_OK : HDF5_SELECTION_BAD;
       return read_boxes(library, space, out);
-    case HDF5_SELECT_NONE: out->boxes = malloc(8); return out->boxes ? HDF5_SELECTION_OK : HDF5_SELECTION_NO_MEMORY;
-    case HDF5_SELECT_POINTS: return HDF5_SELECTION_POINTS;
-    default: return HDF5_SELECTION_BAD;
+    case HDF5_SELECT_NONE:
+      out->boxes = malloc(8);
+      return out->boxes ? HDF5_SELECTION_OK : HDF5_SELECTION_NO_MEMORY;
+    case HDF5_SELECT_POINTS:
+      return HDF5_SELECTION_POINTS;
+    default:
+      return HDF5_SELECTION_BAD;
   }
 }
 
@@ -87,8 +102,8 @@ int64_t hdf5_slab_count(const hdf5_slab *slab, int64_t extent) {
 int64_t hdf5_slab_extent(const hdf5_slab *slab, int64_t count) {
   if (count <= 0) return 0;
   int64_t blocks = (count - 1) / slab->block, rest = (count - 1) % slab->block + 1, out;
-  if (__builtin_mul_overflow(blocks, slab->stride, &out) || __builtin_add_overflow(out, rest, &out) ||
-      __builtin_add_overflow(out, slab->start, &out))
+  if (__builtin_mul_overflow(blocks, slab->stride, &out) ||
+      __builtin_add_overflow(out, rest, &out) || __builtin_add_overflow(out, slab->start, &out))
     return INT64_MAX;
   return out;
 }
@@ -117,7 +132,9 @@ int64_t *hdf5_pieces_add(hdf5_pieces *pieces) {
   int64_t width = hdf5_piece_width(pieces);
   if (pieces->count == pieces->capacity) {
     int64_t capacity = pieces->capacity ? 2 * pieces->capacity : 64;
-    int64_t *data = pieces->count < HDF5_MOST_PIECES ? realloc(pieces->data, (size_t)(capacity * width) * sizeof *data) : NULL;
+    int64_t *data = pieces->count < HDF5_MOST_PIECES
+                        ? realloc(pieces->data, (size_t)(capacity * width) * sizeof *data)
+                        : NULL;
     if (!data) return NULL;
     pieces->data = data;
     pieces->capacity = capacity;
@@ -137,7 +154,8 @@ typedef struct segments {
   int64_t count;
 } segments;
 
-/* Where the element of that number is, and how many more follow it without a gap (itself included). */
+/* Where the element of that number is, and how many more follow it without a gap (itself
+ * included). */
 static int64_t slab_at(const hdf5_slab *slab, int64_t number, int64_t *run) {
   int64_t block = number / slab->block, within = number % slab->block;
   *run = slab->stride == slab->block ? slab->total - number : slab->block - within;
@@ -149,7 +167,9 @@ static bool pair_axes(const hdf5_slab *to, const hdf5_slab *from, segments *out)
   for (int64_t at = 0; at < to->total;) {
     if (out->count == capacity) {
       capacity = capacity ? 2 * capacity : 16;
-      int64_t *items = capacity <= 2 * HDF5_MOST_PIECES ? realloc(out->items, (size_t)capacity * 3 * sizeof *items) : NULL;
+      int64_t *items = capacity <= 2 * HDF5_MOST_PIECES
+                           ? realloc(out->items, (size_t)capacity * 3 * sizeof *items)
+                           : NULL;
       if (!items) return false;
       out->items = items;
     }
@@ -181,7 +201,8 @@ static int pair_slabs(const hdf5_mapping *mapping, segments *pairs, int *count) 
 }
 
 /* One piece for each combination of blocks. */
-static bool cross(const hdf5_mapping *mapping, int64_t index, const segments *pairs, int count, hdf5_pieces *out) {
+static bool cross(const hdf5_mapping *mapping, int64_t index, const segments *pairs, int count,
+                  hdf5_pieces *out) {
   int64_t at[HDF5_MAX_RANK] = {0};
   for (;;) {
     int64_t *piece = hdf5_pieces_add(out);
@@ -190,7 +211,8 @@ static bool cross(const hdf5_mapping *mapping, int64_t index, const segments *pa
       piece[k] = mapping->to.axes[k].start;
       piece[out->to + k] = piece[k] + 1;
     }
-    for (int k = 0; k < mapping->from.ndim; k++) hdf5_piece_start(out, piece)[k] = mapping->from.axes[k].start;
+    for (int k = 0; k < mapping->from.ndim; k++)
+      hdf5_piece_start(out, piece)[k] = mapping->from.axes[k].start;
     for (int p = 0; p < count; p++) {
       const int64_t *item = pairs[p].items + 3 * at[p];
       piece[pairs[p].to_axis] = item[0];
@@ -216,14 +238,17 @@ typedef struct runs {
   int64_t count, capacity;
 } runs;
 
-static bool add_box_runs(const hdf5_selection *selection, const int64_t *lo, const int64_t *hi, runs *out) {
+static bool add_box_runs(const hdf5_selection *selection, const int64_t *lo, const int64_t *hi,
+                         runs *out) {
   int64_t at[HDF5_MAX_RANK];
   int last = selection->ndim - 1;
   memcpy(at, lo, (size_t)selection->ndim * sizeof *at);
   for (;;) {
     if (out->count == out->capacity) {
       int64_t capacity = out->capacity ? 2 * out->capacity : 64;
-      run *items = capacity <= 2 * HDF5_MOST_PIECES ? realloc(out->items, (size_t)capacity * sizeof *items) : NULL;
+      run *items = capacity <= 2 * HDF5_MOST_PIECES
+                       ? realloc(out->items, (size_t)capacity * sizeof *items)
+                       : NULL;
       if (!items) return false;
       out->items = items;
       out->capacity = capacity;
@@ -251,7 +276,8 @@ static bool slab_runs(const hdf5_selection *selection, runs *out) {
     int64_t length[HDF5_MAX_RANK];
     for (int k = 0; k < selection->ndim; k++) {
       lo[k] = slab_at(&selection->axes[k], number[k], &skip);
-      length[k] = skip < selection->axes[k].total - number[k] ? skip : selection->axes[k].total - number[k];
+      length[k] =
+          skip < selection->axes[k].total - number[k] ? skip : selection->axes[k].total - number[k];
       hi[k] = lo[k] + length[k];
     }
     if (!add_box_runs(selection, lo, hi, out)) return false;
@@ -279,10 +305,12 @@ static void unravel(const hdf5_selection *selection, int64_t linear, int64_t *ou
   }
 }
 
-static bool pair_runs(const hdf5_mapping *mapping, int64_t index, const runs *to, const runs *from, hdf5_pieces *out) {
+static bool pair_runs(const hdf5_mapping *mapping, int64_t index, const runs *to, const runs *from,
+                      hdf5_pieces *out) {
   int64_t i = 0, j = 0, i_done = 0, j_done = 0;
   while (i < to->count && j < from->count) {
-    int64_t a = to->items[i].length - i_done, b = from->items[j].length - j_done, length = a < b ? a : b;
+    int64_t a = to->items[i].length - i_done, b = from->items[j].length - j_done,
+            length = a < b ? a : b;
     int64_t *piece = hdf5_pieces_add(out);
     if (!piece) return false;
     unravel(&mapping->to, to->items[i].at + i_done, piece);
@@ -307,7 +335,8 @@ bool hdf5_mapping_pieces(const hdf5_mapping *mapping, int64_t index, hdf5_pieces
   for (int k = 0; k < count; k++) free(pairs[k].items);
   if (paired >= 0) return good;
   runs to = {0}, from = {0};
-  good = list_runs(&mapping->to, &to) && list_runs(&mapping->from, &from) && pair_runs(mapping, index, &to, &from, out);
+  good = list_runs(&mapping->to, &to) && list_runs(&mapping->from, &from) &&
+         pair_runs(mapping, index, &to, &from, out);
   free(to.items);
   free(from.items);
   return good;

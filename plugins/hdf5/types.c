@@ -2,8 +2,9 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Only what has exactly numpy's bits is read as it is: sizes, bit fields, offsets and byte order are compared. What numpy has a wider type
- * for (integers with padding, odd floats) libhdf5 converts. Everything else is refused by its name. */
+ * Only what has exactly numpy's bits is read as it is: sizes, bit fields, offsets and byte order
+ * are compared. What numpy has a wider type for (integers with padding, odd floats) libhdf5
+ * converts. Everything else is refused by its name. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,13 +15,15 @@ typedef struct float_form {
   size_t size, sign, exponent, exponent_size, mantissa_size, bias;
 } float_form;
 
-/* size, position of sign and exponent, length of exponent and mantissa, bias (IEEE 754; bfloat16) */
-static const float_form HALF = {2, 15, 10, 5, 10, 15}, SINGLE = {4, 31, 23, 8, 23, 127}, DOUBLE = {8, 63, 52, 11, 52, 1023},
-                        BRAIN = {2, 15, 7, 8, 7, 127};
+/* size, position of sign and exponent, length of exponent and mantissa, bias (IEEE 754;
+ * bfloat16) */
+static const float_form HALF = {2, 15, 10, 5, 10, 15}, SINGLE = {4, 31, 23, 8, 23, 127},
+                        DOUBLE = {8, 63, 52, 11, 52, 1023}, BRAIN = {2, 15, 7, 8, 7, 127};
 
 static bool same_form(const float_form *a, const float_form *b) {
-  return a->size == b->size && a->sign == b->sign && a->exponent == b->exponent && a->exponent_size == b->exponent_size &&
-         a->mantissa_size == b->mantissa_size && a->bias == b->bias;
+  return a->size == b->size && a->sign == b->sign && a->exponent == b->exponent &&
+         a->exponent_size == b->exponent_size && a->mantissa_size == b->mantissa_size &&
+         a->bias == b->bias;
 }
 
 static char order_of(hdf5_library *library, hid_t type) {
@@ -30,12 +33,14 @@ static char order_of(hdf5_library *library, hid_t type) {
 
 /* Does the type fill all its bits? */
 static bool whole_bits(hdf5_library *library, hid_t type) {
-  return library->call.H5Tget_precision(type) == 8 * library->call.H5Tget_size(type) && library->call.H5Tget_offset(type) == 0;
+  return library->call.H5Tget_precision(type) == 8 * library->call.H5Tget_size(type) &&
+         library->call.H5Tget_offset(type) == 0;
 }
 
 static void set(hdf5_type *out, uint8_t kind, size_t size, char order) {
   bool plain = size == 1 || kind == 'S' || kind == 'V' || kind == 'b';
-  out->dtype = (tegula_dtype){.kind = kind, .order = plain ? '|' : (uint8_t)HDF5_NATIVE_ORDER, .item_size = (uint32_t)size};
+  out->dtype = (tegula_dtype){
+      .kind = kind, .order = plain ? '|' : (uint8_t)HDF5_NATIVE_ORDER, .item_size = (uint32_t)size};
   out->order = plain ? '|' : order;
 }
 
@@ -50,7 +55,8 @@ static void native_integer(uint8_t kind, size_t size, char out[HDF5_MEMORY_TEXT]
 
 static bool integer(hdf5_library *library, hid_t type, hdf5_type *out, char *why, size_t room) {
   size_t size = library->call.H5Tget_size(type);
-  bool is_signed = library->call.H5Tget_class(type) == HDF5_INTEGER && library->call.H5Tget_sign(type) == 1;
+  bool is_signed =
+      library->call.H5Tget_class(type) == HDF5_INTEGER && library->call.H5Tget_sign(type) == 1;
   bool whole = whole_bits(library, type) && (size == 1 || size == 2 || size == 4 || size == 8);
   char order = order_of(library, type);
   if (whole && (order || size == 1)) {
@@ -60,13 +66,15 @@ static bool integer(hdf5_library *library, hid_t type, hdf5_type *out, char *why
   size_t bits = library->call.H5Tget_precision(type);
   bool field = library->call.H5Tget_class(type) == HDF5_BITFIELD;
   if (bits > 64 || field) {
-    snprintf(why, room, "%s of %zu bits in %zu bytes, which no dtype holds", field ? "bit fields" : "integers", bits, size);
+    snprintf(why, room, "%s of %zu bits in %zu bytes, which no dtype holds",
+             field ? "bit fields" : "integers", bits, size);
     return false;
   }
   size_t wide = size <= 1 ? 1 : size <= 2 ? 2 : size <= 4 ? 4 : 8;
   set(out, is_signed ? 'i' : 'u', wide, HDF5_NATIVE_ORDER);
   out->converted = true;
-  /* of integers of one size libhdf5 exchanges all bytes, those of the padding too, and is done: so it converts within a byte order */
+  /* of integers of one size libhdf5 exchanges all bytes, those of the padding too, and is done: so
+   * it converts within a byte order */
   out->swapped = order && order != HDF5_NATIVE_ORDER;
   native_integer(out->dtype.kind, wide, out->memory);
   return true;
@@ -74,14 +82,20 @@ static bool integer(hdf5_library *library, hid_t type, hdf5_type *out, char *why
 
 static bool read_form(hdf5_library *library, hid_t type, float_form *out) {
   size_t mantissa = 0;
-  *out = (float_form){.size = library->call.H5Tget_size(type), .bias = library->call.H5Tget_ebias(type)};
-  if (library->call.H5Tget_fields(type, &out->sign, &out->exponent, &out->exponent_size, &mantissa, &out->mantissa_size) < 0) return false;
-  return mantissa == 0 && library->call.H5Tget_norm(type) == 0 /* implied leading bit */ && whole_bits(library, type);
+  *out = (float_form){.size = library->call.H5Tget_size(type),
+                      .bias = library->call.H5Tget_ebias(type)};
+  if (library->call.H5Tget_fields(type, &out->sign, &out->exponent, &out->exponent_size, &mantissa,
+                                  &out->mantissa_size) < 0)
+    return false;
+  return mantissa == 0 && library->call.H5Tget_norm(type) == 0 /* implied leading bit */ &&
+         whole_bits(library, type);
 }
 
 /* Is every number of the one form, the smallest and the largest too, exactly one of the other? */
 static bool fits_in(const float_form *form, const float_form *wide) {
-  if (form->exponent_size > wide->exponent_size || form->mantissa_size > wide->mantissa_size || form->bias > wide->bias) return false;
+  if (form->exponent_size > wide->exponent_size || form->mantissa_size > wide->mantissa_size ||
+      form->bias > wide->bias)
+    return false;
   return (1U << form->exponent_size) + wide->bias <= (1U << wide->exponent_size) + form->bias;
 }
 
@@ -90,12 +104,15 @@ static bool floating(hdf5_library *library, hid_t type, hdf5_type *out, char *wh
   char order = order_of(library, type);
   bool usual = read_form(library, type, &form) && order;
   bool brain = same_form(&form, &BRAIN);
-  if (usual && (brain || same_form(&form, &HALF) || same_form(&form, &SINGLE) || same_form(&form, &DOUBLE))) {
+  if (usual && (brain || same_form(&form, &HALF) || same_form(&form, &SINGLE) ||
+                same_form(&form, &DOUBLE))) {
     set(out, brain ? 'E' : 'f', form.size, order);
     return true;
   }
   if (form.exponent_size == 0 || !fits_in(&form, &DOUBLE)) {
-    snprintf(why, room, "floating-point numbers of %zu bytes with %zu bits of exponent (bias %zu) and %zu of mantissa, which no dtype holds",
+    snprintf(why, room,
+             "floating-point numbers of %zu bytes with %zu bits of exponent (bias %zu) and %zu of "
+             "mantissa, which no dtype holds",
              form.size, form.exponent_size, form.bias, form.mantissa_size);
     return false;
   }
@@ -106,7 +123,8 @@ static bool floating(hdf5_library *library, hid_t type, hdf5_type *out, char *wh
   return true;
 }
 
-static bool member_is(hdf5_library *library, hid_t type, unsigned index, const char *a, const char *b) {
+static bool member_is(hdf5_library *library, hid_t type, unsigned index, const char *a,
+                      const char *b) {
   char *name = library->call.H5Tget_member_name(type, index);
   bool same = name && (strcmp(name, a) == 0 || (b && strcmp(name, b) == 0));
   if (name) library->call.H5free_memory(name);
@@ -117,8 +135,9 @@ static bool member_is(hdf5_library *library, hid_t type, unsigned index, const c
 static bool is_bool(hdf5_library *library, hid_t type, hid_t base) {
   const hdf5_functions *call = &library->call;
   unsigned char values[2] = {9, 9};
-  return call->H5Tget_size(base) == 1 && call->H5Tget_nmembers(type) == 2 && member_is(library, type, 0, "FALSE", NULL) &&
-         member_is(library, type, 1, "TRUE", NULL) && call->H5Tget_member_value(type, 0, &values[0]) >= 0 &&
+  return call->H5Tget_size(base) == 1 && call->H5Tget_nmembers(type) == 2 &&
+         member_is(library, type, 0, "FALSE", NULL) && member_is(library, type, 1, "TRUE", NULL) &&
+         call->H5Tget_member_value(type, 0, &values[0]) >= 0 &&
          call->H5Tget_member_value(type, 1, &values[1]) >= 0 && values[0] == 0 && values[1] == 1;
 }
 
@@ -132,55 +151,71 @@ static bool enumeration(hdf5_library *library, hid_t type, hdf5_type *out, char 
   return good;
 }
 
-/* `size` bytes hold two parts without gaps. Halves and odd floats are widened like single ones, halves to float32. */
-static bool complex_pair(hdf5_library *library, hid_t part, size_t size, hdf5_type *out, char *why, size_t room) {
+/* `size` bytes hold two parts without gaps. Halves and odd floats are widened like single ones,
+ * halves to float32. */
+static bool complex_pair(hdf5_library *library, hid_t part, size_t size, hdf5_type *out, char *why,
+                         size_t room) {
   const hdf5_functions *call = &library->call;
-  if (call->H5Tget_class(part) != HDF5_FLOAT) return refuse(why, room, "complex numbers whose parts are no floats");
+  if (call->H5Tget_class(part) != HDF5_FLOAT)
+    return refuse(why, room, "complex numbers whose parts are no floats");
   if (!floating(library, part, out, why, room)) return false;
   if (size != 2 * call->H5Tget_size(part)) {
-    snprintf(why, room, "complex numbers of %zu bytes with parts of %zu", size, call->H5Tget_size(part));
+    snprintf(why, room, "complex numbers of %zu bytes with parts of %zu", size,
+             call->H5Tget_size(part));
     return false;
   }
   bool small = out->dtype.item_size < 4;
   if (small) snprintf(out->memory, sizeof out->memory, "H5T_NATIVE_FLOAT_g");
   out->converted = out->converted || small;
-  set(out, 'c', small ? 8 : 2 * (size_t)out->dtype.item_size, out->converted ? HDF5_NATIVE_ORDER : out->order);
+  set(out, 'c', small ? 8 : 2 * (size_t)out->dtype.item_size,
+      out->converted ? HDF5_NATIVE_ORDER : out->order);
   return true;
 }
 
 static bool compound(hdf5_library *library, hid_t type, hdf5_type *out, char *why, size_t room) {
   const hdf5_functions *call = &library->call;
   size_t size = call->H5Tget_size(type);
-  bool pair = call->H5Tget_nmembers(type) == 2 && member_is(library, type, 0, "r", "real") && member_is(library, type, 1, "i", "imag");
-  if (!pair) return refuse(why, room, "a compound type (records), of which only complex numbers {r, i} can be loaded");
+  bool pair = call->H5Tget_nmembers(type) == 2 && member_is(library, type, 0, "r", "real") &&
+              member_is(library, type, 1, "i", "imag");
+  if (!pair)
+    return refuse(why, room,
+                  "a compound type (records), of which only complex numbers {r, i} can be loaded");
   hid_t first = call->H5Tget_member_type(type, 0), second = call->H5Tget_member_type(type, 1);
-  bool good = first >= 0 && second >= 0 && call->H5Tequal(first, second) > 0 && call->H5Tget_member_offset(type, 0) == 0 &&
+  bool good = first >= 0 && second >= 0 && call->H5Tequal(first, second) > 0 &&
+              call->H5Tget_member_offset(type, 0) == 0 &&
               call->H5Tget_member_offset(type, 1) == size / 2;
-  if (!good) refuse(why, room, "a compound {r, i} whose parts differ or have gaps, which is no complex number");
+  if (!good)
+    refuse(why, room,
+           "a compound {r, i} whose parts differ or have gaps, which is no complex number");
   good = good && complex_pair(library, first, size, out, why, room);
   if (first >= 0) call->H5Tclose(first);
   if (second >= 0) call->H5Tclose(second);
   return good;
 }
 
-static bool native_complex(hdf5_library *library, hid_t type, hdf5_type *out, char *why, size_t room) {
+static bool native_complex(hdf5_library *library, hid_t type, hdf5_type *out, char *why,
+                           size_t room) {
   hid_t part = library->call.H5Tget_super(type);
-  bool good = part >= 0 && complex_pair(library, part, library->call.H5Tget_size(type), out, why, room);
+  bool good =
+      part >= 0 && complex_pair(library, part, library->call.H5Tget_size(type), out, why, room);
   if (part < 0) refuse(why, room, "a complex type without parts");
   if (part >= 0) library->call.H5Tclose(part);
   return good;
 }
 
-static bool sized(hdf5_library *library, hid_t type, uint8_t kind, hdf5_type *out, char *why, size_t room) {
+static bool sized(hdf5_library *library, hid_t type, uint8_t kind, hdf5_type *out, char *why,
+                  size_t room) {
   size_t size = library->call.H5Tget_size(type);
-  if (size == 0 || size > INT32_MAX) return refuse(why, room, "elements of no bytes, or of more than 2 GiB");
+  if (size == 0 || size > INT32_MAX)
+    return refuse(why, room, "elements of no bytes, or of more than 2 GiB");
   set(out, kind, size, '|');
   return true;
 }
 
 #define NUMPY_TAG "NUMPY:"
 
-/* h5py stores what HDF5 has no type for (times, text in UCS-4) as opaque bytes, and notes numpy's dtype in their tag. */
+/* h5py stores what HDF5 has no type for (times, text in UCS-4) as opaque bytes, and notes numpy's
+ * dtype in their tag. */
 static bool opaque(hdf5_library *library, hid_t type, hdf5_type *out, char *why, size_t room) {
   if (!sized(library, type, 'V', out, why, room)) return false;
   char *tag = library->call.H5Tget_tag(type);
@@ -199,20 +234,32 @@ bool hdf5_type_of(hdf5_library *library, hid_t type, hdf5_type *out, char *why, 
   *out = (hdf5_type){0};
   switch (library->call.H5Tget_class(type)) {
     case HDF5_INTEGER:
-    case HDF5_BITFIELD: return integer(library, type, out, why, room);
-    case HDF5_FLOAT: return floating(library, type, out, why, room);
-    case HDF5_ENUM: return enumeration(library, type, out, why, room);
-    case HDF5_COMPLEX: return native_complex(library, type, out, why, room);
-    case HDF5_COMPOUND: return compound(library, type, out, why, room);
-    case HDF5_OPAQUE: return opaque(library, type, out, why, room);
+    case HDF5_BITFIELD:
+      return integer(library, type, out, why, room);
+    case HDF5_FLOAT:
+      return floating(library, type, out, why, room);
+    case HDF5_ENUM:
+      return enumeration(library, type, out, why, room);
+    case HDF5_COMPLEX:
+      return native_complex(library, type, out, why, room);
+    case HDF5_COMPOUND:
+      return compound(library, type, out, why, room);
+    case HDF5_OPAQUE:
+      return opaque(library, type, out, why, room);
     case HDF5_STRING:
-      if (library->call.H5Tis_variable_str(type) != 0) return refuse(why, room, "strings of variable length");
+      if (library->call.H5Tis_variable_str(type) != 0)
+        return refuse(why, room, "strings of variable length");
       return sized(library, type, 'S', out, why, room);
-    case HDF5_VLEN: return refuse(why, room, "sequences of variable length");
-    case HDF5_REFERENCE: return refuse(why, room, "references to other objects");
-    case HDF5_ARRAY: return refuse(why, room, "elements that are arrays themselves");
-    case HDF5_TIME: return refuse(why, room, "the HDF5 time type");
-    default: return refuse(why, room, "a type that this release does not know");
+    case HDF5_VLEN:
+      return refuse(why, room, "sequences of variable length");
+    case HDF5_REFERENCE:
+      return refuse(why, room, "references to other objects");
+    case HDF5_ARRAY:
+      return refuse(why, room, "elements that are arrays themselves");
+    case HDF5_TIME:
+      return refuse(why, room, "the HDF5 time type");
+    default:
+      return refuse(why, room, "a type that this release does not know");
   }
 }
 
@@ -227,12 +274,14 @@ bool hdf5_type_agrees(hdf5_library *library, hid_t from, hid_t to) {
   return same;
 }
 
-/* Complex numbers of that part, as `stored` has them: a compound with the same names, or the native class. */
+/* Complex numbers of that part, as `stored` has them: a compound with the same names, or the native
+ * class. */
 static hid_t memory_pair(hdf5_library *library, hid_t stored, const hdf5_type *type) {
   const hdf5_functions *call = &library->call;
   bool single = type->dtype.item_size == 8;
   if (call->H5Tget_class(stored) == HDF5_COMPLEX)
-    return call->H5Tcopy(hdf5_predefined(library, single ? "H5T_NATIVE_FLOAT_COMPLEX_g" : "H5T_NATIVE_DOUBLE_COMPLEX_g"));
+    return call->H5Tcopy(hdf5_predefined(library, single ? "H5T_NATIVE_FLOAT_COMPLEX_g"
+                                                         : "H5T_NATIVE_DOUBLE_COMPLEX_g"));
   size_t size = type->dtype.item_size;
   hid_t out = call->H5Tcreate(HDF5_COMPOUND, size), part = hdf5_predefined(library, type->memory);
   bool good = out >= 0;
@@ -250,16 +299,19 @@ hid_t hdf5_type_memory(hdf5_library *library, hid_t stored, const hdf5_type *typ
   if (type->converted && type->dtype.kind == 'c') return memory_pair(library, stored, type);
   if (type->converted) {
     hid_t memory = call->H5Tcopy(hdf5_predefined(library, type->memory));
-    if (memory >= 0 && type->swapped) call->H5Tset_order(memory, HDF5_NATIVE_ORDER == '<' ? HDF5_BIG : HDF5_LITTLE);
+    if (memory >= 0 && type->swapped)
+      call->H5Tset_order(memory, HDF5_NATIVE_ORDER == '<' ? HDF5_BIG : HDF5_LITTLE);
     return memory;
   }
-  if (type->dtype.kind != 'b' && call->H5Tget_class(stored) == HDF5_ENUM) { /* enumerations lose numbers without a name in conversions */
+  /* enumerations lose numbers without a name in conversions */
+  if (type->dtype.kind != 'b' && call->H5Tget_class(stored) == HDF5_ENUM) {
     char native[HDF5_MEMORY_TEXT];
     native_integer(type->dtype.kind, type->dtype.item_size, native);
     return call->H5Tcopy(hdf5_predefined(library, native));
   }
   if (type->order == '|' || type->order == HDF5_NATIVE_ORDER) return call->H5Tcopy(stored);
-  if (type->dtype.kind != 'E' && type->dtype.kind != 'f') return call->H5Tget_native_type(stored, 1 /* ascending */);
+  if (type->dtype.kind != 'E' && type->dtype.kind != 'f')
+    return call->H5Tget_native_type(stored, 1 /* ascending */);
   hid_t memory = call->H5Tcopy(stored);
   if (memory >= 0) call->H5Tset_order(memory, HDF5_NATIVE_ORDER == '<' ? HDF5_LITTLE : HDF5_BIG);
   return memory;

@@ -14,39 +14,50 @@
 static tegula_status make_pieces(hdf5_dataset *dataset, hdf5_pieces *pieces, tegula_error *err) {
   pieces->to = dataset->ndim;
   for (int64_t k = 0; k < dataset->mapping_count; k++)
-    if (dataset->mappings[k].from.ndim > pieces->from) pieces->from = dataset->mappings[k].from.ndim;
+    if (dataset->mappings[k].from.ndim > pieces->from)
+      pieces->from = dataset->mappings[k].from.ndim;
   for (int64_t k = 0; k < dataset->mapping_count; k++) {
     const hdf5_mapping *mapping = &dataset->mappings[k];
-    int64_t to = hdf5_selection_count(&mapping->to, dataset->shape), from = hdf5_selection_count(&mapping->from, mapping->from.extent);
-    if (to == -2) return hdf5_fail_mapping(dataset, TEGULA_CORRUPT, k, "reaches beyond the shape of the dataset", err);
-    if (to < 0 || from == -1) return hdf5_fail_mapping(dataset, TEGULA_CORRUPT, k, "has more than 2^63 elements", err);
+    int64_t to = hdf5_selection_count(&mapping->to, dataset->shape),
+            from = hdf5_selection_count(&mapping->from, mapping->from.extent);
+    if (to == -2)
+      return hdf5_fail_mapping(dataset, TEGULA_CORRUPT, k,
+                               "reaches beyond the shape of the dataset", err);
+    if (to < 0 || from == -1)
+      return hdf5_fail_mapping(dataset, TEGULA_CORRUPT, k, "has more than 2^63 elements", err);
     if (from >= 0 && from != to)
-      return hdf5_fail_mapping(dataset, TEGULA_MISMATCH, k, "selects another number of elements in its source than in the dataset", err);
+      return hdf5_fail_mapping(
+          dataset, TEGULA_MISMATCH, k,
+          "selects another number of elements in its source than in the dataset", err);
     if (to == 0) continue;
-    if (from == -2 && mapping->from.boxes) return hdf5_fail_mapping(dataset, TEGULA_CORRUPT, k, "reaches beyond its source", err);
+    if (from == -2 && mapping->from.boxes)
+      return hdf5_fail_mapping(dataset, TEGULA_CORRUPT, k, "reaches beyond its source", err);
     if (!hdf5_mapping_pieces(mapping, k, pieces))
-      return dataset->call->library->host->fail(err, TEGULA_LIMIT_EXCEEDED, dataset->file->path, -1,
-                                                "the virtual dataset \"%s\" in \"%s\" falls into more than 2^20 pieces", dataset->name,
-                                                dataset->file->path);
+      return dataset->call->library->host->fail(
+          err, TEGULA_LIMIT_EXCEEDED, dataset->file->path, -1,
+          "the virtual dataset \"%s\" in \"%s\" falls into more than 2^20 pieces", dataset->name,
+          dataset->file->path);
   }
   return TEGULA_OK;
 }
 
 /* A piece as a place in its source, seen from the array; false: the place does not touch it. */
-static bool compose(const hdf5_dataset *dataset, const hdf5_pieces *pieces, int64_t *piece, int from_ndim, const hdf5_place *outer,
-                    hdf5_place *out) {
+static bool compose(const hdf5_dataset *dataset, const hdf5_pieces *pieces, int64_t *piece,
+                    int from_ndim, const hdf5_place *outer, hdf5_place *out) {
   hdf5_place seen;
   if (!hdf5_place_clip(outer, dataset->ndim, piece, piece + dataset->ndim, &seen)) return false;
   *out = seen;
   for (int k = 0; k < from_ndim; k++) {
     int64_t axis = hdf5_piece_axis(pieces, piece)[k];
-    out->start[k] = hdf5_piece_start(pieces, piece)[k] + (axis < 0 ? 0 : seen.start[axis] - piece[axis]);
+    out->start[k] =
+        hdf5_piece_start(pieces, piece)[k] + (axis < 0 ? 0 : seen.start[axis] - piece[axis]);
     out->axis[k] = axis < 0 ? -1 : seen.axis[axis];
   }
   return true;
 }
 
-/* Gives a place over the longer axes of a whole source the axes that are one long too; false: it has another shape than is expected. */
+/* Gives a place over the longer axes of a whole source the axes that are one long too; false: it
+ * has another shape than is expected. */
 static bool spread(const hdf5_selection *from, const hdf5_dataset *in, hdf5_place *place) {
   hdf5_place given = *place;
   int at = 0;
@@ -60,16 +71,20 @@ static bool spread(const hdf5_selection *from, const hdf5_dataset *in, hdf5_plac
   return at == from->ndim;
 }
 
-static tegula_status beyond(const hdf5_dataset *dataset, const hdf5_mapping *mapping, const hdf5_source *s, tegula_error *err) {
+static tegula_status beyond(const hdf5_dataset *dataset, const hdf5_mapping *mapping,
+                            const hdf5_source *s, tegula_error *err) {
   char want[128] = "", have[128] = "";
   for (int k = 0, used = 0; k < mapping->from.ndim && used < 100; k++)
-    used += snprintf(want + used, sizeof want - (size_t)used, k ? ", %lld" : "%lld", (long long)mapping->from.extent[k]);
+    used += snprintf(want + used, sizeof want - (size_t)used, k ? ", %lld" : "%lld",
+                     (long long)mapping->from.extent[k]);
   for (int k = 0, used = 0; k < s->dataset.ndim && used < 100; k++)
-    used += snprintf(have + used, sizeof have - (size_t)used, k ? ", %lld" : "%lld", (long long)s->dataset.shape[k]);
-  return dataset->call->library->host->fail(
-      err, TEGULA_MISMATCH, s->found.file->path, -1,
-      "the virtual dataset \"%s\" in \"%s\" expects shape (%s) of its source \"%s\" in \"%s\", found (%s)", dataset->name,
-      dataset->file->path, want, s->found.name, s->found.file->path, have);
+    used += snprintf(have + used, sizeof have - (size_t)used, k ? ", %lld" : "%lld",
+                     (long long)s->dataset.shape[k]);
+  return dataset->call->library->host->fail(err, TEGULA_MISMATCH, s->found.file->path, -1,
+                                            "the virtual dataset \"%s\" in \"%s\" expects shape "
+                                            "(%s) of its source \"%s\" in \"%s\", found (%s)",
+                                            dataset->name, dataset->file->path, want, s->found.name,
+                                            s->found.file->path, have);
 }
 
 static bool within(const hdf5_place *place, const hdf5_source *s) {
@@ -92,57 +107,70 @@ static const hdf5_mapping *group_mapping(const group *g) {
   return &g->dataset->mappings[*hdf5_piece_mapping(g->pieces, hdf5_piece(g->pieces, g->order[0]))];
 }
 
-static tegula_status emit_lost(const group *g, tegula_status why, const tegula_error *failure, tegula_error *err) {
+static tegula_status emit_lost(const group *g, tegula_status why, const tegula_error *failure,
+                               tegula_error *err) {
   const hdf5_dataset *dataset = g->dataset;
   const tegula_plugin_host *host = dataset->call->library->host;
   const hdf5_mapping *mapping = group_mapping(g);
-  char *text =
-      hdf5_text("source \"%s\" of the virtual dataset \"%s\" in \"%s\" %s: %s%s%s", mapping->dataset, dataset->name, dataset->file->path,
-                why == TEGULA_NOT_FOUND ? "is not there" : "cannot be read", failure->message, failure->hint[0] ? "; " : "", failure->hint);
+  char *text = hdf5_text("source \"%s\" of the virtual dataset \"%s\" in \"%s\" %s: %s%s%s",
+                         mapping->dataset, dataset->name, dataset->file->path,
+                         why == TEGULA_NOT_FOUND ? "is not there" : "cannot be read",
+                         failure->message, failure->hint[0] ? "; " : "", failure->hint);
   tegula_status status = text ? TEGULA_OK : hdf5_out_of_memory(dataset->call->library, err);
   for (int64_t k = 0; status == TEGULA_OK && k < g->count; k++) {
     hdf5_place place;
     int64_t *piece = hdf5_piece(g->pieces, g->order[k]);
     if (compose(dataset, g->pieces, piece, 0, g->outer, &place))
-      status = host->add_lost(dataset->call->builder, place.lo, place.hi, dataset->fill, why, failure->os_errno, text,
-                              failure->path[0] ? failure->path : NULL, err);
+      status =
+          host->add_lost(dataset->call->builder, place.lo, place.hi, dataset->fill, why,
+                         failure->os_errno, text, failure->path[0] ? failure->path : NULL, err);
   }
   free(text);
   return status;
 }
 
 static bool is_lost(tegula_status status) {
-  return status == TEGULA_NOT_FOUND || status == TEGULA_PERMISSION || status == TEGULA_CORRUPT || status == TEGULA_SHORT_FILE ||
-         status == TEGULA_INVALID_ARGUMENT /* a group */;
+  return status == TEGULA_NOT_FOUND || status == TEGULA_PERMISSION || status == TEGULA_CORRUPT ||
+         status == TEGULA_SHORT_FILE || status == TEGULA_INVALID_ARGUMENT /* a group */;
 }
 
-/* Piece k of the group as a place in its source. *fits: its source has the shape that is expected. False: the outer place does not touch it. */
-static bool find_place(const group *g, const hdf5_source *s, int64_t k, hdf5_place *place, bool *fits) {
+/* Piece k of the group as a place in its source. *fits: its source has the shape that is expected.
+ * False: the outer place does not touch it. */
+static bool find_place(const group *g, const hdf5_source *s, int64_t k, hdf5_place *place,
+                       bool *fits) {
   int64_t *piece = hdf5_piece(g->pieces, g->order[k]);
   const hdf5_selection *from = &g->dataset->mappings[*hdf5_piece_mapping(g->pieces, piece)].from;
   if (!compose(g->dataset, g->pieces, piece, from->ndim, g->outer, place)) return false;
-  *fits = from->whole ? spread(from, &s->dataset, place) : from->ndim == s->dataset.ndim && within(place, s);
+  *fits = from->whole ? spread(from, &s->dataset, place)
+                      : from->ndim == s->dataset.ndim && within(place, s);
   return true;
 }
 
-/* A dense source, of whose range that they want the pieces would read more than half twice, each by itself. */
+/* A dense source, of whose range that they want the pieces would read more than half twice, each by
+ * itself. */
 static tegula_status prepare(const group *g, hdf5_source *s, tegula_error *err) {
   FORWARD(hdf5_prepare(&s->dataset, g->dataset->like, err));
-  bool outermost = g->dataset->call->ancestors->next == NULL; /* else there might be a grid for each piece of another dataset */
-  RETURN_IF(s->dataset.kind != HDF5_KIND_DENSE || s->dataset.ndim == 0 || g->count == 1 || !outermost, TEGULA_OK);
+  /* else there might be a grid for each piece of another dataset */
+  bool outermost = g->dataset->call->ancestors->next == NULL;
+  RETURN_IF(s->dataset.kind != HDF5_KIND_DENSE || s->dataset.ndim == 0 || g->count == 1 ||
+                !outermost,
+            TEGULA_OK);
   hdf5_reads all = {.first = INT64_MAX};
   for (int64_t k = 0; k < g->count; k++) {
     hdf5_place place;
     bool fits;
     if (find_place(g, s, k, &place, &fits) && fits) hdf5_reads_add(&all, &s->dataset, &place);
   }
-  if (all.places > 1 && all.bytes / 3 > (all.last - all.first) / 2) hdf5_slice(&s->dataset, all.places);
+  if (all.places > 1 && all.bytes / 3 > (all.last - all.first) / 2)
+    hdf5_slice(&s->dataset, all.places);
   return TEGULA_OK;
 }
 
 static tegula_status emit_pieces(const group *g, hdf5_source *s, tegula_error *err) {
   hdf5_dataset *dataset = g->dataset;
-  hdf5_ancestor self = {.next = dataset->call->ancestors, .canonical = dataset->file->canonical, .name = dataset->name};
+  hdf5_ancestor self = {.next = dataset->call->ancestors,
+                        .canonical = dataset->file->canonical,
+                        .name = dataset->name};
   dataset->call->ancestors = &self;
   tegula_status status = TEGULA_OK;
   bool prepared = false;
@@ -151,7 +179,10 @@ static tegula_status emit_pieces(const group *g, hdf5_source *s, tegula_error *e
     bool fits;
     if (!find_place(g, s, k, &place, &fits)) continue;
     if (!fits) {
-      status = beyond(dataset, &dataset->mappings[*hdf5_piece_mapping(g->pieces, hdf5_piece(g->pieces, g->order[k]))], s, err);
+      status = beyond(
+          dataset,
+          &dataset->mappings[*hdf5_piece_mapping(g->pieces, hdf5_piece(g->pieces, g->order[k]))], s,
+          err);
       break;
     }
     if (!prepared) status = prepare(g, s, err);
@@ -166,13 +197,16 @@ static tegula_status emit_group(const group *g, tegula_error *err) {
   bool touched = false;
   hdf5_place place;
   for (int64_t k = 0; k < g->count && !touched; k++)
-    touched = compose(g->dataset, g->pieces, hdf5_piece(g->pieces, g->order[k]), 0, g->outer, &place);
+    touched =
+        compose(g->dataset, g->pieces, hdf5_piece(g->pieces, g->order[k]), 0, g->outer, &place);
   RETURN_IF(!touched, TEGULA_OK);
   hdf5_source s;
   tegula_error failure = {.rank = -1, .offset = -1};
   tegula_status status = hdf5_source_find(g->dataset, group_mapping(g), &s, &failure);
   if (status != TEGULA_OK) {
-    if (is_lost(status)) return emit_lost(g, status == TEGULA_INVALID_ARGUMENT ? TEGULA_NOT_FOUND : status, &failure, err);
+    if (is_lost(status))
+      return emit_lost(g, status == TEGULA_INVALID_ARGUMENT ? TEGULA_NOT_FOUND : status, &failure,
+                       err);
     if (err) *err = failure;
     return status;
   }
@@ -185,14 +219,17 @@ static tegula_status emit_group(const group *g, tegula_error *err) {
   return status;
 }
 
-bool hdf5_piece_seen(const hdf5_dataset *dataset, const hdf5_pieces *pieces, int64_t index, const hdf5_place *outer, hdf5_place *out) {
+bool hdf5_piece_seen(const hdf5_dataset *dataset, const hdf5_pieces *pieces, int64_t index,
+                     const hdf5_place *outer, hdf5_place *out) {
   return compose(dataset, pieces, hdf5_piece(pieces, index), 0, outer, out);
 }
 
-static tegula_status emit_gap(hdf5_dataset *dataset, const hdf5_pieces *pieces, int64_t index, const hdf5_place *outer, tegula_error *err) {
+static tegula_status emit_gap(hdf5_dataset *dataset, const hdf5_pieces *pieces, int64_t index,
+                              const hdf5_place *outer, tegula_error *err) {
   hdf5_place place;
   if (!compose(dataset, pieces, hdf5_piece(pieces, index), 0, outer, &place)) return TEGULA_OK;
-  return dataset->call->library->host->add_fill(dataset->call->builder, place.lo, place.hi, dataset->fill, err);
+  return dataset->call->library->host->add_fill(dataset->call->builder, place.lo, place.hi,
+                                                dataset->fill, err);
 }
 
 /* ---- pieces by source ---- */
@@ -215,14 +252,22 @@ static bool same_file(const hdf5_sorted *a, const hdf5_sorted *b) {
   return a->mapping && b->mapping && strcmp(a->mapping->file, b->mapping->file) == 0;
 }
 
-tegula_status hdf5_emit_sources(hdf5_dataset *dataset, const hdf5_pieces *pieces, const hdf5_place *outer, const hdf5_sorted *sorted,
-                                int64_t count, tegula_error *err) {
+tegula_status hdf5_emit_sources(hdf5_dataset *dataset, const hdf5_pieces *pieces,
+                                const hdf5_place *outer, const hdf5_sorted *sorted, int64_t count,
+                                tegula_error *err) {
   int64_t *order = malloc((size_t)(count ? count : 1) * sizeof *order);
   tegula_status status = order ? TEGULA_OK : hdf5_out_of_memory(dataset->call->library, err);
   hdf5_file *held = NULL; /* the file of the last group, if the next one is of the same */
   for (int64_t from = 0, to; status == TEGULA_OK && from < count; from = to) {
-    for (to = from; to < count && compare_sources(sorted[from].mapping, sorted[to].mapping) == 0; to++) order[to - from] = sorted[to].piece;
-    group g = {.dataset = dataset, .outer = outer, .pieces = pieces, .order = order, .count = to - from, .held = &held};
+    for (to = from; to < count && compare_sources(sorted[from].mapping, sorted[to].mapping) == 0;
+         to++)
+      order[to - from] = sorted[to].piece;
+    group g = {.dataset = dataset,
+               .outer = outer,
+               .pieces = pieces,
+               .order = order,
+               .count = to - from,
+               .held = &held};
     if (from > 0 && !same_file(&sorted[from - 1], &sorted[from])) {
       hdf5_file_release(dataset->call, held);
       held = NULL;
@@ -237,8 +282,9 @@ tegula_status hdf5_emit_sources(hdf5_dataset *dataset, const hdf5_pieces *pieces
 }
 
 /* Those of the file itself at once, others when they are wanted. */
-static tegula_status emit_late(hdf5_dataset *dataset, const hdf5_pieces *pieces, const hdf5_place *outer, const hdf5_sorted *sorted,
-                               int64_t count, tegula_error *err) {
+static tegula_status emit_late(hdf5_dataset *dataset, const hdf5_pieces *pieces,
+                               const hdf5_place *outer, const hdf5_sorted *sorted, int64_t count,
+                               tegula_error *err) {
   for (int64_t from = 0, to; from < count; from = to) {
     for (to = from; to < count && hdf5_sorted_here(&sorted[to]); to++) continue;
     FORWARD(hdf5_emit_sources(dataset, pieces, outer, sorted + from, to - from, err));
@@ -260,7 +306,8 @@ static bool sort_parts(hdf5_dataset *dataset) {
   return true;
 }
 
-/* Mappings to pieces that do not overlap; once, because each piece of a dataset over this one asks for them. */
+/* Mappings to pieces that do not overlap; once, because each piece of a dataset over this one asks
+ * for them. */
 static tegula_status make_parts(hdf5_dataset *dataset, tegula_error *err) {
   RETURN_IF(dataset->sorted, TEGULA_OK);
   hdf5_pieces pieces = {0}, parts = {0};
@@ -268,24 +315,30 @@ static tegula_status make_parts(hdf5_dataset *dataset, tegula_error *err) {
   parts.to = pieces.to;
   parts.from = pieces.from;
   if (status == TEGULA_OK && !hdf5_pieces_partition(&pieces, dataset->shape, &parts))
-    status = dataset->call->library->host->fail(err, TEGULA_LIMIT_EXCEEDED, dataset->file->path, -1,
-                                                "the mappings of the virtual dataset \"%s\" in \"%s\" overlap in more than 2^20 pieces",
-                                                dataset->name, dataset->file->path);
-  if (status == TEGULA_OK && !(dataset->parts = malloc(sizeof parts))) status = hdf5_out_of_memory(dataset->call->library, err);
+    status = dataset->call->library->host->fail(
+        err, TEGULA_LIMIT_EXCEEDED, dataset->file->path, -1,
+        "the mappings of the virtual dataset \"%s\" in \"%s\" overlap in more than 2^20 pieces",
+        dataset->name, dataset->file->path);
+  if (status == TEGULA_OK && !(dataset->parts = malloc(sizeof parts)))
+    status = hdf5_out_of_memory(dataset->call->library, err);
   if (status == TEGULA_OK)
     *dataset->parts = parts;
   else
     free(parts.data);
   free(pieces.data);
-  return status != TEGULA_OK || sort_parts(dataset) ? status : hdf5_out_of_memory(dataset->call->library, err);
+  return status != TEGULA_OK || sort_parts(dataset)
+             ? status
+             : hdf5_out_of_memory(dataset->call->library, err);
 }
 
 tegula_status hdf5_emit_virtual(hdf5_dataset *dataset, const hdf5_place *outer, tegula_error *err) {
   int64_t number;
-  FORWARD(hdf5_file_number(dataset->call, dataset->file, &number, err)); /* a file that is read, like any other */
+  /* a file that is read, like any other */
+  FORWARD(hdf5_file_number(dataset->call, dataset->file, &number, err));
   FORWARD(make_parts(dataset, err));
   const hdf5_pieces *pieces = dataset->parts;
   const hdf5_sorted *sorted = dataset->sorted;
-  if (hdf5_late_wanted(dataset, sorted, pieces->count)) return emit_late(dataset, pieces, outer, sorted, pieces->count, err);
+  if (hdf5_late_wanted(dataset, sorted, pieces->count))
+    return emit_late(dataset, pieces, outer, sorted, pieces->count, err);
   return hdf5_emit_sources(dataset, pieces, outer, sorted, pieces->count, err);
 }

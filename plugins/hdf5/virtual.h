@@ -6,12 +6,14 @@
 
 #include "hdf5_priv.h"
 
-/* Along one axis: blocks of `block` elements, `stride` apart, the first at `start`; the first `total` elements of them. */
+/* Along one axis: blocks of `block` elements, `stride` apart, the first at `start`; the first
+ * `total` elements of them. */
 typedef struct hdf5_slab {
   int64_t start, stride, block, total;
 } hdf5_slab;
 
-/* A selection: one slab for each axis, or (`boxes` not NULL) any disjoint boxes: lo[ndim], hi[ndim] of each in turn. */
+/* A selection: one slab for each axis, or (`boxes` not NULL) any disjoint boxes: lo[ndim], hi[ndim]
+ * of each in turn. */
 typedef struct hdf5_selection {
   int ndim;
   int64_t extent[HDF5_MAX_RANK];
@@ -27,7 +29,8 @@ typedef struct hdf5_mapping {
   hdf5_selection to, from; /* from.whole: `from` has the axes of `to` that are longer than one */
 } hdf5_mapping;
 
-tegula_status hdf5_fail_mapping(const hdf5_dataset *dataset, tegula_status status, int64_t index, const char *text, tegula_error *err);
+tegula_status hdf5_fail_mapping(const hdf5_dataset *dataset, tegula_status status, int64_t index,
+                                const char *text, tegula_error *err);
 
 /* The virtual datasets that are being followed, innermost first. */
 typedef struct hdf5_ancestor {
@@ -42,7 +45,8 @@ typedef struct hdf5_source {
 } hdf5_source;
 
 /* Opens the file and finds the dataset. What fails here is a source that is lost. */
-tegula_status hdf5_source_find(hdf5_dataset *dataset, const hdf5_mapping *mapping, hdf5_source *out, tegula_error *err);
+tegula_status hdf5_source_find(hdf5_dataset *dataset, const hdf5_mapping *mapping, hdf5_source *out,
+                               tegula_error *err);
 /* Reads what the source is. What fails here is an error. */
 tegula_status hdf5_source_read(hdf5_dataset *dataset, hdf5_source *source, tegula_error *err);
 void hdf5_source_close(hdf5_call *call, hdf5_source *source);
@@ -58,12 +62,14 @@ hdf5_selection_result hdf5_selection_read(hdf5_library *library, hid_t space, hd
 void hdf5_selection_free(hdf5_selection *selection);
 /* Elements that it selects; -1: too many. Boxes and slabs that reach beyond `shape` give -2. */
 int64_t hdf5_selection_count(const hdf5_selection *selection, const int64_t *shape);
-/* For an axis without end: how many elements there are below `extent`; and the extent that holds `count` of them. */
+/* For an axis without end: how many elements there are below `extent`; and the extent that holds
+ * `count` of them. */
 int64_t hdf5_slab_count(const hdf5_slab *slab, int64_t extent);
 int64_t hdf5_slab_extent(const hdf5_slab *slab, int64_t count);
 
-/* Pieces: boxes of the virtual dataset and where in a source they begin. Vectors of equal width in one block of memory:
- * lo[to], hi[to], start[from], axis[from] (of the virtual dataset, -1: none), mapping (-1: a gap). */
+/* Pieces: boxes of the virtual dataset and where in a source they begin. Vectors of equal width in
+ * one block of memory: lo[to], hi[to], start[from], axis[from] (of the virtual dataset, -1: none),
+ * mapping (-1: a gap). */
 typedef struct hdf5_pieces {
   int64_t *data;
   int64_t count, capacity;
@@ -72,9 +78,7 @@ typedef struct hdf5_pieces {
 
 #define HDF5_MOST_PIECES (INT64_C(1) << 20)
 
-static inline int64_t hdf5_piece_width(const hdf5_pieces *p) {
-  return 2 * p->to + 2 * p->from + 1;
-}
+static inline int64_t hdf5_piece_width(const hdf5_pieces *p) { return 2 * p->to + 2 * p->from + 1; }
 static inline int64_t *hdf5_piece(const hdf5_pieces *p, int64_t index) {
   return p->data + index * hdf5_piece_width(p);
 }
@@ -92,7 +96,8 @@ static inline int64_t *hdf5_piece_mapping(const hdf5_pieces *p, int64_t *piece) 
 int64_t *hdf5_pieces_add(hdf5_pieces *pieces);
 /* Adds the pieces of one mapping, whose selections have equally many elements. */
 bool hdf5_mapping_pieces(const hdf5_mapping *mapping, int64_t index, hdf5_pieces *out);
-/* Cuts pieces so that they are disjoint (the later mapping wins) and, with gaps, cover the shape. */
+/* Cuts pieces so that they are disjoint (the later mapping wins) and, with gaps, cover the
+ * shape. */
 bool hdf5_pieces_partition(const hdf5_pieces *in, const int64_t *shape, hdf5_pieces *out);
 
 /* Pieces in the order of their sources. */
@@ -105,16 +110,20 @@ enum { HDF5_AT_ONCE = 256 }; /* files that are opened when the dataset is descri
 
 /* Has it so many sources that they are only looked at when they are wanted? */
 bool hdf5_late_wanted(const hdf5_dataset *dataset, const hdf5_sorted *sorted, int64_t count);
-/* Tells the host of the pieces that are in other files as late parts, one for each file. Mappings and pieces then belong to dataset->kept. */
-tegula_status hdf5_late_emit(hdf5_dataset *dataset, const hdf5_place *outer, const hdf5_sorted *sorted, int64_t count, tegula_error *err);
+/* Tells the host of the pieces that are in other files as late parts, one for each file. Mappings
+ * and pieces then belong to dataset->kept. */
+tegula_status hdf5_late_emit(hdf5_dataset *dataset, const hdf5_place *outer,
+                             const hdf5_sorted *sorted, int64_t count, tegula_error *err);
 /* The dataset lets go of dataset->kept. */
 void hdf5_late_forget(hdf5_dataset *dataset);
 /* Is it in the file of the dataset itself, or a gap? */
 bool hdf5_sorted_here(const hdf5_sorted *sorted);
 /* Tells the host of pieces, sorted by source. */
-tegula_status hdf5_emit_sources(hdf5_dataset *dataset, const hdf5_pieces *pieces, const hdf5_place *outer, const hdf5_sorted *sorted,
-                                int64_t count, tegula_error *err);
+tegula_status hdf5_emit_sources(hdf5_dataset *dataset, const hdf5_pieces *pieces,
+                                const hdf5_place *outer, const hdf5_sorted *sorted, int64_t count,
+                                tegula_error *err);
 /* Does the piece lie in the place? Its box of the array that is described. */
-bool hdf5_piece_seen(const hdf5_dataset *dataset, const hdf5_pieces *pieces, int64_t index, const hdf5_place *outer, hdf5_place *out);
+bool hdf5_piece_seen(const hdf5_dataset *dataset, const hdf5_pieces *pieces, int64_t index,
+                     const hdf5_place *outer, hdf5_place *out);
 
 #endif

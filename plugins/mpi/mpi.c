@@ -2,8 +2,9 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Built three times (abi.h). MPI is asked for SERIALIZED; with FUNNELED all calls must come from the thread that initialised it. Errors are returned,
- * never fatal. What this plugin has initialised it finalizes; an MPI that somebody else has finalized is not called any more. */
+ * Built three times (abi.h). MPI is asked for SERIALIZED; with FUNNELED all calls must come from
+ * the thread that initialised it. Errors are returned, never fatal. What this plugin has
+ * initialised it finalizes; an MPI that somebody else has finalized is not called any more. */
 #include <dlfcn.h>
 #include <limits.h>
 #include <pthread.h>
@@ -42,7 +43,8 @@ typedef struct group {
   int rank, size;
   int32_t processors;
   char library[256];
-  /* joining: what a transfer that never ends may still read and write, so the group is not freed then */
+  /* joining: what a transfer that never ends may still read and write, so the group is not freed
+   * then */
   double seconds; /* how long others are waited for; 0: as long as it takes */
   double until;   /* of CLOCK_MONOTONIC; 0: nobody was waited for yet */
   bool waits;     /* a transfer did not end */
@@ -51,10 +53,10 @@ typedef struct group {
 } group;
 
 #define CONSTANT(name) constant_##name(mpi)
-#define CONSTANT_FUNCTION(name, abi, mpich, symbol)                                      \
-  static inline mpi_handle constant_##name(const mpi_library *mpi) {                     \
-    (void)mpi;                                                                           \
-    return MPI_FIXED(name, abi, mpich);                                                  \
+#define CONSTANT_FUNCTION(name, abi, mpich, symbol)                                                \
+  static inline mpi_handle constant_##name(const mpi_library *mpi) {                               \
+    (void)mpi;                                                                                     \
+    return MPI_FIXED(name, abi, mpich);                                                            \
   }
 MPI_CONSTANTS(CONSTANT_FUNCTION)
 #undef CONSTANT_FUNCTION
@@ -63,27 +65,30 @@ enum { SPINS = 200, PAUSE_NS = 200000 };
 
 /* ---- the library ---- */
 
-static tegula_status bind_all(const tegula_plugin_host *host, void *object, const char *library, mpi_library *mpi, tegula_error *err) {
+static tegula_status bind_all(const tegula_plugin_host *host, void *object, const char *library,
+                              mpi_library *mpi, tegula_error *err) {
   const char *missing = NULL;
   void *symbol;
-#define BIND(name, arguments)                                  \
-  symbol = dlsym(object, "MPI_" #name);                        \
-  if (symbol == NULL && missing == NULL) missing = "MPI_" #name; \
+#define BIND(name, arguments)                                                                      \
+  symbol = dlsym(object, "MPI_" #name);                                                            \
+  if (symbol == NULL && missing == NULL) missing = "MPI_" #name;                                   \
   memcpy(&mpi->name, &symbol, sizeof symbol);
   MPI_FUNCTIONS(BIND)
 #undef BIND
 #ifdef MPI_HAS_SYMBOLS
-#define BIND(name, abi, mpich, variable)                       \
-  mpi->symbol_##name = dlsym(object, #variable);               \
+#define BIND(name, abi, mpich, variable)                                                           \
+  mpi->symbol_##name = dlsym(object, #variable);                                                   \
   if (mpi->symbol_##name == NULL && missing == NULL) missing = #variable;
   MPI_CONSTANTS(BIND)
 #undef BIND
 #endif
   if (missing == NULL) return TEGULA_OK;
-  return host->fail(err, TEGULA_UNSUPPORTED, library, -1, "the MPI library \"%s\" has no %s", library != NULL ? library : "of this process", missing);
+  return host->fail(err, TEGULA_UNSUPPORTED, library, -1, "the MPI library \"%s\" has no %s",
+                    library != NULL ? library : "of this process", missing);
 }
 
-static tegula_status open_library(const tegula_plugin_host *host, const char *library, mpi_library *mpi, tegula_error *err) {
+static tegula_status open_library(const tegula_plugin_host *host, const char *library,
+                                  mpi_library *mpi, tegula_error *err) {
   int mode = RTLD_NOW | RTLD_LOCAL;
 #ifdef TEGULA_MPI_OMPI
   mode = RTLD_NOW | RTLD_GLOBAL; /* its own plugins look for its symbols */
@@ -91,7 +96,9 @@ static tegula_status open_library(const tegula_plugin_host *host, const char *li
   void *object = dlopen(library, mode); /* stays open */
   if (object != NULL) return bind_all(host, object, library, mpi, err);
   const char *why = dlerror();
-  return host->fail(err, TEGULA_UNSUPPORTED, library, -1, "could not open the MPI library \"%s\": %.300s", library, why != NULL ? why : "unknown");
+  return host->fail(err, TEGULA_UNSUPPORTED, library, -1,
+                    "could not open the MPI library \"%s\": %.300s", library,
+                    why != NULL ? why : "unknown");
 }
 
 static tegula_status check(const group *g, int code, const char *what, tegula_error *err) {
@@ -99,13 +106,14 @@ static tegula_status check(const group *g, int code, const char *what, tegula_er
   char text[MPI_ERROR_TEXT + 1] = "";
   int length = 0;
   if (g->mpi.Error_string(code, text, &length) != 0) text[0] = '\0';
-  return g->host->fail(err, TEGULA_COMM, NULL, -1, "MPI could not %s: %.300s", what, text[0] != '\0' ? text : "it does not say why");
+  return g->host->fail(err, TEGULA_COMM, NULL, -1, "MPI could not %s: %.300s", what,
+                       text[0] != '\0' ? text : "it does not say why");
 }
 
-#define CHECK(call, what)                                       \
-  do {                                                          \
-    tegula_status status_ = check(g, (call), (what), err);      \
-    if (status_ != TEGULA_OK) return status_;                   \
+#define CHECK(call, what)                                                                          \
+  do {                                                                                             \
+    tegula_status status_ = check(g, (call), (what), err);                                         \
+    if (status_ != TEGULA_OK) return status_;                                                      \
   } while (0)
 
 /* ---- joining ---- */
@@ -113,10 +121,13 @@ static tegula_status check(const group *g, int code, const char *what, tegula_er
 static tegula_status initialise(group *g, bool may, tegula_error *err) {
   int flag = 0, provided = 0;
   CHECK(g->mpi.Finalized(&flag), "say whether it was finalized");
-  if (flag) return g->host->fail(err, TEGULA_COMM, NULL, -1, "MPI was finalized already, no ranks can be joined any more");
+  if (flag)
+    return g->host->fail(err, TEGULA_COMM, NULL, -1,
+                         "MPI was finalized already, no ranks can be joined any more");
   CHECK(g->mpi.Initialized(&flag), "say whether it was initialised");
   if (!flag && !may)
-    return g->host->fail(err, TEGULA_COMM, NULL, -1, "MPI must be initialised before its communicator is used");
+    return g->host->fail(err, TEGULA_COMM, NULL, -1,
+                         "MPI must be initialised before its communicator is used");
   if (!flag) {
     CHECK(g->mpi.Init_thread(NULL, NULL, MPI_SERIALIZED, &provided), "be initialised");
     g->ours = true;
@@ -124,10 +135,13 @@ static tegula_status initialise(group *g, bool may, tegula_error *err) {
   CHECK(g->mpi.Query_thread(&provided), "say how it may be called");
   g->any_thread = provided >= MPI_SERIALIZED;
   if (g->any_thread || provided >= MPI_FUNNELED) return TEGULA_OK;
-  int main_thread = 0; /* SINGLE: no other thread of this process may know of it, which is the program's word; ours never call it */
+  /* SINGLE: no other thread of this process may know of it, which is the program's word; ours never
+   * call it */
+  int main_thread = 0;
   CHECK(g->mpi.Is_thread_main(&main_thread), "say which thread may call it");
   if (main_thread) return TEGULA_OK;
-  return g->host->fail(err, TEGULA_COMM, NULL, -1, "MPI was initialised for one thread only, and this is another one");
+  return g->host->fail(err, TEGULA_COMM, NULL, -1,
+                       "MPI was initialised for one thread only, and this is another one");
 }
 
 static double now(void) {
@@ -142,7 +156,8 @@ static bool is_late(group *g) {
   return now() >= g->until;
 }
 
-/* Tests until it is done, and gives the processor away meanwhile: blocking calls of MPI do not, which costs milliseconds each where ranks share one. */
+/* Tests until it is done, and gives the processor away meanwhile: blocking calls of MPI do not,
+ * which costs milliseconds each where ranks share one. */
 static tegula_status finish(group *g, mpi_handle *request, const char *what, tegula_error *err) {
   int done = 0;
   g->waits = true;
@@ -151,7 +166,10 @@ static tegula_status finish(group *g, mpi_handle *request, const char *what, teg
     g->waits = !done;
     if (done) return TEGULA_OK;
     if (is_late(g))
-      return g->host->fail(err, TEGULA_TIMEOUT, NULL, -1, "not all ranks of the communicator came to join it within the deadline of %g s", g->seconds);
+      return g->host->fail(
+          err, TEGULA_TIMEOUT, NULL, -1,
+          "not all ranks of the communicator came to join it within the deadline of %g s",
+          g->seconds);
     if (turns < SPINS)
       sched_yield();
     else
@@ -166,7 +184,9 @@ static int64_t machine(void) {
   char text[HOST_NAME_MAX + 1] = "";
   uint64_t hash = UINT64_C(0xcbf29ce484222325);
   if (gethostname(text, sizeof text - 1) != 0) text[0] = '\0';
-  for (const char *at = text; *at != '\0'; at++) hash = (hash ^ (unsigned char)*at) * UINT64_C(0x100000001b3); /* FNV-1a */
+  /* FNV-1a */
+  for (const char *at = text; *at != '\0'; at++)
+    hash = (hash ^ (unsigned char)*at) * UINT64_C(0x100000001b3);
   return (int64_t)hash;
 }
 
@@ -203,7 +223,8 @@ static tegula_status unite(group *g, const int64_t *machines, int first, tegula_
   }
   for (int i = first + 1; i < g->size && status == TEGULA_OK; i++) {
     if (machines[i] == machines[first]) status = receive_mask(g, &g->theirs, i, err);
-    for (size_t k = 0; k < sizeof all->words / sizeof all->words[0]; k++) all->words[k] |= g->theirs.words[k];
+    for (size_t k = 0; k < sizeof all->words / sizeof all->words[0]; k++)
+      all->words[k] |= g->theirs.words[k];
   }
   for (int i = first + 1; i < g->size && status == TEGULA_OK; i++)
     if (machines[i] == machines[first]) status = send_mask(g, all, i, err);
@@ -216,7 +237,9 @@ static tegula_status share_processors(group *g, int64_t *machines, tegula_error 
   int first = -1, ranks = 0, count = 0;
   mpi_handle request = CONSTANT(no_request);
   g->machine = machine();
-  CHECK(mpi->Iallgather(&g->machine, 1, CONSTANT(int64), machines, 1, CONSTANT(int64), g->comm, &request), "find the ranks of this machine");
+  CHECK(mpi->Iallgather(&g->machine, 1, CONSTANT(int64), machines, 1, CONSTANT(int64), g->comm,
+                        &request),
+        "find the ranks of this machine");
   tegula_status status = finish(g, &request, "find the ranks of this machine", err);
   if (status != TEGULA_OK) return status;
   for (int i = g->size - 1; i >= 0; i--)
@@ -226,7 +249,8 @@ static tegula_status share_processors(group *g, int64_t *machines, tegula_error 
     }
   g->all = granted();
   status = unite(g, machines, first, err);
-  for (size_t k = 0; k < sizeof g->all.words / sizeof g->all.words[0]; k++) count += __builtin_popcountll(g->all.words[k]);
+  for (size_t k = 0; k < sizeof g->all.words / sizeof g->all.words[0]; k++)
+    count += __builtin_popcountll(g->all.words[k]);
   g->processors = count / ranks > 1 ? count / ranks : 1;
   return status;
 }
@@ -248,12 +272,16 @@ static tegula_status enter(group *g, const void *handle, size_t handle_size, teg
   mpi_handle parent = CONSTANT(world);
   int inter = 0;
   if (handle != NULL && handle_size != sizeof parent)
-    return g->host->fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1, "a communicator of this MPI has %zu bytes, found %zu", sizeof parent, handle_size);
+    return g->host->fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1,
+                         "a communicator of this MPI has %zu bytes, found %zu", sizeof parent,
+                         handle_size);
   if (handle != NULL) memcpy(&parent, handle, sizeof parent);
   tegula_status status = initialise(g, handle == NULL, err);
   if (status != TEGULA_OK) return status;
   CHECK(mpi->Comm_test_inter(parent, &inter), "look at the communicator");
-  if (inter) return g->host->fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1, "an intercommunicator has two groups of ranks, expected one");
+  if (inter)
+    return g->host->fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1,
+                         "an intercommunicator has two groups of ranks, expected one");
   mpi_handle request = CONSTANT(no_request);
   CHECK(mpi->Comm_idup(parent, &g->comm, &request), "duplicate the communicator");
   status = finish(g, &request, "duplicate the communicator", err);
@@ -263,16 +291,21 @@ static tegula_status enter(group *g, const void *handle, size_t handle_size, teg
   CHECK(mpi->Comm_size(g->comm, &g->size), "say the number of ranks");
   name_library(g);
   int64_t *machines = calloc((size_t)g->size, sizeof *machines);
-  if (machines == NULL) return g->host->fail(err, TEGULA_OUT_OF_MEMORY, NULL, -1, "could not get memory for a list of %d ranks", g->size);
+  if (machines == NULL)
+    return g->host->fail(err, TEGULA_OUT_OF_MEMORY, NULL, -1,
+                         "could not get memory for a list of %d ranks", g->size);
   status = share_processors(g, machines, err);
   if (status == TEGULA_OK) free(machines); /* else a transfer may still write to it */
   return status;
 }
 
-static tegula_status mpi_join_within(const tegula_plugin_host *host, const char *library, const void *handle, size_t handle_size, double seconds,
+static tegula_status mpi_join_within(const tegula_plugin_host *host, const char *library,
+                                     const void *handle, size_t handle_size, double seconds,
                                      void **out, tegula_error *err) {
   group *g = calloc(1, sizeof *g);
-  if (g == NULL) return host->fail(err, TEGULA_OUT_OF_MEMORY, NULL, -1, "could not get memory for a communicator");
+  if (g == NULL)
+    return host->fail(err, TEGULA_OUT_OF_MEMORY, NULL, -1,
+                      "could not get memory for a communicator");
   g->host = host;
   g->seconds = seconds;
   tegula_status status = open_library(host, library, &g->mpi, err);
@@ -284,7 +317,8 @@ static tegula_status mpi_join_within(const tegula_plugin_host *host, const char 
   return status;
 }
 
-static tegula_status mpi_join(const tegula_plugin_host *host, const char *library, const void *handle, size_t handle_size, void **out,
+static tegula_status mpi_join(const tegula_plugin_host *host, const char *library,
+                              const void *handle, size_t handle_size, void **out,
                               tegula_error *err) {
   return mpi_join_within(host, library, handle, handle_size, 0, out, err);
 }
@@ -312,18 +346,23 @@ static void keep(mpi_handle from, tegula_plugin_request *request) {
   memcpy(&request->handle, &from, sizeof from);
 }
 
-static tegula_status mpi_reduce(void *opaque, tegula_plugin_reduction reduction, const int64_t *mine, int64_t *all, int32_t count,
+static tegula_status mpi_reduce(void *opaque, tegula_plugin_reduction reduction,
+                                const int64_t *mine, int64_t *all, int32_t count,
                                 tegula_plugin_request *request, tegula_error *err) {
   group *g = opaque;
   const mpi_library *mpi = &g->mpi;
-  mpi_handle op = reduction == TEGULA_PLUGIN_MAX ? CONSTANT(max) : reduction == TEGULA_PLUGIN_SUM ? CONSTANT(sum) : CONSTANT(bxor);
+  mpi_handle op = reduction == TEGULA_PLUGIN_MAX   ? CONSTANT(max)
+                  : reduction == TEGULA_PLUGIN_SUM ? CONSTANT(sum)
+                                                   : CONSTANT(bxor);
   mpi_handle handle = CONSTANT(no_request);
-  CHECK(mpi->Iallreduce(mine, all, count, CONSTANT(int64), op, g->comm, &handle), "start a reduction");
+  CHECK(mpi->Iallreduce(mine, all, count, CONSTANT(int64), op, g->comm, &handle),
+        "start a reduction");
   keep(handle, request);
   return TEGULA_OK;
 }
 
-static tegula_status mpi_broadcast(void *opaque, void *data, int32_t bytes, int32_t root, tegula_plugin_request *request, tegula_error *err) {
+static tegula_status mpi_broadcast(void *opaque, void *data, int32_t bytes, int32_t root,
+                                   tegula_plugin_request *request, tegula_error *err) {
   group *g = opaque;
   const mpi_library *mpi = &g->mpi;
   mpi_handle handle = CONSTANT(no_request);
@@ -332,8 +371,8 @@ static tegula_status mpi_broadcast(void *opaque, void *data, int32_t bytes, int3
   return TEGULA_OK;
 }
 
-static tegula_status mpi_send(void *opaque, const void *data, int32_t bytes, int32_t rank, int32_t tag, tegula_plugin_request *request,
-                              tegula_error *err) {
+static tegula_status mpi_send(void *opaque, const void *data, int32_t bytes, int32_t rank,
+                              int32_t tag, tegula_plugin_request *request, tegula_error *err) {
   group *g = opaque;
   const mpi_library *mpi = &g->mpi;
   mpi_handle handle = CONSTANT(no_request);
@@ -342,8 +381,8 @@ static tegula_status mpi_send(void *opaque, const void *data, int32_t bytes, int
   return TEGULA_OK;
 }
 
-static tegula_status mpi_receive(void *opaque, void *data, int32_t bytes, int32_t rank, int32_t tag, tegula_plugin_request *request,
-                                 tegula_error *err) {
+static tegula_status mpi_receive(void *opaque, void *data, int32_t bytes, int32_t rank, int32_t tag,
+                                 tegula_plugin_request *request, tegula_error *err) {
   group *g = opaque;
   const mpi_library *mpi = &g->mpi;
   mpi_handle handle = CONSTANT(no_request);
@@ -352,7 +391,8 @@ static tegula_status mpi_receive(void *opaque, void *data, int32_t bytes, int32_
   return TEGULA_OK;
 }
 
-static tegula_status mpi_probe(void *opaque, int32_t rank, int32_t tag, bool *there, tegula_error *err) {
+static tegula_status mpi_probe(void *opaque, int32_t rank, int32_t tag, bool *there,
+                               tegula_error *err) {
   group *g = opaque;
   int flag = 0;
   CHECK(g->mpi.Iprobe(rank, tag, g->comm, &flag, MPI_IGNORE), "look for a message");
@@ -360,7 +400,8 @@ static tegula_status mpi_probe(void *opaque, int32_t rank, int32_t tag, bool *th
   return TEGULA_OK;
 }
 
-static tegula_status mpi_test(void *opaque, tegula_plugin_request *request, bool *done, tegula_error *err) {
+static tegula_status mpi_test(void *opaque, tegula_plugin_request *request, bool *done,
+                              tegula_error *err) {
   group *g = opaque;
   mpi_handle handle;
   int flag = 0;
@@ -371,8 +412,8 @@ static tegula_status mpi_test(void *opaque, tegula_plugin_request *request, bool
   return TEGULA_OK;
 }
 
-/* MPI_Abort of MPICH 4.0 spins for ever where another rank than 0 calls it and rank 0 is stopped. A process that is killed makes the launcher end
- * the others. */
+/* MPI_Abort of MPICH 4.0 spins for ever where another rank than 0 calls it and rank 0 is stopped. A
+ * process that is killed makes the launcher end the others. */
 static void *end_process(void *unused) {
   nanosleep(&(struct timespec){.tv_sec = 2}, NULL);
   kill(getpid(), SIGKILL);
@@ -389,25 +430,30 @@ static void mpi_abort(void *opaque, int32_t code) {
 /* ---- the entry ---- */
 
 static const tegula_plugin_comm comm = {
-  .struct_size = sizeof comm,
-  .join = mpi_join,
-  .leave = mpi_leave,
-  .rank = mpi_rank,
-  .size = mpi_size,
-  .processors = mpi_processors,
-  .any_thread = mpi_any_thread,
-  .library = mpi_library_name,
-  .reduce = mpi_reduce,
-  .broadcast = mpi_broadcast,
-  .send = mpi_send,
-  .receive = mpi_receive,
-  .probe = mpi_probe,
-  .test = mpi_test,
-  .abort = mpi_abort,
-  .join_within = mpi_join_within,
+    .struct_size = sizeof comm,
+    .join = mpi_join,
+    .leave = mpi_leave,
+    .rank = mpi_rank,
+    .size = mpi_size,
+    .processors = mpi_processors,
+    .any_thread = mpi_any_thread,
+    .library = mpi_library_name,
+    .reduce = mpi_reduce,
+    .broadcast = mpi_broadcast,
+    .send = mpi_send,
+    .receive = mpi_receive,
+    .probe = mpi_probe,
+    .test = mpi_test,
+    .abort = mpi_abort,
+    .join_within = mpi_join_within,
 };
 
-static const tegula_plugin plugin = {.struct_size = sizeof plugin, .version = TEGULA_PLUGIN_VERSION, .name = MPI_NAME, .comm = &comm};
+static const tegula_plugin plugin = {.struct_size = sizeof plugin,
+                                     .version = TEGULA_PLUGIN_VERSION,
+                                     .name = MPI_NAME,
+                                     .comm = &comm};
 
 TEGULA_API const tegula_plugin *tegula_plugin_entry(int32_t host_version);
-const tegula_plugin *tegula_plugin_entry(int32_t host_version) { return host_version == TEGULA_PLUGIN_VERSION ? &plugin : NULL; }
+const tegula_plugin *tegula_plugin_entry(int32_t host_version) {
+  return host_version == TEGULA_PLUGIN_VERSION ? &plugin : NULL;
+}

@@ -13,7 +13,8 @@ static void destroy_array(tegula_array *handle) {
 
 static Py_ssize_t bytes_of(const tegula_view *view) {
   Py_ssize_t bytes = view->dtype.item_size; /* the array exists: it fits */
-  for (int32_t k = 0; k < view->box.ndim; k++) bytes *= (Py_ssize_t)(view->box.hi[k] - view->box.lo[k]);
+  for (int32_t k = 0; k < view->box.ndim; k++)
+    bytes *= (Py_ssize_t)(view->box.hi[k] - view->box.lo[k]);
   return bytes;
 }
 
@@ -59,7 +60,9 @@ static PyObject *array_create(PyObject *type, PyObject *arguments) {
   tegula_array *handle;
   tegula_error error;
   (void)type;
-  if (!PyArg_ParseTuple(arguments, "OsO", &context_object, &text, &tiling_object) || !core_dtype(text, &dtype)) return NULL;
+  if (!PyArg_ParseTuple(arguments, "OsO", &context_object, &text, &tiling_object) ||
+      !core_dtype(text, &dtype))
+    return NULL;
   tegula_context *context = core_context_of(context_object);
   const tegula_tiling *tiling = core_tiling_of(tiling_object);
   if (context == NULL || tiling == NULL) return NULL;
@@ -67,7 +70,8 @@ static PyObject *array_create(PyObject *type, PyObject *arguments) {
   Py_BEGIN_ALLOW_THREADS; /* ranks wait for each other */
   status = tegula_array_create(context, dtype, tiling, NULL, &handle, &error);
   Py_END_ALLOW_THREADS;
-  return status == TEGULA_OK ? core_array_of_rank(handle, core_context_here(context_object)) : core_raise(&error);
+  return status == TEGULA_OK ? core_array_of_rank(handle, core_context_here(context_object))
+                             : core_raise(&error);
 }
 
 /* ---- memory of Python ---- */
@@ -88,22 +92,28 @@ typedef struct lent {
   int32_t ndim;
 } lent;
 
-static tegula_status view_tiles(const tegula_tiling *tiling, const lent *memory, tegula_view *views, tegula_error *error) {
+static tegula_status view_tiles(const tegula_tiling *tiling, const lent *memory, tegula_view *views,
+                                tegula_error *error) {
   int64_t count = tegula_tiling_count(tiling);
   for (int64_t i = 0; i < count; i++) {
     tegula_view *view = &views[i];
-    *view = (tegula_view){.data = memory->data, .flags = memory->flags, .dtype = memory->dtype, .device_type = TEGULA_DEVICE_HOST};
+    *view = (tegula_view){.data = memory->data,
+                          .flags = memory->flags,
+                          .dtype = memory->dtype,
+                          .device_type = TEGULA_DEVICE_HOST};
     tegula_status status = tegula_tiling_tile(tiling, i, &view->box, NULL, error);
     if (status != TEGULA_OK) return status;
     for (int32_t k = 0; k < memory->ndim; k++) {
       view->stride_bytes[k] = memory->strides[k];
-      view->data = (char *)view->data + memory->strides[k] * view->box.lo[k]; /* inside the memory: Python made the strides */
+      /* inside the memory: Python made the strides */
+      view->data = (char *)view->data + memory->strides[k] * view->box.lo[k];
     }
   }
   return TEGULA_OK;
 }
 
-static PyObject *wrap_views(tegula_context *context, const tegula_tiling *tiling, const lent *memory, PyObject *owner) {
+static PyObject *wrap_views(tegula_context *context, const tegula_tiling *tiling,
+                            const lent *memory, PyObject *owner) {
   int64_t count = tegula_tiling_count(tiling);
   tegula_view *views = PyMem_Calloc((size_t)count, sizeof *views);
   tegula_array *handle = NULL;
@@ -111,14 +121,16 @@ static PyObject *wrap_views(tegula_context *context, const tegula_tiling *tiling
   if (views == NULL) return PyErr_NoMemory();
   tegula_status status = view_tiles(tiling, memory, views, &error);
   if (status == TEGULA_OK)
-    status = tegula_array_wrap(context, memory->dtype, tiling, views, count, release_owner, Py_NewRef(owner), &handle, &error);
+    status = tegula_array_wrap(context, memory->dtype, tiling, views, count, release_owner,
+                               Py_NewRef(owner), &handle, &error);
   PyMem_Free(views);
   if (status == TEGULA_OK) return (PyObject *)wrap_handle(handle);
   Py_DECREF(owner);
   return core_raise(&error);
 }
 
-/* Array.wrap(context, dtype, tiling, owner, address, strides, read_only): owner is kept while the library uses its memory */
+/* Array.wrap(context, dtype, tiling, owner, address, strides, read_only): owner is kept while the
+ * library uses its memory */
 static PyObject *array_wrap(PyObject *type, PyObject *arguments) {
   PyObject *context_object, *tiling_object, *owner, *strides;
   const char *text;
@@ -126,7 +138,8 @@ static PyObject *array_wrap(PyObject *type, PyObject *arguments) {
   int read_only;
   lent memory = {0};
   (void)type;
-  if (!PyArg_ParseTuple(arguments, "OsOOKOp", &context_object, &text, &tiling_object, &owner, &address, &strides, &read_only) ||
+  if (!PyArg_ParseTuple(arguments, "OsOOKOp", &context_object, &text, &tiling_object, &owner,
+                        &address, &strides, &read_only) ||
       !core_dtype(text, &memory.dtype) || !core_lengths(strides, memory.strides, &memory.ndim))
     return NULL;
   tegula_context *context = core_context_of(context_object);
@@ -147,7 +160,8 @@ static int array_getbuffer(PyObject *object, Py_buffer *view, int flags) {
     PyErr_SetString(PyExc_BufferError, "this memory belongs to another object");
     return -1;
   }
-  return PyBuffer_FillInfo(view, object, self->data != NULL ? self->data : nothing, self->size, 0, flags);
+  return PyBuffer_FillInfo(view, object, self->data != NULL ? self->data : nothing, self->size, 0,
+                           flags);
 }
 
 typedef struct hash_call {
@@ -181,7 +195,8 @@ typedef struct core_tile {
 
 static PyTypeObject *tile_type;
 
-/* tiles() -> [(lo, hi, memory)] of this rank; the memory is dense where it does not lie in the array's one block */
+/* tiles() -> [(lo, hi, memory)] of this rank; the memory is dense where it does not lie in the
+ * array's one block */
 static PyObject *array_tiles(PyObject *object, PyObject *unused) {
   core_array *array = core_array_of(object);
   (void)unused;
@@ -201,7 +216,8 @@ static PyObject *array_tiles(PyObject *object, PyObject *unused) {
     tile->array = Py_NewRef(object);
     tile->data = view.data;
     tile->size = bytes_of(&view);
-    PyObject *item = Py_BuildValue("NNN", core_tuple(view.box.lo, view.box.ndim), core_tuple(view.box.hi, view.box.ndim), (PyObject *)tile);
+    PyObject *item = Py_BuildValue("NNN", core_tuple(view.box.lo, view.box.ndim),
+                                   core_tuple(view.box.hi, view.box.ndim), (PyObject *)tile);
     if (item == NULL || PyList_Append(list, item) < 0) Py_CLEAR(list);
     Py_XDECREF(item);
   }
@@ -211,7 +227,8 @@ static PyObject *array_tiles(PyObject *object, PyObject *unused) {
 static int tile_getbuffer(PyObject *object, Py_buffer *view, int flags) {
   static char nothing[1];
   core_tile *self = (core_tile *)object;
-  return PyBuffer_FillInfo(view, object, self->data != NULL ? self->data : nothing, self->size, 0, flags);
+  return PyBuffer_FillInfo(view, object, self->data != NULL ? self->data : nothing, self->size, 0,
+                           flags);
 }
 
 static void tile_dealloc(PyObject *object) {
@@ -235,11 +252,16 @@ int core_array_init(PyObject *module) {
                                   {"hash", array_hash, METH_NOARGS, NULL},
                                   {"tiles", array_tiles, METH_NOARGS, NULL},
                                   {NULL, NULL, 0, NULL}};
-  PyType_Slot slots[] = {
-    {Py_tp_dealloc, array_dealloc}, {Py_tp_methods, methods}, {Py_bf_getbuffer, array_getbuffer}, {0, NULL}};
-  PyType_Spec spec = {"tegula._core.Array", sizeof(core_array), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
-  PyType_Slot tile_slots[] = {{Py_tp_dealloc, tile_dealloc}, {Py_bf_getbuffer, tile_getbuffer}, {0, NULL}};
-  PyType_Spec tile_spec = {"tegula._core.Tile", sizeof(core_tile), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, tile_slots};
+  PyType_Slot slots[] = {{Py_tp_dealloc, array_dealloc},
+                         {Py_tp_methods, methods},
+                         {Py_bf_getbuffer, array_getbuffer},
+                         {0, NULL}};
+  PyType_Spec spec = {"tegula._core.Array", sizeof(core_array), 0,
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  PyType_Slot tile_slots[] = {
+      {Py_tp_dealloc, tile_dealloc}, {Py_bf_getbuffer, tile_getbuffer}, {0, NULL}};
+  PyType_Spec tile_spec = {"tegula._core.Tile", sizeof(core_tile), 0,
+                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, tile_slots};
   tile_type = core_add_type(module, "Tile", &tile_spec);
   if (tile_type == NULL) return -1;
   core_array_type = core_add_type(module, "Array", &spec);

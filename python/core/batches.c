@@ -27,7 +27,8 @@ static PyObject *batches_new(PyTypeObject *type, PyObject *arguments, PyObject *
   tegula_error error;
   (void)keywords;
   tegula_load_options_init(&options);
-  if (!PyArg_ParseTuple(arguments, "OOI", &dataset_object, &chunk_tuple, &options.missing) || !core_lengths(chunk_tuple, chunk, &ndim))
+  if (!PyArg_ParseTuple(arguments, "OOI", &dataset_object, &chunk_tuple, &options.missing) ||
+      !core_lengths(chunk_tuple, chunk, &ndim))
     return NULL;
   core_dataset *dataset = core_dataset_of(dataset_object);
   batches *self = dataset != NULL ? (batches *)PyType_GenericAlloc(type, 0) : NULL;
@@ -72,8 +73,11 @@ static void run_next(core_call *call) {
 /* next(timeout) -> (array, lo, hi), or None after the last */
 static PyObject *batches_next(PyObject *object, PyObject *arguments) {
   batches *self = (batches *)object;
-  next_call next = {.call = {.run = run_next, .slow = true, .here = self->here, .work = &self->stopped}, .handle = self->handle};
-  if (!PyArg_ParseTuple(arguments, "d", &next.call.timeout) || !core_current(self->generation)) return NULL;
+  next_call next = {
+      .call = {.run = run_next, .slow = true, .here = self->here, .work = &self->stopped},
+      .handle = self->handle};
+  if (!PyArg_ParseTuple(arguments, "d", &next.call.timeout) || !core_current(self->generation))
+    return NULL;
   if (self->handle == NULL) return Py_NewRef(Py_None);
   if (core_run(&next.call) < 0) {
     tegula_array_destroy(next.array);
@@ -84,7 +88,9 @@ static PyObject *batches_next(PyObject *object, PyObject *arguments) {
     close_batches(self);
     return Py_NewRef(Py_None);
   }
-  return Py_BuildValue("NNN", core_array_of_rank(next.array, self->here), core_tuple(next.box.lo, next.box.ndim), core_tuple(next.box.hi, next.box.ndim));
+  return Py_BuildValue("NNN", core_array_of_rank(next.array, self->here),
+                       core_tuple(next.box.lo, next.box.ndim),
+                       core_tuple(next.box.hi, next.box.ndim));
 }
 
 static PyObject *batches_close(PyObject *object, PyObject *unused) {
@@ -101,9 +107,13 @@ static void batches_dealloc(PyObject *object) {
 }
 
 int core_batches_init(PyObject *module) {
-  static PyMethodDef methods[] = {
-    {"next", batches_next, METH_VARARGS, NULL}, {"close", batches_close, METH_NOARGS, NULL}, {NULL, NULL, 0, NULL}};
-  PyType_Slot slots[] = {{Py_tp_new, batches_new}, {Py_tp_dealloc, batches_dealloc}, {Py_tp_methods, methods}, {0, NULL}};
+  static PyMethodDef methods[] = {{"next", batches_next, METH_VARARGS, NULL},
+                                  {"close", batches_close, METH_NOARGS, NULL},
+                                  {NULL, NULL, 0, NULL}};
+  PyType_Slot slots[] = {{Py_tp_new, batches_new},
+                         {Py_tp_dealloc, batches_dealloc},
+                         {Py_tp_methods, methods},
+                         {0, NULL}};
   PyType_Spec spec = {"tegula._core.Batches", sizeof(batches), 0, Py_TPFLAGS_DEFAULT, slots};
   batches_type = core_add_type(module, "Batches", &spec);
   return batches_type != NULL ? 0 : -1;

@@ -1,10 +1,11 @@
-/* Calls that work: without the GIL, and where they may take long, in a thread of their own, so that the caller's thread can hear signals,
- * tell the progress and keep the time.
+/* Calls that work: without the GIL, and where they may take long, in a thread of their own, so that
+ * the caller's thread can hear signals, tell the progress and keep the time.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Only the main thread of a process hears signals; for the others a call needs a thread of its own only when it has a progress callback
- * or a time limit. A call that is cancelled is waited for: its memory is ours. */
+ * Only the main thread of a process hears signals; for the others a call needs a thread of its own
+ * only when it has a progress callback or a time limit. A call that is cancelled is waited for: its
+ * memory is ours. */
 #include <signal.h>
 #include <stdio.h>
 #include <time.h>
@@ -49,7 +50,8 @@ static bool wait_a_moment(core_call *call) {
   until.tv_sec += until.tv_nsec / 1000000000;
   until.tv_nsec %= 1000000000;
   pthread_mutex_lock(&call->lock);
-  while (!call->finished && pthread_cond_timedwait(&call->ended, &call->lock, &until) == 0) continue;
+  while (!call->finished && pthread_cond_timedwait(&call->ended, &call->lock, &until) == 0)
+    continue;
   bool finished = call->finished;
   pthread_mutex_unlock(&call->lock);
   return finished;
@@ -63,8 +65,10 @@ static double seconds(void) {
 
 /* False with an exception when the callback raised. */
 static bool tell(core_call *call) {
-  if (call->progress == NULL || call->progress == Py_None || atomic_load(&call->total) == 0) return true;
-  PyObject *said = PyObject_CallFunction(call->progress, "LL", (long long)atomic_load(&call->done), (long long)atomic_load(&call->total));
+  if (call->progress == NULL || call->progress == Py_None || atomic_load(&call->total) == 0)
+    return true;
+  PyObject *said = PyObject_CallFunction(call->progress, "LL", (long long)atomic_load(&call->done),
+                                         (long long)atomic_load(&call->total));
   Py_XDECREF(said);
   return said != NULL;
 }
@@ -101,7 +105,8 @@ static bool run_watched(core_call *call, bool *wanted, bool *late) {
   bool started = start(call, &thread);
   if (started) {
     *wanted = watch(call, hears_signals(), late);
-    if (core_generation() != call->process) return true; /* a child that was forked by a callback has no such thread */
+    /* a child that was forked by a callback has no such thread */
+    if (core_generation() != call->process) return true;
     pthread_join(thread, NULL);
   }
   pthread_cond_destroy(&call->ended);
@@ -111,7 +116,8 @@ static bool run_watched(core_call *call, bool *wanted, bool *late) {
 
 static int late_failure(core_call *call) {
   call->error.status = TEGULA_TIMEOUT;
-  snprintf(call->error.message, sizeof call->error.message, "it took longer than %g seconds", call->timeout);
+  snprintf(call->error.message, sizeof call->error.message, "it took longer than %g seconds",
+           call->timeout);
   snprintf(call->error.hint, sizeof call->error.hint, "give more time (TEGULA_TIMEOUT)");
   core_raise(&call->error);
   return -1;
@@ -125,13 +131,16 @@ int core_run(core_call *call) {
   if (call->stop != NULL) call->progress = NULL;
   call->process = core_generation();
   core_enter();
-  bool needs_thread = !call->here && ((call->slow && hears_signals()) || (call->progress != NULL && call->progress != Py_None) || call->timeout > 0);
+  bool needs_thread =
+      !call->here && ((call->slow && hears_signals()) ||
+                      (call->progress != NULL && call->progress != Py_None) || call->timeout > 0);
   if (!needs_thread || !run_watched(call, &wanted, &late)) {
     Py_BEGIN_ALLOW_THREADS;
     call->run(call);
     Py_END_ALLOW_THREADS;
   }
-  if (core_generation() != call->process) { /* nobody works in the child; what ran in the parent makes it unusable */
+  /* nobody works in the child; what ran in the parent makes it unusable */
+  if (core_generation() != call->process) {
     if (!PyErr_Occurred()) core_usable();
     return -1;
   }

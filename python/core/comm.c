@@ -23,7 +23,8 @@ tegula_comm *core_comm_of(PyObject *object) {
   return core_current(comm->generation) ? comm->handle : NULL;
 }
 
-/* Comm(address, size, plugin_path, seconds): of an MPI_Comm and its bytes; how long joining waits for others */
+/* Comm(address, size, plugin_path, seconds): of an MPI_Comm and its bytes; how long joining waits
+ * for others */
 static PyObject *comm_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
   unsigned long long address, size;
   tegula_mpi_options options;
@@ -31,12 +32,16 @@ static PyObject *comm_new(PyTypeObject *type, PyObject *arguments, PyObject *key
   tegula_status status;
   (void)keywords;
   tegula_mpi_options_init(&options);
-  if (!PyArg_ParseTuple(arguments, "KKzd", &address, &size, &options.plugin_path, &options.deadline) || !core_usable()) return NULL;
+  if (!PyArg_ParseTuple(arguments, "KKzd", &address, &size, &options.plugin_path,
+                        &options.deadline) ||
+      !core_usable())
+    return NULL;
   core_comm *self = (core_comm *)PyType_GenericAlloc(type, 0);
   if (self == NULL) return NULL;
   self->generation = core_generation();
   Py_BEGIN_ALLOW_THREADS;
-  status = tegula_mpi_comm_create((const void *)(uintptr_t)address, (size_t)size, &options, &self->handle, &error);
+  status = tegula_mpi_comm_create((const void *)(uintptr_t)address, (size_t)size, &options,
+                                  &self->handle, &error);
   Py_END_ALLOW_THREADS;
   if (status == TEGULA_OK) return (PyObject *)self;
   Py_DECREF(self);
@@ -75,7 +80,8 @@ static PyObject *comm_deadline(PyObject *object, PyObject *seconds) {
   Py_RETURN_NONE;
 }
 
-/* fail(message): this rank was called with what makes no sense; the others get that from their call */
+/* fail(message): this rank was called with what makes no sense; the others get that from their
+ * call */
 static PyObject *comm_fail(PyObject *object, PyObject *arguments) {
   tegula_comm *comm = core_comm_of(object);
   const char *message;
@@ -98,11 +104,15 @@ static PyObject *comm_abort(PyObject *object, PyObject *code) {
 }
 
 int core_comm_init(PyObject *module) {
-  static PyMethodDef methods[] = {{"rank", comm_rank, METH_NOARGS, NULL},     {"size", comm_size, METH_NOARGS, NULL},
-                                  {"broken", comm_broken, METH_NOARGS, NULL}, {"deadline", comm_deadline, METH_O, NULL},
-                                  {"fail", comm_fail, METH_VARARGS, NULL},    {"abort", comm_abort, METH_O, NULL},
+  static PyMethodDef methods[] = {{"rank", comm_rank, METH_NOARGS, NULL},
+                                  {"size", comm_size, METH_NOARGS, NULL},
+                                  {"broken", comm_broken, METH_NOARGS, NULL},
+                                  {"deadline", comm_deadline, METH_O, NULL},
+                                  {"fail", comm_fail, METH_VARARGS, NULL},
+                                  {"abort", comm_abort, METH_O, NULL},
                                   {NULL, NULL, 0, NULL}};
-  PyType_Slot slots[] = {{Py_tp_new, comm_new}, {Py_tp_dealloc, comm_dealloc}, {Py_tp_methods, methods}, {0, NULL}};
+  PyType_Slot slots[] = {
+      {Py_tp_new, comm_new}, {Py_tp_dealloc, comm_dealloc}, {Py_tp_methods, methods}, {0, NULL}};
   PyType_Spec spec = {"tegula._core.Comm", sizeof(core_comm), 0, Py_TPFLAGS_DEFAULT, slots};
   core_comm_type = core_add_type(module, "Comm", &spec);
   return core_comm_type != NULL ? 0 : -1;

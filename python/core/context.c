@@ -41,7 +41,9 @@ core_array *core_array_of(PyObject *object) {
 
 /* ---- context ---- */
 
-bool core_context_here(PyObject *object) { return PyObject_TypeCheck(object, core_context_type) && ((core_context *)object)->here; }
+bool core_context_here(PyObject *object) {
+  return PyObject_TypeCheck(object, core_context_type) && ((core_context *)object)->here;
+}
 
 /* Context(threads, plugin_path, hdf5_library, hdf5_candidates, comm or None) */
 static PyObject *context_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
@@ -51,8 +53,8 @@ static PyObject *context_new(PyTypeObject *type, PyObject *arguments, PyObject *
   tegula_status status;
   (void)keywords;
   tegula_context_options_init(&options);
-  if (!PyArg_ParseTuple(arguments, "izzz|O", &options.threads, &options.plugin_path, &options.hdf5_library, &options.hdf5_candidates,
-                        &comm_object) ||
+  if (!PyArg_ParseTuple(arguments, "izzz|O", &options.threads, &options.plugin_path,
+                        &options.hdf5_library, &options.hdf5_candidates, &comm_object) ||
       !core_usable())
     return NULL;
   tegula_comm *comm = comm_object != Py_None ? core_comm_of(comm_object) : NULL;
@@ -90,9 +92,12 @@ static PyObject *context_threads(PyObject *object, PyObject *unused) {
 }
 
 int core_context_init(PyObject *module) {
-  static PyMethodDef methods[] = {{"threads", context_threads, METH_NOARGS, NULL}, {NULL, NULL, 0, NULL}};
-  PyType_Slot slots[] = {
-    {Py_tp_new, context_new}, {Py_tp_dealloc, context_dealloc}, {Py_tp_methods, methods}, {0, NULL}};
+  static PyMethodDef methods[] = {{"threads", context_threads, METH_NOARGS, NULL},
+                                  {NULL, NULL, 0, NULL}};
+  PyType_Slot slots[] = {{Py_tp_new, context_new},
+                         {Py_tp_dealloc, context_dealloc},
+                         {Py_tp_methods, methods},
+                         {0, NULL}};
   PyType_Spec spec = {"tegula._core.Context", sizeof(core_context), 0, Py_TPFLAGS_DEFAULT, slots};
   core_context_type = core_add_type(module, "Context", &spec);
   return core_context_type != NULL ? 0 : -1;
@@ -100,7 +105,8 @@ int core_context_init(PyObject *module) {
 
 /* ---- tiling ---- */
 
-/* Tiling(shape, tile or None, axis, tiles, ranks = 1): a grid of `tile`, or `tiles` even ones along `axis` */
+/* Tiling(shape, tile or None, axis, tiles, ranks = 1): a grid of `tile`, or `tiles` even ones along
+ * `axis` */
 static PyObject *tiling_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
   PyObject *shape_tuple, *tile_tuple;
   int64_t shape[TEGULA_MAX_DIMS], tile[TEGULA_MAX_DIMS];
@@ -109,14 +115,18 @@ static PyObject *tiling_new(PyTypeObject *type, PyObject *arguments, PyObject *k
   long long tiles;
   tegula_error error;
   (void)keywords;
-  if (!PyArg_ParseTuple(arguments, "OOiL|i", &shape_tuple, &tile_tuple, &axis, &tiles, &ranks) || !core_lengths(shape_tuple, shape, &ndim) ||
+  if (!PyArg_ParseTuple(arguments, "OOiL|i", &shape_tuple, &tile_tuple, &axis, &tiles, &ranks) ||
+      !core_lengths(shape_tuple, shape, &ndim) ||
       !core_lengths_or_none(tile_tuple, tile, &tile_ndim))
     return NULL;
-  if (tile_ndim >= 0 && tile_ndim != ndim) return PyErr_Format(PyExc_ValueError, "tile_shape: expected %d lengths, found %d", ndim, tile_ndim);
+  if (tile_ndim >= 0 && tile_ndim != ndim)
+    return PyErr_Format(PyExc_ValueError, "tile_shape: expected %d lengths, found %d", ndim,
+                        tile_ndim);
   core_tiling *self = (core_tiling *)PyType_GenericAlloc(type, 0);
   if (self == NULL) return NULL;
-  tegula_status status = tile_ndim >= 0 ? tegula_tiling_grid(shape, tile, ndim, ranks, &self->handle, &error)
-                                        : tegula_tiling_even(shape, ndim, axis, tiles, ranks, &self->handle, &error);
+  tegula_status status =
+      tile_ndim >= 0 ? tegula_tiling_grid(shape, tile, ndim, ranks, &self->handle, &error)
+                     : tegula_tiling_even(shape, ndim, axis, tiles, ranks, &self->handle, &error);
   if (status == TEGULA_OK) return (PyObject *)self;
   Py_DECREF(self);
   return core_raise(&error);
@@ -149,8 +159,12 @@ static PyObject *tiling_boxes(PyObject *object, PyObject *unused) {
 }
 
 int core_tiling_init(PyObject *module) {
-  static PyMethodDef methods[] = {{"boxes", tiling_boxes, METH_NOARGS, NULL}, {NULL, NULL, 0, NULL}};
-  PyType_Slot slots[] = {{Py_tp_new, tiling_new}, {Py_tp_dealloc, tiling_dealloc}, {Py_tp_methods, methods}, {0, NULL}};
+  static PyMethodDef methods[] = {{"boxes", tiling_boxes, METH_NOARGS, NULL},
+                                  {NULL, NULL, 0, NULL}};
+  PyType_Slot slots[] = {{Py_tp_new, tiling_new},
+                         {Py_tp_dealloc, tiling_dealloc},
+                         {Py_tp_methods, methods},
+                         {0, NULL}};
   PyType_Spec spec = {"tegula._core.Tiling", sizeof(core_tiling), 0, Py_TPFLAGS_DEFAULT, slots};
   core_tiling_type = core_add_type(module, "Tiling", &spec);
   return core_tiling_type != NULL ? 0 : -1;

@@ -1,10 +1,13 @@
-/* tegula._core: the public header of tegula as Python objects, and nothing more. Arguments are checked and made pleasant in Python.
+/* tegula._core: the public header of tegula as Python objects, and nothing more. Arguments are
+ * checked and made pleasant in Python.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * - Limited API of CPython 3.11. The lock of the interpreter (GIL) is released in every call that works.
+ * - Limited API of CPython 3.11. The lock of the interpreter (GIL) is released in every call that
+ * works.
  * - Objects borrow nothing from each other: the library keeps what it needs.
- * - Process-global state is here and not in the library: the number of calls that are running, for fork (fork.c). */
+ * - Process-global state is here and not in the library: the number of calls that are running, for
+ * fork (fork.c). */
 #ifndef TEGULA_PYTHON_CORE_H
 #define TEGULA_PYTHON_CORE_H
 
@@ -19,7 +22,8 @@
 
 /* ---- fork.c ---- */
 
-/* Counts forks: a handle of an older generation must not be touched, the threads and locks behind it belong to the parent. */
+/* Counts forks: a handle of an older generation must not be touched, the threads and locks behind
+ * it belong to the parent. */
 uint32_t core_generation(void);
 /* How deep in readers' functions this thread is: what they read belongs to another context. */
 int core_depth(void);
@@ -27,7 +31,8 @@ void core_deepen(int by);
 /* How many calls and background operations are running. */
 void core_enter(void);
 void core_leave(void);
-/* False with an exception when this process was forked while a call was running: locks of libhdf5 may be held for ever. */
+/* False with an exception when this process was forked while a call was running: locks of libhdf5
+ * may be held for ever. */
 bool core_usable(void);
 bool core_current(uint32_t generation);
 int core_fork_init(void);
@@ -43,16 +48,20 @@ tegula_status core_catch(PyObject *callback, tegula_error *error);
 
 typedef struct core_call core_call;
 struct core_call {
-  void (*run)(core_call *call); /* without the GIL, perhaps in a thread of its own; sets status and error */
-  PyObject *progress;           /* borrowed; NULL or None: nobody is told; a flag: it stops the call */
-  double timeout;               /* seconds; 0: no limit */
-  bool slow;                    /* signals must be heard meanwhile */
-  bool here;                    /* in the caller's thread, whatever that means for signals and time */
+  /* without the GIL, perhaps in a thread of its own; sets status and error */
+  void (*run)(core_call *call);
+  /* borrowed; NULL or None: nobody is told; a flag: it stops the call */
+  PyObject *progress;
+  double timeout; /* seconds; 0: no limit */
+  bool slow;      /* signals must be heard meanwhile */
+  /* in the caller's thread, whatever that means for signals and time */
+  bool here;
   tegula_status status;
   tegula_error error;
   atomic_bool cancelled;
   atomic_bool *stop; /* of the flag */
-  atomic_bool *work; /* NULL, or what is set too when the call is cancelled: for work that outlives it */
+  /* NULL, or what is set too when the call is cancelled: for work that outlives it */
+  atomic_bool *work;
   _Atomic int64_t done, total;
   pthread_mutex_t lock;
   pthread_cond_t ended;
@@ -60,14 +69,16 @@ struct core_call {
   uint32_t process; /* the generation that it began in */
 };
 
-/* 0, or -1 with an exception: the call failed, was interrupted, took too long, or the progress callback raised. */
+/* 0, or -1 with an exception: the call failed, was interrupted, took too long, or the progress
+ * callback raised. */
 int core_run(core_call *call);
 /* A tegula_progress_fn; its state is the call. */
 int core_note(void *call, int64_t done, int64_t total);
 
 /* ---- flag.c ---- */
 
-/* Where a Flag keeps whether it is set, as long as the object lives; NULL (without an exception) for other objects. */
+/* Where a Flag keeps whether it is set, as long as the object lives; NULL (without an exception)
+ * for other objects. */
 atomic_bool *core_flag_of(PyObject *object);
 /* A tegula_progress_fn; its state is what core_flag_of gave. */
 int core_flag_note(void *flag, int64_t done, int64_t total);
@@ -129,8 +140,9 @@ core_dataset *core_dataset_of(PyObject *object);
 tegula_tiling *core_tiling_of(PyObject *object);
 core_array *core_array_of(PyObject *object);
 
-PyObject *core_dataset_new(tegula_dataset *handle, bool here); /* takes the handle, also when it fails */
-PyObject *core_array_new(tegula_array *handle);     /* the same */
+/* takes the handle, also when it fails */
+PyObject *core_dataset_new(tegula_dataset *handle, bool here);
+PyObject *core_array_new(tegula_array *handle);                /* the same */
 PyObject *core_array_of_rank(tegula_array *handle, bool here); /* the same, of what one rank has */
 PyTypeObject *core_add_type(PyObject *module, const char *name, PyType_Spec *spec);
 

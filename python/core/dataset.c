@@ -46,7 +46,8 @@ static void dataset_dealloc(PyObject *object) {
   Py_DECREF(type);
 }
 
-/* info() -> (dtype, descr, shape, format, name, files, pieces, bytes, stored_bytes, chunk, codecs) */
+/* info() -> (dtype, descr, shape, format, name, files, pieces, bytes, stored_bytes, chunk,
+ * codecs) */
 static PyObject *dataset_info(PyObject *object, PyObject *unused) {
   core_dataset *self = core_dataset_of(object);
   tegula_dataset_info_t info;
@@ -57,9 +58,12 @@ static PyObject *dataset_info(PyObject *object, PyObject *unused) {
   tegula_dataset_info_init(&info);
   if (tegula_dataset_info(self->handle, &info, &error) != TEGULA_OK) return core_raise(&error);
   tegula_dtype_format(info.dtype, dtype);
-  return Py_BuildValue("sNNsNLLLLNN", dtype, core_text(info.descr), core_tuple(info.shape, info.ndim), info.format, core_text(info.name),
-                       (long long)info.files, (long long)info.chunks, (long long)info.bytes, (long long)info.stored_bytes,
-                       info.chunk != NULL ? core_tuple(info.chunk, info.ndim) : Py_NewRef(Py_None), core_text(info.codecs));
+  return Py_BuildValue("sNNsNLLLLNN", dtype, core_text(info.descr),
+                       core_tuple(info.shape, info.ndim), info.format, core_text(info.name),
+                       (long long)info.files, (long long)info.chunks, (long long)info.bytes,
+                       (long long)info.stored_bytes,
+                       info.chunk != NULL ? core_tuple(info.chunk, info.ndim) : Py_NewRef(Py_None),
+                       core_text(info.codecs));
 }
 
 static PyObject *dataset_file(PyObject *object, PyObject *number) {
@@ -69,7 +73,8 @@ static PyObject *dataset_file(PyObject *object, PyObject *number) {
   long long index = PyLong_AsLongLong(number);
   if (self == NULL || (index == -1 && PyErr_Occurred())) return NULL;
   tegula_file_info_init(&info);
-  return tegula_dataset_file(self->handle, index, &info, &error) == TEGULA_OK ? core_path(info.path) : core_raise(&error);
+  return tegula_dataset_file(self->handle, index, &info, &error) == TEGULA_OK ? core_path(info.path)
+                                                                              : core_raise(&error);
 }
 
 static PyObject *dataset_to_json(PyObject *object, PyObject *unused) {
@@ -139,13 +144,17 @@ static PyObject *dataset_read(PyObject *object, PyObject *arguments) {
   unsigned missing;
   long long bytes;
   read_call self = {.call = {.run = run_read}};
-  if (dataset == NULL || !PyArg_ParseTuple(arguments, "KOOOILOd", &address, &lo, &hi, &strides, &missing, &bytes, &self.call.progress,
-                                           &self.call.timeout))
+  if (dataset == NULL ||
+      !PyArg_ParseTuple(arguments, "KOOOILOd", &address, &lo, &hi, &strides, &missing, &bytes,
+                        &self.call.progress, &self.call.timeout))
     return NULL;
   prepare(&self, dataset, missing);
-  self.view = (tegula_view){.data = (void *)(uintptr_t)address, .dtype = dataset->dtype, .device_type = TEGULA_DEVICE_HOST};
+  self.view = (tegula_view){.data = (void *)(uintptr_t)address,
+                            .dtype = dataset->dtype,
+                            .device_type = TEGULA_DEVICE_HOST};
   self.view.box.ndim = dataset->ndim;
-  if (!core_lengths(lo, self.view.box.lo, &counts[0]) || !core_lengths(hi, self.view.box.hi, &counts[1]) ||
+  if (!core_lengths(lo, self.view.box.lo, &counts[0]) ||
+      !core_lengths(hi, self.view.box.hi, &counts[1]) ||
       !core_lengths(strides, self.view.stride_bytes, &counts[2]))
     return NULL;
   if (counts[0] != dataset->ndim || counts[1] != dataset->ndim || counts[2] != dataset->ndim)
@@ -165,11 +174,13 @@ static PyObject *dataset_load(PyObject *object, PyObject *arguments) {
   PyObject *array_object, *origin;
   unsigned missing;
   read_call self = {.call = {.run = run_load, .slow = true}};
-  if (dataset == NULL || !PyArg_ParseTuple(arguments, "OOIOd", &array_object, &origin, &missing, &self.call.progress, &self.call.timeout))
+  if (dataset == NULL || !PyArg_ParseTuple(arguments, "OOIOd", &array_object, &origin, &missing,
+                                           &self.call.progress, &self.call.timeout))
     return NULL;
   prepare(&self, dataset, missing);
   core_array *array = core_array_of(array_object);
-  if (array == NULL || !core_lengths_or_none(origin, self.origin, &self.options.origin_ndim)) return NULL;
+  if (array == NULL || !core_lengths_or_none(origin, self.origin, &self.options.origin_ndim))
+    return NULL;
   self.options.origin = self.options.origin_ndim >= 0 ? self.origin : NULL;
   if (self.options.origin == NULL) self.options.origin_ndim = 0;
   self.array = array->handle;
@@ -186,19 +197,27 @@ static PyObject *dataset_hash(PyObject *object, PyObject *arguments) {
   core_dataset *dataset = core_dataset_of(object);
   unsigned missing;
   read_call self = {.call = {.run = run_hash, .slow = true}};
-  if (dataset == NULL || !PyArg_ParseTuple(arguments, "IOd", &missing, &self.call.progress, &self.call.timeout)) return NULL;
+  if (dataset == NULL ||
+      !PyArg_ParseTuple(arguments, "IOd", &missing, &self.call.progress, &self.call.timeout))
+    return NULL;
   prepare(&self, dataset, missing);
   return core_run(&self.call) == 0 ? PyUnicode_FromString(self.hash) : NULL;
 }
 
 int core_dataset_init(PyObject *module) {
-  static PyMethodDef methods[] = {{"info", dataset_info, METH_NOARGS, NULL},       {"file", dataset_file, METH_O, NULL},
-                                  {"to_json", dataset_to_json, METH_NOARGS, NULL}, {"explain", dataset_explain, METH_O, NULL},
-                                  {"read", dataset_read, METH_VARARGS, NULL},      {"load", dataset_load, METH_VARARGS, NULL},
-                                  {"hash", dataset_hash, METH_VARARGS, NULL},      {"quick", core_dataset_quick, METH_O, NULL},
-                                  {"prepare", core_dataset_prepare, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};
+  static PyMethodDef methods[] = {{"info", dataset_info, METH_NOARGS, NULL},
+                                  {"file", dataset_file, METH_O, NULL},
+                                  {"to_json", dataset_to_json, METH_NOARGS, NULL},
+                                  {"explain", dataset_explain, METH_O, NULL},
+                                  {"read", dataset_read, METH_VARARGS, NULL},
+                                  {"load", dataset_load, METH_VARARGS, NULL},
+                                  {"hash", dataset_hash, METH_VARARGS, NULL},
+                                  {"quick", core_dataset_quick, METH_O, NULL},
+                                  {"prepare", core_dataset_prepare, METH_VARARGS, NULL},
+                                  {NULL, NULL, 0, NULL}};
   PyType_Slot slots[] = {{Py_tp_dealloc, dataset_dealloc}, {Py_tp_methods, methods}, {0, NULL}};
-  PyType_Spec spec = {"tegula._core.Dataset", sizeof(core_dataset), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  PyType_Spec spec = {"tegula._core.Dataset", sizeof(core_dataset), 0,
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
   core_dataset_type = core_add_type(module, "Dataset", &spec);
   return core_dataset_type != NULL ? 0 : -1;
 }

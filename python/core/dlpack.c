@@ -1,9 +1,11 @@
-/* DLPack: memory handed to other array libraries without a copy, in the versioned form and in that of before 1.0.
+/* DLPack: memory handed to other array libraries without a copy, in the versioned form and in that
+ * of before 1.0.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * The structs are those of the specification (dlpack.h 1.0), declared here because nothing else of it is needed. A capsule that nobody
- * took calls the deleter itself; a taken one is renamed by its consumer. */
+ * The structs are those of the specification (dlpack.h 1.0), declared here because nothing else of
+ * it is needed. A capsule that nobody took calls the deleter itself; a taken one is renamed by its
+ * consumer. */
 #include <stdlib.h>
 
 #include "core.h"
@@ -59,8 +61,11 @@ static void delete_versioned(dl_versioned *self) { drop(self->manager); }
 static void end_capsule(PyObject *capsule) {
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
-  void *legacy = PyCapsule_IsValid(capsule, "dltensor") ? PyCapsule_GetPointer(capsule, "dltensor") : NULL;
-  void *versioned = PyCapsule_IsValid(capsule, "dltensor_versioned") ? PyCapsule_GetPointer(capsule, "dltensor_versioned") : NULL;
+  void *legacy =
+      PyCapsule_IsValid(capsule, "dltensor") ? PyCapsule_GetPointer(capsule, "dltensor") : NULL;
+  void *versioned = PyCapsule_IsValid(capsule, "dltensor_versioned")
+                        ? PyCapsule_GetPointer(capsule, "dltensor_versioned")
+                        : NULL;
   if (legacy != NULL) delete_legacy(legacy);
   if (versioned != NULL) delete_versioned(versioned);
   PyErr_Restore(type, value, traceback);
@@ -82,8 +87,10 @@ PyObject *core_dlpack(PyObject *module, PyObject *arguments) {
   (void)module;
   exported *self = calloc(1, sizeof *self);
   if (self == NULL) return PyErr_NoMemory();
-  if (!PyArg_ParseTuple(arguments, "OKOObbpK", &owner, &address, &shape, &strides, &code, &bits, &versioned, &flags) ||
-      !core_lengths(shape, self->shape, &ndim) || !core_lengths(strides, self->strides, &stride_count)) {
+  if (!PyArg_ParseTuple(arguments, "OKOObbpK", &owner, &address, &shape, &strides, &code, &bits,
+                        &versioned, &flags) ||
+      !core_lengths(shape, self->shape, &ndim) ||
+      !core_lengths(strides, self->strides, &stride_count)) {
     free(self);
     return NULL;
   }
@@ -96,11 +103,17 @@ PyObject *core_dlpack(PyObject *module, PyObject *arguments) {
                       .shape = ndim > 0 ? self->shape : NULL,
                       .strides = ndim > 0 ? self->strides : NULL};
   if (versioned)
-    self->as.versioned = (dl_versioned){.major = 1, .minor = 0, .manager = self, .deleter = delete_versioned, .flags = flags, .tensor = tensor};
+    self->as.versioned = (dl_versioned){.major = 1,
+                                        .minor = 0,
+                                        .manager = self,
+                                        .deleter = delete_versioned,
+                                        .flags = flags,
+                                        .tensor = tensor};
   else
     self->as.legacy = (dl_legacy){.tensor = tensor, .manager = self, .deleter = delete_legacy};
   self->owner = Py_NewRef(owner);
-  PyObject *capsule = PyCapsule_New(&self->as, versioned ? "dltensor_versioned" : "dltensor", end_capsule);
+  PyObject *capsule =
+      PyCapsule_New(&self->as, versioned ? "dltensor_versioned" : "dltensor", end_capsule);
   if (capsule == NULL) drop(self);
   return capsule;
 }

@@ -42,8 +42,11 @@ static void flag_dealloc(PyObject *object) {
 }
 
 int core_flag_init(PyObject *module) {
-  static PyMethodDef methods[] = {{"set", flag_set, METH_NOARGS, NULL}, {"is_set", flag_is_set, METH_NOARGS, NULL}, {NULL, NULL, 0, NULL}};
-  PyType_Slot slots[] = {{Py_tp_new, flag_new}, {Py_tp_dealloc, flag_dealloc}, {Py_tp_methods, methods}, {0, NULL}};
+  static PyMethodDef methods[] = {{"set", flag_set, METH_NOARGS, NULL},
+                                  {"is_set", flag_is_set, METH_NOARGS, NULL},
+                                  {NULL, NULL, 0, NULL}};
+  PyType_Slot slots[] = {
+      {Py_tp_new, flag_new}, {Py_tp_dealloc, flag_dealloc}, {Py_tp_methods, methods}, {0, NULL}};
   PyType_Spec spec = {"tegula._core.Flag", sizeof(flag), 0, Py_TPFLAGS_DEFAULT, slots};
   flag_type = core_add_type(module, "Flag", &spec);
   return flag_type != NULL ? 0 : -1;

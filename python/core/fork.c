@@ -1,9 +1,11 @@
-/* Processes that fork, threads inside of readers: the only state of the extension that belongs to the whole process.
+/* Processes that fork, threads inside of readers: the only state of the extension that belongs to
+ * the whole process.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * A child has none of its parent's threads, and locks that they held stay locked. So a child never touches a handle of its parent (the
- * Python side makes new ones), and when a call was running at the moment of the fork it says so instead of hanging. */
+ * A child has none of its parent's threads, and locks that they held stay locked. So a child never
+ * touches a handle of its parent (the Python side makes new ones), and when a call was running at
+ * the moment of the fork it says so instead of hanging. */
 #include "core.h"
 
 static atomic_uint generation = 1;
@@ -24,11 +26,14 @@ void core_leave(void) { atomic_fetch_sub(&running, 1); }
 
 bool core_usable(void) {
   if (!atomic_load(&broken)) return true;
-  static const tegula_error error = {.status = TEGULA_UNSUPPORTED,
-                                     .rank = -1,
-                                     .offset = -1,
-                                     .message = "cannot work in this process: it was forked while another thread was inside tegula",
-                                     .hint = "start processes by \"spawn\" or \"forkserver\", or fork after tegula.fence() and when no load runs"};
+  static const tegula_error error = {
+      .status = TEGULA_UNSUPPORTED,
+      .rank = -1,
+      .offset = -1,
+      .message =
+          "cannot work in this process: it was forked while another thread was inside tegula",
+      .hint = "start processes by \"spawn\" or \"forkserver\", or fork after tegula.fence() and "
+              "when no load runs"};
   core_raise(&error);
   return false;
 }

@@ -9,16 +9,19 @@ static int exporter_getbuffer(PyObject *object, Py_buffer *view, int flags) {
   if (local == NULL) return -1;
   int status = PyObject_GetBuffer(local, view, flags);
   Py_DECREF(local);
-  if (status < 0 && !PyErr_ExceptionMatches(PyExc_BufferError)) { /* numpy says ValueError for dtypes without a format character */
+  /* numpy says ValueError for dtypes without a format character */
+  if (status < 0 && !PyErr_ExceptionMatches(PyExc_BufferError)) {
     PyErr_Clear();
-    PyErr_SetString(PyExc_BufferError, "this dtype has no form in the buffer protocol: use numpy.asarray");
+    PyErr_SetString(PyExc_BufferError,
+                    "this dtype has no form in the buffer protocol: use numpy.asarray");
   }
   return status;
 }
 
 int core_exporter_init(PyObject *module) {
   PyType_Slot slots[] = {{Py_bf_getbuffer, exporter_getbuffer}, {0, NULL}};
-  PyType_Spec spec = {"tegula._core.Exporter", sizeof(PyObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
+  PyType_Spec spec = {"tegula._core.Exporter", sizeof(PyObject), 0,
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
   return core_add_type(module, "Exporter", &spec) != NULL ? 0 : -1;
 }
 
@@ -62,16 +65,19 @@ static PyMethodDef functions[] = {{"generation", generation, METH_NOARGS, NULL},
                                   {"dlpack", core_dlpack, METH_VARARGS, NULL},
                                   {NULL, NULL, 0, NULL}};
 
-static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "tegula._core", NULL, -1, functions, NULL, NULL, NULL, NULL};
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "tegula._core", NULL, -1, functions, NULL, NULL, NULL, NULL};
 
 PyMODINIT_FUNC PyInit__core(void);
 
 PyMODINIT_FUNC PyInit__core(void) {
   PyObject *module = PyModule_Create(&definition);
   if (module == NULL) return NULL;
-  if (core_fork_init() == 0 && core_comm_init(module) == 0 && core_context_init(module) == 0 && core_dataset_init(module) == 0 && core_quick_init() == 0 &&
-      core_tiling_init(module) == 0 && core_array_init(module) == 0 && core_batches_init(module) == 0 && core_operation_init(module) == 0 &&
-      core_saving_init(module) == 0 && core_exporter_init(module) == 0 && core_flag_init(module) == 0)
+  if (core_fork_init() == 0 && core_comm_init(module) == 0 && core_context_init(module) == 0 &&
+      core_dataset_init(module) == 0 && core_quick_init() == 0 && core_tiling_init(module) == 0 &&
+      core_array_init(module) == 0 && core_batches_init(module) == 0 &&
+      core_operation_init(module) == 0 && core_saving_init(module) == 0 &&
+      core_exporter_init(module) == 0 && core_flag_init(module) == 0)
     return module;
   Py_DECREF(module);
   return NULL;

@@ -18,8 +18,10 @@ typedef struct open_call {
 static void run_open(core_call *call) {
   open_call *self = (open_call *)call;
   call->status = self->count == 1
-                   ? tegula_dataset_open(self->context, self->paths[0], &self->options, &self->dataset, &call->error)
-                   : tegula_dataset_open_list(self->context, self->paths, self->count, &self->options, &self->dataset, &call->error);
+                     ? tegula_dataset_open(self->context, self->paths[0], &self->options,
+                                           &self->dataset, &call->error)
+                     : tegula_dataset_open_list(self->context, self->paths, self->count,
+                                                &self->options, &self->dataset, &call->error);
 }
 
 /* The texts are borrowed from the tuple of bytes. */
@@ -38,8 +40,8 @@ static bool take_paths(PyObject *tuple, open_call *self) {
   return true;
 }
 
-/* open(context, paths, format, dataset, dtype, shape, row_shape, offset, row_gap, order, byte_order, expect_files, expect_rows, locked, defer,
- * timeout) */
+/* open(context, paths, format, dataset, dtype, shape, row_shape, offset, row_gap, order,
+ * byte_order, expect_files, expect_rows, locked, defer, timeout) */
 static bool take_arguments(PyObject *arguments, open_call *self) {
   PyObject *context, *paths, *shape, *row_shape;
   const char *order, *byte_order;
@@ -47,8 +49,9 @@ static bool take_arguments(PyObject *arguments, open_call *self) {
   int locked, defer;
   tegula_open_options *options = &self->options;
   tegula_open_options_init(options);
-  if (!PyArg_ParseTuple(arguments, "OO!zzzOOLLssLLppd", &context, &PyTuple_Type, &paths, &options->format, &options->dataset, &options->dtype,
-                        &shape, &row_shape, &offset, &row_gap, &order, &byte_order, &files, &rows, &locked, &defer,
+  if (!PyArg_ParseTuple(arguments, "OO!zzzOOLLssLLppd", &context, &PyTuple_Type, &paths,
+                        &options->format, &options->dataset, &options->dtype, &shape, &row_shape,
+                        &offset, &row_gap, &order, &byte_order, &files, &rows, &locked, &defer,
                         &self->call.timeout) ||
       !core_lengths_or_none(shape, self->shape, &options->shape_ndim) ||
       !core_lengths_or_none(row_shape, self->row_shape, &options->row_ndim))
@@ -108,13 +111,16 @@ static PyObject *values_of(const tegula_attribute *attribute) {
   if (attribute->texts != NULL) return texts_of(attribute);
   if (attribute->values == NULL) return Py_NewRef(Py_None);
   if (!core_dtype(attribute->type, &dtype)) return NULL;
-  return PyBytes_FromStringAndSize(attribute->values, (Py_ssize_t)(attribute->count * dtype.item_size));
+  return PyBytes_FromStringAndSize(attribute->values,
+                                   (Py_ssize_t)(attribute->count * dtype.item_size));
 }
 
 /* (name, type, shape or None, bytes | list of bytes | None, why omitted or None) */
 static PyObject *attribute_tuple(const tegula_attribute *attribute) {
-  PyObject *shape = attribute->shape != NULL ? core_tuple(attribute->shape, attribute->ndim) : Py_NewRef(Py_None);
-  return Py_BuildValue("NsNNN", core_text(attribute->name), attribute->type, shape, values_of(attribute), core_text(attribute->omitted));
+  PyObject *shape =
+      attribute->shape != NULL ? core_tuple(attribute->shape, attribute->ndim) : Py_NewRef(Py_None);
+  return Py_BuildValue("NsNNN", core_text(attribute->name), attribute->type, shape,
+                       values_of(attribute), core_text(attribute->omitted));
 }
 
 static int note_attribute(void *state, const tegula_attribute *attribute) {
@@ -132,7 +138,8 @@ static int note_attribute(void *state, const tegula_attribute *attribute) {
 
 static void run_attributes(core_call *call) {
   attributes_call *self = (attributes_call *)call;
-  call->status = tegula_attributes(self->context, self->path, &self->options, note_attribute, self, &call->error);
+  call->status = tegula_attributes(self->context, self->path, &self->options, note_attribute, self,
+                                   &call->error);
 }
 
 /* attributes(context, path, dataset) -> list */

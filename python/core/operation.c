@@ -24,8 +24,8 @@ PyObject *core_operation_new(tegula_op *handle) {
   return (PyObject *)self;
 }
 
-/* wait(seconds, comm or None) -> whether it has ended; raises what it failed with, also that ranks of the communicator are missing. Signals are heard
- * between two calls. */
+/* wait(seconds, comm or None) -> whether it has ended; raises what it failed with, also that ranks
+ * of the communicator are missing. Signals are heard between two calls. */
 static PyObject *operation_wait(PyObject *object, PyObject *arguments) {
   operation *self = (operation *)object;
   double seconds;
@@ -33,13 +33,16 @@ static PyObject *operation_wait(PyObject *object, PyObject *arguments) {
   tegula_status status;
   int32_t ended;
   PyObject *comm_object = Py_None;
-  if (!PyArg_ParseTuple(arguments, "d|O", &seconds, &comm_object) || !core_current(self->generation)) return NULL;
+  if (!PyArg_ParseTuple(arguments, "d|O", &seconds, &comm_object) ||
+      !core_current(self->generation))
+    return NULL;
   tegula_comm *comm = comm_object != Py_None ? core_comm_of(comm_object) : NULL;
   if (comm == NULL && comm_object != Py_None) return NULL;
   Py_BEGIN_ALLOW_THREADS;
   status = tegula_op_wait(self->handle, (int64_t)(seconds * 1e9), &error);
   ended = tegula_op_ended(self->handle);
-  if (status == TEGULA_TIMEOUT && ended && comm == NULL) /* after the wait, which does not know how it went */
+  /* after the wait, which does not know how it went */
+  if (status == TEGULA_TIMEOUT && ended && comm == NULL)
     status = tegula_op_wait(self->handle, 0, &error);
   Py_END_ALLOW_THREADS;
   if (!ended) {
@@ -79,10 +82,13 @@ static void operation_dealloc(PyObject *object) {
 }
 
 int core_operation_init(PyObject *module) {
-  static PyMethodDef methods[] = {
-    {"wait", operation_wait, METH_VARARGS, NULL}, {"ended", operation_ended, METH_NOARGS, NULL}, {"cancel", operation_cancel, METH_NOARGS, NULL}, {NULL, NULL, 0, NULL}};
+  static PyMethodDef methods[] = {{"wait", operation_wait, METH_VARARGS, NULL},
+                                  {"ended", operation_ended, METH_NOARGS, NULL},
+                                  {"cancel", operation_cancel, METH_NOARGS, NULL},
+                                  {NULL, NULL, 0, NULL}};
   PyType_Slot slots[] = {{Py_tp_dealloc, operation_dealloc}, {Py_tp_methods, methods}, {0, NULL}};
-  PyType_Spec spec = {"tegula._core.Operation", sizeof(operation), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  PyType_Spec spec = {"tegula._core.Operation", sizeof(operation), 0,
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
   operation_type = core_add_type(module, "Operation", &spec);
   return operation_type != NULL ? 0 : -1;
 }

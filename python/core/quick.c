@@ -1,8 +1,10 @@
-/* dataset[key] for the commonest keys and little data: all in one call, because Python around it would take longer than the read.
+/* dataset[key] for the commonest keys and little data: all in one call, because Python around it
+ * would take longer than the read.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * What is not as simple is left to tegula/_dataset.py, which knows every key and says what is wrong with others. */
+ * What is not as simple is left to tegula/_dataset.py, which knows every key and says what is wrong
+ * with others. */
 #include "core.h"
 
 /* Of numpy's __array_struct__ (its array interface, version 3). */
@@ -26,7 +28,8 @@ typedef struct request {
   int32_t kept_ndim;
 } request;
 
-/* One axis; false where the part is not an int in bounds or a slice with step 1. An exception may be set. */
+/* One axis; false where the part is not an int in bounds or a slice with step 1. An exception may
+ * be set. */
 static bool take_part(const core_dataset *self, PyObject *part, int32_t axis, request *wanted) {
   Py_ssize_t length = (Py_ssize_t)self->shape[axis], start, stop, step;
   if (PyLong_CheckExact(part)) {
@@ -36,7 +39,8 @@ static bool take_part(const core_dataset *self, PyObject *part, int32_t axis, re
     if (start < 0 || start >= length) return false;
     stop = start + 1;
   } else {
-    if (!PySlice_Check(part) || PySlice_Unpack(part, &start, &stop, &step) < 0 || step != 1) return false;
+    if (!PySlice_Check(part) || PySlice_Unpack(part, &start, &stop, &step) < 0 || step != 1)
+      return false;
     wanted->kept[wanted->kept_ndim++] = PySlice_AdjustIndices(length, &start, &stop, step);
     if (stop < start) stop = start;
   }
@@ -53,7 +57,8 @@ static void take_whole(const core_dataset *self, int32_t axis, request *wanted) 
 
 static bool take_key(const core_dataset *self, PyObject *key, request *wanted) {
   bool is_tuple = PyTuple_Check(key);
-  Py_ssize_t count = is_tuple ? PyTuple_Size(key) : 1, covered = self->ndim - (count - 1); /* axes that an ellipsis stands for */
+  /* axes that an ellipsis stands for */
+  Py_ssize_t count = is_tuple ? PyTuple_Size(key) : 1, covered = self->ndim - (count - 1);
   int32_t axis = 0;
   if (covered < 0) return false;
   for (Py_ssize_t i = 0; i < count; i++) {
@@ -84,7 +89,9 @@ static bool take_strides(const core_dataset *self, request *wanted) {
 /* Fresh memory of numpy; its address goes into the view. */
 static PyObject *fresh(const core_dataset *self, request *wanted) {
   PyObject *shape = core_tuple(wanted->kept, wanted->kept_ndim);
-  PyObject *array = shape != NULL ? PyObject_CallFunctionObjArgs(self->empty, shape, self->numpy_dtype, NULL) : NULL;
+  PyObject *array = shape != NULL
+                        ? PyObject_CallFunctionObjArgs(self->empty, shape, self->numpy_dtype, NULL)
+                        : NULL;
   Py_XDECREF(shape);
   PyObject *capsule = array != NULL ? PyObject_GetAttr(array, interface_name) : NULL;
   const array_struct *found = capsule != NULL ? PyCapsule_GetPointer(capsule, NULL) : NULL;
@@ -122,7 +129,8 @@ static PyObject *fill(const core_dataset *self, const request *wanted, PyObject 
 PyObject *core_dataset_quick(PyObject *object, PyObject *key) {
   const core_dataset *self = (const core_dataset *)object;
   request wanted;
-  bool usable = self->empty != NULL && self->ndim > 0 && self->generation == core_generation() && self->depth == core_depth();
+  bool usable = self->empty != NULL && self->ndim > 0 && self->generation == core_generation() &&
+                self->depth == core_depth();
   wanted.kept_ndim = 0;
   if (!usable || !take_key(self, key, &wanted) || !take_strides(self, &wanted)) {
     PyErr_Clear();

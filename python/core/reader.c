@@ -10,7 +10,8 @@ static char *extent(const tegula_view *view, Py_ssize_t *bytes) {
   char *low = view->data;
   Py_ssize_t size = view->dtype.item_size;
   for (int32_t k = 0; k < view->box.ndim; k++) {
-    int64_t reach = (view->box.hi[k] - view->box.lo[k] - 1) * view->stride_bytes[k]; /* the memory exists: no overflow */
+    /* the memory exists: no overflow */
+    int64_t reach = (view->box.hi[k] - view->box.lo[k] - 1) * view->stride_bytes[k];
     if (reach < 0) low += reach;
     size += (Py_ssize_t)(reach < 0 ? -reach : reach);
   }
@@ -27,8 +28,10 @@ static tegula_status read_box(void *state, const tegula_view *dst, tegula_error 
   char *low = extent(dst, &bytes);
   PyObject *memory = PyMemoryView_FromMemory(low, bytes, PyBUF_WRITE);
   if (memory != NULL)
-    done = PyObject_CallFunction(fill, "OnNNN", memory, (Py_ssize_t)((char *)dst->data - low), core_tuple(dst->stride_bytes, dst->box.ndim),
-                                 core_tuple(dst->box.lo, dst->box.ndim), core_tuple(dst->box.hi, dst->box.ndim));
+    done = PyObject_CallFunction(fill, "OnNNN", memory, (Py_ssize_t)((char *)dst->data - low),
+                                 core_tuple(dst->stride_bytes, dst->box.ndim),
+                                 core_tuple(dst->box.lo, dst->box.ndim),
+                                 core_tuple(dst->box.hi, dst->box.ndim));
   if (done == NULL) status = core_catch(fill, error);
   Py_XDECREF(done);
   Py_XDECREF(memory);
@@ -55,12 +58,14 @@ PyObject *core_from_reader(PyObject *module, PyObject *arguments) {
   tegula_error error;
   (void)module;
   tegula_reader_init(&reader);
-  if (!PyArg_ParseTuple(arguments, "OOssOOL", &context_object, &fill, &reader.name, &text, &shape_tuple, &chunk_tuple, &cost) ||
+  if (!PyArg_ParseTuple(arguments, "OOssOOL", &context_object, &fill, &reader.name, &text,
+                        &shape_tuple, &chunk_tuple, &cost) ||
       !core_dtype(text, &reader.dtype) || !core_lengths(shape_tuple, shape, &reader.ndim) ||
       !core_lengths_or_none(chunk_tuple, chunk, &chunk_ndim))
     return NULL;
   if (chunk_ndim >= 0 && chunk_ndim != reader.ndim)
-    return PyErr_Format(PyExc_ValueError, "chunks: expected %d lengths, found %d", reader.ndim, chunk_ndim);
+    return PyErr_Format(PyExc_ValueError, "chunks: expected %d lengths, found %d", reader.ndim,
+                        chunk_ndim);
   tegula_context *context = core_context_of(context_object);
   if (context == NULL) return NULL;
   reader.shape = shape;

@@ -25,7 +25,8 @@ static bool take_attribute(PyObject *tuple, tegula_attribute *attribute, attribu
   PyObject *shape_tuple, *values;
   long long count;
   attribute->struct_size = sizeof *attribute;
-  if (!PyArg_ParseTuple(tuple, "ssOLO", &attribute->name, &attribute->type, &shape_tuple, &count, &values) ||
+  if (!PyArg_ParseTuple(tuple, "ssOLO", &attribute->name, &attribute->type, &shape_tuple, &count,
+                        &values) ||
       !core_lengths_or_none(shape_tuple, shape->lengths, &attribute->ndim))
     return false;
   attribute->shape = attribute->ndim >= 0 ? shape->lengths : NULL;
@@ -45,7 +46,8 @@ void core_drop_described(core_described *self) {
 static bool take_attributes(PyObject *list, core_described *self) {
   Py_ssize_t count = PyList_Size(list);
   if (count <= 0) return count == 0;
-  self->attributes = PyMem_Calloc((size_t)count, sizeof *self->attributes + sizeof(attribute_shape));
+  self->attributes =
+      PyMem_Calloc((size_t)count, sizeof *self->attributes + sizeof(attribute_shape));
   if (self->attributes == NULL) return PyErr_NoMemory() != NULL;
   attribute_shape *shapes = (attribute_shape *)(self->attributes + count);
   for (Py_ssize_t i = 0; i < count; i++) {
@@ -58,9 +60,12 @@ static bool take_attributes(PyObject *list, core_described *self) {
 /* (dataset, layout, chunk or None, codec, fill, attributes) */
 bool core_take_described(PyObject *tuple, core_described *self) {
   PyObject *chunk, *fill, *attributes;
-  if (!PyArg_ParseTuple(tuple, "zzOzOO!", &self->dataset, &self->layout, &chunk, &self->codec, &fill, &PyList_Type, &attributes)) return false;
+  if (!PyArg_ParseTuple(tuple, "zzOzOO!", &self->dataset, &self->layout, &chunk, &self->codec,
+                        &fill, &PyList_Type, &attributes))
+    return false;
   self->fill = fill != Py_None ? PyBytes_AsString(fill) : NULL;
-  return (fill == Py_None || self->fill != NULL) && core_lengths_or_none(chunk, self->chunk, &self->chunk_ndim) &&
+  return (fill == Py_None || self->fill != NULL) &&
+         core_lengths_or_none(chunk, self->chunk, &self->chunk_ndim) &&
          take_attributes(attributes, self);
 }
 
@@ -71,7 +76,8 @@ bool core_take_target(PyObject *tuple, tegula_save_options *options) {
   const char *order, *byte_order;
   long long shards;
   int overwrite, durable, whole;
-  if (!PyArg_ParseTuple(tuple, "zzLssppp", &options->format, &options->descr, &shards, &order, &byte_order, &overwrite, &durable, &whole))
+  if (!PyArg_ParseTuple(tuple, "zzLssppp", &options->format, &options->descr, &shards, &order,
+                        &byte_order, &overwrite, &durable, &whole))
     return false;
   options->shards = shards;
   options->order = order[0];
@@ -125,7 +131,8 @@ static PyObject *save_now(save_call *self) {
   return core_run(&self->call) == 0 ? Py_NewRef(Py_None) : NULL;
 }
 
-/* save(array, path, target, described, block, progress, timeout) -> None, or an Operation unless block */
+/* save(array, path, target, described, block, progress, timeout) -> None, or an Operation unless
+ * block */
 PyObject *core_save(PyObject *module, PyObject *arguments) {
   PyObject *array_object, *target, *what, *result = NULL;
   int block;
@@ -133,10 +140,12 @@ PyObject *core_save(PyObject *module, PyObject *arguments) {
   save_call self = {.call = {.run = run_save, .slow = true}};
   (void)module;
   tegula_save_options_init(&self.options);
-  if (!PyArg_ParseTuple(arguments, "OyOOpOd", &array_object, &self.path, &target, &what, &block, &self.call.progress, &self.call.timeout))
+  if (!PyArg_ParseTuple(arguments, "OyOOpOd", &array_object, &self.path, &target, &what, &block,
+                        &self.call.progress, &self.call.timeout))
     return NULL;
   core_array *array = core_array_of(array_object);
-  if (array != NULL && core_take_target(target, &self.options) && core_take_described(what, &dataset)) {
+  if (array != NULL && core_take_target(target, &self.options) &&
+      core_take_described(what, &dataset)) {
     core_describe(&dataset, &self.options);
     self.array = array->handle;
     self.call.here = array->here;
@@ -158,14 +167,17 @@ typedef struct group_call {
 
 static void run_group(core_call *call) {
   group_call *self = (group_call *)call;
-  call->status = tegula_save_group(self->members, self->count, self->path, &self->options, &call->error);
+  call->status =
+      tegula_save_group(self->members, self->count, self->path, &self->options, &call->error);
 }
 
 /* (array, described) */
-static bool take_member(PyObject *tuple, group_call *self, core_described *dataset, tegula_save_member *member) {
+static bool take_member(PyObject *tuple, group_call *self, core_described *dataset,
+                        tegula_save_member *member) {
   PyObject *array_object, *what;
   tegula_save_options options;
-  if (!PyArg_ParseTuple(tuple, "OO", &array_object, &what) || !core_take_described(what, dataset)) return false;
+  if (!PyArg_ParseTuple(tuple, "OO", &array_object, &what) || !core_take_described(what, dataset))
+    return false;
   core_array *array = core_array_of(array_object);
   if (array == NULL) return false;
   tegula_save_options_init(&options);
@@ -187,7 +199,8 @@ static bool take_member(PyObject *tuple, group_call *self, core_described *datas
 
 static bool take_members(PyObject *list, group_call *self, core_described *datasets) {
   for (int64_t i = 0; i < self->count; i++)
-    if (!take_member(PyList_GetItem(list, (Py_ssize_t)i), self, &datasets[i], &self->members[i])) return false;
+    if (!take_member(PyList_GetItem(list, (Py_ssize_t)i), self, &datasets[i], &self->members[i]))
+      return false;
   return true;
 }
 
@@ -213,7 +226,8 @@ PyObject *core_save_group(PyObject *module, PyObject *arguments) {
   group_call self = {.call = {.run = run_group, .slow = true}};
   (void)module;
   tegula_save_options_init(&self.options);
-  if (!PyArg_ParseTuple(arguments, "O!yOOd", &PyList_Type, &list, &self.path, &target, &self.call.progress, &self.call.timeout) ||
+  if (!PyArg_ParseTuple(arguments, "O!yOOd", &PyList_Type, &list, &self.path, &target,
+                        &self.call.progress, &self.call.timeout) ||
       !core_take_target(target, &self.options))
     return NULL;
   self.options.progress = core_note;

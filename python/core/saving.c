@@ -25,7 +25,9 @@ static saving *live(PyObject *object) {
 static saving *idle(PyObject *object) {
   saving *self = live(object);
   if (self == NULL || self->busy == 0) return self;
-  PyErr_SetString(PyExc_ValueError, "tiles of this save are still being written: wait for these calls before it ends");
+  PyErr_SetString(
+      PyExc_ValueError,
+      "tiles of this save are still being written: wait for these calls before it ends");
   return NULL;
 }
 
@@ -44,7 +46,8 @@ typedef struct saving_call {
 
 static void run_begin(core_call *call) {
   saving_call *self = (saving_call *)call;
-  call->status = tegula_save_begin(self->context, self->dtype, self->tiling, self->path, &self->options, &self->saving, &call->error);
+  call->status = tegula_save_begin(self->context, self->dtype, self->tiling, self->path,
+                                   &self->options, &self->saving, &call->error);
 }
 
 static PyObject *wrap(tegula_saving *handle, tegula_dtype dtype, PyObject *stop) {
@@ -60,7 +63,8 @@ static PyObject *wrap(tegula_saving *handle, tegula_dtype dtype, PyObject *stop)
   return (PyObject *)self;
 }
 
-/* save_begin(context, dtype, tiling, path, target, described, stop = None) -> Saving; `stop`: a flag, which ends the writing of tiles */
+/* save_begin(context, dtype, tiling, path, target, described, stop = None) -> Saving; `stop`: a
+ * flag, which ends the writing of tiles */
 PyObject *core_save_begin(PyObject *module, PyObject *arguments) {
   PyObject *context, *tiling, *target, *what, *stop = Py_None, *result = NULL;
   const char *text;
@@ -68,11 +72,14 @@ PyObject *core_save_begin(PyObject *module, PyObject *arguments) {
   saving_call self = {.call = {.run = run_begin}};
   (void)module;
   tegula_save_options_init(&self.options);
-  if (!PyArg_ParseTuple(arguments, "OsOyOO|O", &context, &text, &tiling, &self.path, &target, &what, &stop) || !core_dtype(text, &self.dtype))
+  if (!PyArg_ParseTuple(arguments, "OsOyOO|O", &context, &text, &tiling, &self.path, &target, &what,
+                        &stop) ||
+      !core_dtype(text, &self.dtype))
     return NULL;
   self.context = core_context_of(context);
   self.tiling = core_tiling_of(tiling);
-  if (self.context != NULL && self.tiling != NULL && core_take_target(target, &self.options) && core_take_described(what, &dataset)) {
+  if (self.context != NULL && self.tiling != NULL && core_take_target(target, &self.options) &&
+      core_take_described(what, &dataset)) {
     core_describe(&dataset, &self.options);
     self.options.progress_state = core_flag_of(stop);
     if (self.options.progress_state != NULL) self.options.progress = core_flag_note;
@@ -87,9 +94,11 @@ PyObject *core_save_begin(PyObject *module, PyObject *arguments) {
 /* Reads (address, lo, hi, strides) from position `at` on. */
 static bool take_view(PyObject *arguments, Py_ssize_t at, tegula_dtype dtype, tegula_view *view) {
   int32_t counts[2];
-  *view = (tegula_view){.dtype = dtype, .device_type = TEGULA_DEVICE_HOST, .flags = TEGULA_VIEW_READ_ONLY};
+  *view = (tegula_view){
+      .dtype = dtype, .device_type = TEGULA_DEVICE_HOST, .flags = TEGULA_VIEW_READ_ONLY};
   view->data = (void *)(uintptr_t)PyLong_AsUnsignedLongLong(PyTuple_GetItem(arguments, at));
-  if (PyErr_Occurred() || !core_lengths(PyTuple_GetItem(arguments, at + 1), view->box.lo, &view->box.ndim) ||
+  if (PyErr_Occurred() ||
+      !core_lengths(PyTuple_GetItem(arguments, at + 1), view->box.lo, &view->box.ndim) ||
       !core_lengths(PyTuple_GetItem(arguments, at + 2), view->box.hi, &counts[0]) ||
       !core_lengths(PyTuple_GetItem(arguments, at + 3), view->stride_bytes, &counts[1]))
     return false;
@@ -108,7 +117,9 @@ static PyObject *saving_tile(PyObject *object, PyObject *arguments) {
   saving *self = live(object);
   saving_call call = {.call = {.run = run_tile}};
   if (self == NULL) return NULL;
-  if (PyTuple_Size(arguments) != 4) return PyErr_Format(PyExc_TypeError, "expected 4 arguments, found %zd", PyTuple_Size(arguments));
+  if (PyTuple_Size(arguments) != 4)
+    return PyErr_Format(PyExc_TypeError, "expected 4 arguments, found %zd",
+                        PyTuple_Size(arguments));
   if (!take_view(arguments, 0, self->dtype, &call.view)) return NULL;
   call.saving = self->handle;
   self->busy++;
@@ -128,7 +139,8 @@ PyObject *core_save_tile_from(PyObject *module, PyObject *arguments) {
   const char *text;
   saving_call self = {.call = {.run = run_tile_from}};
   (void)module;
-  if (!PyArg_ParseTuple(arguments, "OssOOOO", &context, &self.json, &text, &unused[0], &unused[1], &unused[2], &unused[3]) ||
+  if (!PyArg_ParseTuple(arguments, "OssOOOO", &context, &self.json, &text, &unused[0], &unused[1],
+                        &unused[2], &unused[3]) ||
       !core_dtype(text, &self.dtype) || !take_view(arguments, 3, self.dtype, &self.view))
     return NULL;
   self.context = core_context_of(context);
@@ -142,7 +154,8 @@ static PyObject *saving_to_json(PyObject *object, PyObject *unused) {
   tegula_error error;
   (void)unused;
   if (self == NULL) return NULL;
-  return tegula_saving_to_json(self->handle, &text, &error) == TEGULA_OK ? core_take_text(text) : core_raise(&error);
+  return tegula_saving_to_json(self->handle, &text, &error) == TEGULA_OK ? core_take_text(text)
+                                                                         : core_raise(&error);
 }
 
 /* ---- end ---- */
@@ -165,7 +178,8 @@ static PyObject *saving_commit(PyObject *object, PyObject *unused) {
 static void abandon(saving *self) {
   tegula_saving *handle = self->handle;
   self->handle = NULL;
-  if (handle == NULL || self->generation != core_generation()) return; /* of the process that this one was forked from */
+  /* of the process that this one was forked from */
+  if (handle == NULL || self->generation != core_generation()) return;
   Py_BEGIN_ALLOW_THREADS;
   tegula_save_abandon(handle);
   Py_END_ALLOW_THREADS;
@@ -194,7 +208,8 @@ int core_saving_init(PyObject *module) {
                                   {"abandon", saving_abandon, METH_NOARGS, NULL},
                                   {NULL, NULL, 0, NULL}};
   PyType_Slot slots[] = {{Py_tp_dealloc, saving_dealloc}, {Py_tp_methods, methods}, {0, NULL}};
-  PyType_Spec spec = {"tegula._core.Saving", sizeof(saving), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  PyType_Spec spec = {"tegula._core.Saving", sizeof(saving), 0,
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
   saving_type = core_add_type(module, "Saving", &spec);
   return saving_type != NULL ? 0 : -1;
 }

@@ -41,7 +41,9 @@ PyObject *core_box(const tegula_box *box) {
   return Py_BuildValue("NN", core_tuple(box->lo, box->ndim), core_tuple(box->hi, box->ndim));
 }
 
-PyObject *core_text(const char *text) { return text != NULL ? PyUnicode_DecodeFSDefault(text) : Py_NewRef(Py_None); }
+PyObject *core_text(const char *text) {
+  return text != NULL ? PyUnicode_DecodeFSDefault(text) : Py_NewRef(Py_None);
+}
 
 PyObject *core_path(const char *path) { return PyUnicode_DecodeFSDefault(path); }
 

@@ -5,21 +5,26 @@
 
 #include "api/api.h"
 
-void tegula_array_options_init(tegula_array_options *options) { *options = (tegula_array_options){.struct_size = sizeof *options}; }
+void tegula_array_options_init(tegula_array_options *options) {
+  *options = (tegula_array_options){.struct_size = sizeof *options};
+}
 
-static tegula_status check_group(const tegula_context *context, tegula_dtype dtype, const tegula_tiling *tiling, tegula_array **out,
+static tegula_status check_group(const tegula_context *context, tegula_dtype dtype,
+                                 const tegula_tiling *tiling, tegula_array **out,
                                  tegula_error *err) {
   CHECK_ARGUMENT(tiling != NULL && out != NULL, "the tiling or the place for the array is NULL");
   CHECK_ARGUMENT(tegula__dtype_valid(dtype), "the dtype is not one that tegula_dtype_parse gives");
   if (tiling->ranks != context->comm->size)
-    return tegula__fail(err, TEGULA_MISMATCH, NULL, -1, "the tiling is for %d ranks, the context has %d", tiling->ranks,
+    return tegula__fail(err, TEGULA_MISMATCH, NULL, -1,
+                        "the tiling is for %d ranks, the context has %d", tiling->ranks,
                         context->comm->size);
   return TEGULA_OK;
 }
 
 /* The end of both ways to make an array: all ranks agree, then it becomes a handle. */
-static tegula_status hand_over(tegula_context *context, const char *name, tegula__array *memory, tegula_status status,
-                               tegula_release_fn release, void *state, tegula_array **out, tegula_error *err) {
+static tegula_status hand_over(tegula_context *context, const char *name, tegula__array *memory,
+                               tegula_status status, tegula_release_fn release, void *state,
+                               tegula_array **out, tegula_error *err) {
   tegula__call call;
   tegula__call_init(&call, name);
   if (status == TEGULA_OK) tegula__call_tiling(&call, memory->tiling, memory->dtype);
@@ -34,33 +39,44 @@ static tegula_status hand_over(tegula_context *context, const char *name, tegula
     free(array);
     return status;
   }
-  *array = (tegula_array){.references = 1, .context = tegula__context_retain(context), .memory = *memory, .release = release, .release_state = state};
+  *array = (tegula_array){.references = 1,
+                          .context = tegula__context_retain(context),
+                          .memory = *memory,
+                          .release = release,
+                          .release_state = state};
   *out = array;
   return TEGULA_OK;
 }
 
-static tegula_status reserve(tegula_context *context, tegula_dtype dtype, const tegula_tiling *tiling, const tegula_array_options *options,
+static tegula_status reserve(tegula_context *context, tegula_dtype dtype,
+                             const tegula_tiling *tiling, const tegula_array_options *options,
                              tegula_array **out, tegula__array *memory, tegula_error *err) {
   tegula_array_options local;
   tegula_array_options_init(&local);
   FORWARD(check_group(context, dtype, tiling, out, err));
-  FORWARD(tegula__options_copy(&local, sizeof local, FIRST_ARRAY_OPTIONS, options, "tegula_array_options", err));
-  CHECK_ARGUMENT((local.flags & ~TEGULA_ARRAY_SEPARATE) == 0 && local.reserved == 0, "unknown flags are set");
+  FORWARD(tegula__options_copy(&local, sizeof local, FIRST_ARRAY_OPTIONS, options,
+                               "tegula_array_options", err));
+  CHECK_ARGUMENT((local.flags & ~TEGULA_ARRAY_SEPARATE) == 0 && local.reserved == 0,
+                 "unknown flags are set");
   if (local.device_type != 0 && local.device_type != TEGULA_DEVICE_HOST)
-    return tegula__fail(err, TEGULA_UNSUPPORTED, NULL, -1, "cannot make arrays on device type %d: only host memory is supported",
+    return tegula__fail(err, TEGULA_UNSUPPORTED, NULL, -1,
+                        "cannot make arrays on device type %d: only host memory is supported",
                         local.device_type);
-  return tegula__array_reserve(dtype, tiling, context->comm->rank, (local.flags & TEGULA_ARRAY_SEPARATE) != 0, memory, err);
+  return tegula__array_reserve(dtype, tiling, context->comm->rank,
+                               (local.flags & TEGULA_ARRAY_SEPARATE) != 0, memory, err);
 }
 
-tegula_status tegula_array_create(tegula_context *context, tegula_dtype dtype, const tegula_tiling *tiling,
-                                  const tegula_array_options *options, tegula_array **out, tegula_error *err) {
+tegula_status tegula_array_create(tegula_context *context, tegula_dtype dtype,
+                                  const tegula_tiling *tiling, const tegula_array_options *options,
+                                  tegula_array **out, tegula_error *err) {
   CHECK_ARGUMENT(context != NULL, "the context is NULL");
   tegula__array memory;
   tegula_status status = reserve(context, dtype, tiling, options, out, &memory, err);
   return hand_over(context, "tegula_array_create", &memory, status, NULL, NULL, out, err);
 }
 
-tegula_status tegula__array_create_here(tegula_context *context, tegula_dtype dtype, const tegula_tiling *tiling, tegula_array **out,
+tegula_status tegula__array_create_here(tegula_context *context, tegula_dtype dtype,
+                                        const tegula_tiling *tiling, tegula_array **out,
                                         tegula_error *err) {
   tegula_array *array = calloc(1, sizeof *array);
   if (array == NULL) return tegula__out_of_memory(err, sizeof *array);
@@ -75,13 +91,17 @@ tegula_status tegula__array_create_here(tegula_context *context, tegula_dtype dt
   return TEGULA_OK;
 }
 
-tegula_status tegula_array_wrap(tegula_context *context, tegula_dtype dtype, const tegula_tiling *tiling, const tegula_view *tiles,
-                                int64_t count, tegula_release_fn release, void *state, tegula_array **out, tegula_error *err) {
+tegula_status tegula_array_wrap(tegula_context *context, tegula_dtype dtype,
+                                const tegula_tiling *tiling, const tegula_view *tiles,
+                                int64_t count, tegula_release_fn release, void *state,
+                                tegula_array **out, tegula_error *err) {
   CHECK_ARGUMENT(context != NULL, "the context is NULL");
   tegula__array memory;
   tegula_status status = check_group(context, dtype, tiling, out, err);
-  if (status == TEGULA_OK && (count < 0 || (count > 0 && tiles == NULL))) status = tegula__argument(err, "the tiles are NULL");
-  if (status == TEGULA_OK) status = tegula__array_wrap(dtype, tiling, context->comm->rank, tiles, count, &memory, err);
+  if (status == TEGULA_OK && (count < 0 || (count > 0 && tiles == NULL)))
+    status = tegula__argument(err, "the tiles are NULL");
+  if (status == TEGULA_OK)
+    status = tegula__array_wrap(dtype, tiling, context->comm->rank, tiles, count, &memory, err);
   return hand_over(context, "tegula_array_wrap", &memory, status, release, state, out, err);
 }
 
@@ -101,8 +121,8 @@ void tegula_array_destroy(tegula_array *array) {
 
 int64_t tegula_array_tiles(const tegula_array *array) { return array->memory.count; }
 
-static void fill_view(const tegula_array *array, char *data, uint8_t order, const int64_t *lo, const int64_t *hi, const int64_t *strides,
-                      tegula_view *out) {
+static void fill_view(const tegula_array *array, char *data, uint8_t order, const int64_t *lo,
+                      const int64_t *hi, const int64_t *strides, tegula_view *out) {
   int32_t ndim = array->memory.tiling->ndim;
   size_t bytes = (size_t)ndim * sizeof *lo;
   memset(out, 0, sizeof *out);
@@ -117,10 +137,12 @@ static void fill_view(const tegula_array *array, char *data, uint8_t order, cons
   memcpy(out->stride_bytes, strides, bytes);
 }
 
-tegula_status tegula_array_view(const tegula_array *array, int64_t index, tegula_view *out, tegula_error *err) {
+tegula_status tegula_array_view(const tegula_array *array, int64_t index, tegula_view *out,
+                                tegula_error *err) {
   CHECK_ARGUMENT(array != NULL && out != NULL, "the array or the place for the view is NULL");
   if (index < 0 || index >= array->memory.count)
-    return tegula__fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1, "tile %lld was asked for, this rank has %lld", (long long)index,
+    return tegula__fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1,
+                        "tile %lld was asked for, this rank has %lld", (long long)index,
                         (long long)array->memory.count);
   const tegula__tile *tile = &array->memory.tiles[index];
   fill_view(array, tile->data, tile->order, tile->lo, tile->hi, tile->strides, out);
@@ -145,9 +167,13 @@ tegula_status tegula_array_block(const tegula_array *array, tegula_view *out, te
   const tegula__array *memory = &array->memory;
   if (is_plain_tile(memory)) return tegula_array_view(array, 0, out, err);
   if (!memory->together)
-    return tegula__hint(err, tegula__fail(err, TEGULA_UNSUPPORTED, NULL, -1, "cannot give the tiles of this array as one block: they lie apart"),
-                        "use tegula_array_view for each tile");
+    return tegula__hint(
+        err,
+        tegula__fail(err, TEGULA_UNSUPPORTED, NULL, -1,
+                     "cannot give the tiles of this array as one block: they lie apart"),
+        "use tegula_array_view for each tile");
   int32_t ndim = memory->tiling->ndim;
-  fill_view(array, memory->blocks[0].data, memory->dtype.order, memory->box, memory->box + ndim, memory->tiles[0].strides, out);
+  fill_view(array, memory->blocks[0].data, memory->dtype.order, memory->box, memory->box + ndim,
+            memory->tiles[0].strides, out);
   return TEGULA_OK;
 }

@@ -3,13 +3,15 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "api/chunks_around.h"
 
-const tegula__part *tegula__encoded_part_at(const tegula__manifest *manifest, const int64_t *index) {
+const tegula__part *tegula__encoded_part_at(const tegula__manifest *manifest,
+                                            const int64_t *index) {
   int64_t first, last;
   tegula__manifest_find(manifest, index[0], index[0] + 1, &first, &last);
   for (int64_t i = first; i < last; i++) {
     const tegula__part *part = &manifest->parts[i];
     bool holds = true;
-    for (int32_t k = 0; k < manifest->ndim && holds; k++) holds = part->lo[k] <= index[k] && index[k] < part->hi[k];
+    for (int32_t k = 0; k < manifest->ndim && holds; k++)
+      holds = part->lo[k] <= index[k] && index[k] < part->hi[k];
     if (holds) return tegula__part_in_chunks(part) && part->grid->filter_count > 0 ? part : NULL;
   }
   return NULL;
@@ -26,12 +28,16 @@ int64_t tegula__border_before(const tegula__part *part, int32_t k, int64_t index
 
 int64_t tegula__border_behind(const tegula__part *part, int32_t k, int64_t index) {
   int64_t past = past_border(part, k, index), rest = past > 0 ? part->chunk[k] - past : 0;
-  return part->hi[k] - index < rest ? part->hi[k] : index + rest; /* which may be near the largest number there is */
+  /* which may be near the largest number there is */
+  return part->hi[k] - index < rest ? part->hi[k] : index + rest;
 }
 
-bool tegula__borders_at(const tegula__part *part, int32_t k, int64_t length) { return past_border(part, k, 0) % length == 0; }
+bool tegula__borders_at(const tegula__part *part, int32_t k, int64_t length) {
+  return past_border(part, k, 0) % length == 0;
+}
 
-void tegula__copy_out_of_box(const tegula_context *context, tegula_dtype dtype, const tegula_box *box, const char *data, const tegula__tile *tile) {
+void tegula__copy_out_of_box(const tegula_context *context, tegula_dtype dtype,
+                             const tegula_box *box, const char *data, const tegula__tile *tile) {
   int64_t lengths[TEGULA_MAX_DIMS], strides[TEGULA_MAX_DIMS], extents[TEGULA_MAX_DIMS];
   for (int32_t k = 0; k < box->ndim; k++) {
     lengths[k] = box->hi[k] - box->lo[k];
@@ -39,6 +45,7 @@ void tegula__copy_out_of_box(const tegula_context *context, tegula_dtype dtype, 
   }
   tegula__dense_strides(lengths, box->ndim, dtype.item_size, 'C', strides);
   for (int32_t k = 0; k < box->ndim; k++) data += (tile->lo[k] - box->lo[k]) * strides[k];
-  tegula__copy_strided(context->engine.kernels, tile->data, tile->strides, data, strides, extents, box->ndim, dtype.item_size,
+  tegula__copy_strided(context->engine.kernels, tile->data, tile->strides, data, strides, extents,
+                       box->ndim, dtype.item_size,
                        tile->order != dtype.order ? tegula__dtype_swap_size(dtype) : 1);
 }

@@ -1,4 +1,5 @@
-/* chunks_around: of chunks that are decoded as a whole, the borders around what is wanted, and copies out of what was decoded.
+/* chunks_around: of chunks that are decoded as a whole, the borders around what is wanted, and
+ * copies out of what was decoded.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TEGULA_API_CHUNKS_AROUND_H
@@ -12,10 +13,13 @@ const tegula__part *tegula__encoded_part_at(const tegula__manifest *manifest, co
 int64_t tegula__border_before(const tegula__part *part, int32_t k, int64_t index);
 /* The first border of chunks at `index` or behind it, or the end of the part. */
 int64_t tegula__border_behind(const tegula__part *part, int32_t k, int64_t index);
-/* Is every border of chunks of the stored array along axis k a multiple of `length` in the dataset? `length` divides that of a chunk. */
+/* Is every border of chunks of the stored array along axis k a multiple of `length` in the dataset?
+ * `length` divides that of a chunk. */
 bool tegula__borders_at(const tegula__part *part, int32_t k, int64_t length);
 
-/* Fills a tile that lies in `box`, whose elements are at `data`, C-ordered and in native byte order. */
-void tegula__copy_out_of_box(const tegula_context *context, tegula_dtype dtype, const tegula_box *box, const char *data, const tegula__tile *tile);
+/* Fills a tile that lies in `box`, whose elements are at `data`, C-ordered and in native byte
+ * order. */
+void tegula__copy_out_of_box(const tegula_context *context, tegula_dtype dtype,
+                             const tegula_box *box, const char *data, const tegula__tile *tile);
 
 #endif

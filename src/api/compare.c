@@ -1,5 +1,5 @@
-/* tegula_compare: two datasets window by window, whatever their layouts. On several ranks each compares a run of windows; the first difference, or
- * failure, counts, as in one process.
+/* tegula_compare: two datasets window by window, whatever their layouts. On several ranks each
+ * compares a run of windows; the first difference, or failure, counts, as in one process.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
@@ -8,18 +8,22 @@
 #include "api/stream.h"
 #include "check/check.h"
 
-void tegula_difference_init(tegula_difference *difference) { *difference = (tegula_difference){.struct_size = sizeof *difference}; }
+void tegula_difference_init(tegula_difference *difference) {
+  *difference = (tegula_difference){.struct_size = sizeof *difference};
+}
 
 /* Both texts and the reason. Texts that are too long are cut. */
 static void differ(tegula_difference *out, const char *what, const char *a, const char *b) {
   out->equal = 0;
   snprintf(out->a, sizeof out->a, "%.127s", a);
   snprintf(out->b, sizeof out->b, "%.127s", b);
-  snprintf(out->reason, sizeof out->reason, "%.100s: %.60s in the first, %.60s in the second", what, a, b);
+  snprintf(out->reason, sizeof out->reason, "%.100s: %.60s in the first, %.60s in the second", what,
+           a, b);
 }
 
 /* Shape, dtype and, where both have one, the record description. */
-static bool heads_differ(const tegula__manifest *a, const tegula__manifest *b, tegula_difference *out) {
+static bool heads_differ(const tegula__manifest *a, const tegula__manifest *b,
+                         tegula_difference *out) {
   char left[TEGULA__SHAPE_TEXT], right[TEGULA__SHAPE_TEXT];
   bool same = a->ndim == b->ndim;
   for (int32_t k = 0; same && k < a->ndim; k++) same = a->shape[k] == b->shape[k];
@@ -38,8 +42,10 @@ static bool heads_differ(const tegula__manifest *a, const tegula__manifest *b, t
 }
 
 /* Element `number` in C order differs. */
-static void describe_element(const tegula__manifest *manifest, int64_t number, const char *a, const char *b, tegula_difference *out) {
-  char what[TEGULA__SHAPE_TEXT + 32], left[sizeof out->a], right[sizeof out->b], index[TEGULA__SHAPE_TEXT];
+static void describe_element(const tegula__manifest *manifest, int64_t number, const char *a,
+                             const char *b, tegula_difference *out) {
+  char what[TEGULA__SHAPE_TEXT + 32], left[sizeof out->a], right[sizeof out->b],
+      index[TEGULA__SHAPE_TEXT];
   out->has_index = 1;
   out->ndim = manifest->ndim;
   for (int32_t k = manifest->ndim - 1; k >= 0; k--) {
@@ -54,7 +60,8 @@ static void describe_element(const tegula__manifest *manifest, int64_t number, c
 }
 
 /* The elements [begin, end). */
-static tegula_status compare_windows(tegula__stream *a, tegula__stream *b, int64_t begin, int64_t end, int64_t window, bool values,
+static tegula_status compare_windows(tegula__stream *a, tegula__stream *b, int64_t begin,
+                                     int64_t end, int64_t window, bool values,
                                      tegula_difference *out, tegula_error *err) {
   const tegula__manifest *manifest = &a->dataset->manifest;
   tegula__pool *pool = a->dataset->context->engine.pool;
@@ -62,7 +69,8 @@ static tegula_status compare_windows(tegula__stream *a, tegula__stream *b, int64
     int64_t count = tegula__min(window, end - first);
     FORWARD(tegula__stream_read(a, first, count, err));
     FORWARD(tegula__stream_read(b, first, count, err));
-    int64_t found = tegula__compare_run(pool, manifest->dtype, a->window.data, b->window.data, count, values);
+    int64_t found =
+        tegula__compare_run(pool, manifest->dtype, a->window.data, b->window.data, count, values);
     if (found < 0) continue;
     int64_t at = found * manifest->dtype.item_size;
     describe_element(manifest, first + found, a->window.data + at, b->window.data + at, out);
@@ -76,14 +84,18 @@ static int64_t rows_together(const tegula__manifest *manifest) {
   return part != NULL ? part->chunk[0] : 1;
 }
 
-/* Elements of a window: whole rows, so that none is read in two windows, and whole chunks, where so much goes into one. On ranks there is one for each
- * at least, where there are so many elements. */
-static int64_t choose_window(const tegula__manifest *a, const tegula__manifest *b, int64_t elements, int32_t ranks) {
-  int64_t window = tegula__min(elements, tegula__max(1, TEGULA__STREAM_BYTES / 2 / a->dtype.item_size)), slab;
+/* Elements of a window: whole rows, so that none is read in two windows, and whole chunks, where so
+ * much goes into one. On ranks there is one for each at least, where there are so many elements. */
+static int64_t choose_window(const tegula__manifest *a, const tegula__manifest *b, int64_t elements,
+                             int32_t ranks) {
+  int64_t window =
+              tegula__min(elements, tegula__max(1, TEGULA__STREAM_BYTES / 2 / a->dtype.item_size)),
+          slab;
   int64_t row = elements > 0 && a->ndim > 0 ? elements / a->shape[0] : 1;
   if (ranks > 1) window = tegula__max(1, tegula__min(window, tegula__ceil_div(elements, ranks)));
   if (window > row) window -= window % row;
-  bool fits = tegula__mul(row, tegula__max(rows_together(a), rows_together(b)), &slab) && slab > 0 && window > slab;
+  bool fits = tegula__mul(row, tegula__max(rows_together(a), rows_together(b)), &slab) &&
+              slab > 0 && window > slab;
   return fits ? window - window % slab : window;
 }
 
@@ -93,27 +105,32 @@ static int64_t window_of(int64_t elements, int64_t window, int64_t rank, int64_t
   return tegula__min(elements, (windows / ranks * rank + windows % ranks * rank / ranks) * window);
 }
 
-static tegula_status compare_elements(const tegula_dataset *a, const tegula_dataset *b, bool values, const tegula_load_options *options,
-                                      tegula__tally *tally, tegula_difference *out, tegula_error *err) {
+static tegula_status compare_elements(const tegula_dataset *a, const tegula_dataset *b, bool values,
+                                      const tegula_load_options *options, tegula__tally *tally,
+                                      tegula_difference *out, tegula_error *err) {
   const tegula__manifest *manifest = &a->manifest;
   const tegula_comm *comm = a->context->comm;
   int64_t item = manifest->dtype.item_size, elements;
   tegula__shape_count(manifest->shape, manifest->ndim, &elements);
   int64_t window = choose_window(manifest, &b->manifest, elements, comm->size);
-  int64_t begin = window_of(elements, window, comm->rank, comm->size), end = window_of(elements, window, comm->rank + 1, comm->size);
-  tegula__stream_call call = {.options = options, .tally = tally, .total = 2 * (end - begin) * item};
+  int64_t begin = window_of(elements, window, comm->rank, comm->size),
+          end = window_of(elements, window, comm->rank + 1, comm->size);
+  tegula__stream_call call = {
+      .options = options, .tally = tally, .total = 2 * (end - begin) * item};
   tegula__stream left = {0}, right = {0};
   tegula_status status = tegula__stream_create(&call, a, window, &left, err);
   if (status == TEGULA_OK) status = tegula__stream_create(&call, b, window, &right, err);
-  if (status == TEGULA_OK) status = compare_windows(&left, &right, begin, end, window, values, out, err);
+  if (status == TEGULA_OK)
+    status = compare_windows(&left, &right, begin, end, window, values, out, err);
   tegula__stream_free(&left);
   tegula__stream_free(&right);
   return status;
 }
 
 /* Windows are cut by the chunks of both. */
-static tegula_status compare_all(const tegula_dataset *a, const tegula_dataset *b, bool values, const tegula_load_options *options,
-                                 tegula__tally *tally, tegula_difference *out, tegula_error *err) {
+static tegula_status compare_all(const tegula_dataset *a, const tegula_dataset *b, bool values,
+                                 const tegula_load_options *options, tegula__tally *tally,
+                                 tegula_difference *out, tegula_error *err) {
   tegula_dataset *left, *right;
   if (heads_differ(&a->manifest, &b->manifest, out)) return TEGULA_OK;
   FORWARD(tegula__dataset_view_all(a, options, &tally->counts, &left, err));
@@ -126,21 +143,27 @@ static tegula_status compare_all(const tegula_dataset *a, const tegula_dataset *
   return status;
 }
 
-/* Of the lowest rank that found a difference or failed, what it found, on all: ranks follow the order of the elements. One that was cancelled, or has
- * no memory, fails for all in any case. */
-static tegula_status conclude(tegula_comm *comm, tegula_status mine, tegula_difference *found, tegula_error *err) {
+/* Of the lowest rank that found a difference or failed, what it found, on all: ranks follow the
+ * order of the elements. One that was cancelled, or has no memory, fails for all in any case. */
+static tegula_status conclude(tegula_comm *comm, tegula_status mine, tegula_difference *found,
+                              tegula_error *err) {
   bool event = mine != TEGULA_OK || !found->equal;
-  int64_t values[2] = {event ? comm->size - comm->rank : 0, mine != TEGULA_OK ? comm->size - comm->rank : 0};
+  int64_t values[2] = {event ? comm->size - comm->rank : 0,
+                       mine != TEGULA_OK ? comm->size - comm->rank : 0};
   RETURN_IF(comm->size == 1, tegula__comm_agree(comm, mine, err));
   FORWARD(tegula__comm_reduce(comm, TEGULA_PLUGIN_MAX, values, 2, err));
   if (mine != TEGULA_OK && values[0] > values[1] && !tegula__status_is_ours(mine)) mine = TEGULA_OK;
   FORWARD(tegula__comm_agree(comm, mine, err));
   if (values[0] == 0) return TEGULA_OK;
   tegula_difference *shared = malloc(sizeof *shared);
-  tegula_status status = tegula__comm_agree(comm, shared != NULL ? TEGULA_OK : tegula__out_of_memory(err, sizeof *shared), err);
+  tegula_status status = tegula__comm_agree(
+      comm, shared != NULL ? TEGULA_OK : tegula__out_of_memory(err, sizeof *shared), err);
   if (shared != NULL) *shared = *found;
-  if (status == TEGULA_OK) status = tegula__comm_broadcast(comm, shared, sizeof *shared, (int32_t)(comm->size - values[0]), err);
-  else free(shared);
+  if (status == TEGULA_OK)
+    status = tegula__comm_broadcast(comm, shared, sizeof *shared, (int32_t)(comm->size - values[0]),
+                                    err);
+  else
+    free(shared);
   if (status != TEGULA_OK) return status; /* kept: a transfer that is not done may write to it */
   *found = *shared;
   free(shared);
@@ -148,26 +171,31 @@ static tegula_status conclude(tegula_comm *comm, tegula_status mine, tegula_diff
 }
 
 /* Both datasets' places in one list, so that the two turns are one. */
-static tegula_status join_places(const tegula_dataset *a, const tegula_dataset *b, tegula__places *out, tegula_error *err) {
+static tegula_status join_places(const tegula_dataset *a, const tegula_dataset *b,
+                                 tegula__places *out, tegula_error *err) {
   int64_t count = a->places.count + b->places.count;
-  *out = (tegula__places){.items = tegula__realloc_array(NULL, count, sizeof *out->items), .count = count};
+  *out = (tegula__places){.items = tegula__realloc_array(NULL, count, sizeof *out->items),
+                          .count = count};
   if (out->items == NULL) return tegula__out_of_memory(err, count * (int64_t)sizeof *out->items);
   for (int64_t i = 0; i < count; i++)
     out->items[i] = i < a->places.count ? a->places.items[i] : b->places.items[i - a->places.count];
   return TEGULA_OK;
 }
 
-static tegula_status check_arguments(tegula_dataset *a, tegula_dataset *b, uint32_t flags, tegula_difference *out, const tegula_difference *found,
+static tegula_status check_arguments(tegula_dataset *a, tegula_dataset *b, uint32_t flags,
+                                     tegula_difference *out, const tegula_difference *found,
                                      tegula_error *err) {
   CHECK_ARGUMENT(b != NULL && out != NULL, "a dataset or the place for the difference is NULL");
   CHECK_ARGUMENT(a->context == b->context, "the datasets belong to different contexts");
   CHECK_ARGUMENT((flags & ~TEGULA_COMPARE_VALUES) == 0, "unknown flags are set");
-  return tegula__info_copy(out, sizeof *found, FIRST_DIFFERENCE, found, "tegula_difference", err); /* a wrong size is said at once */
+  /* a wrong size is said at once */
+  return tegula__info_copy(out, sizeof *found, FIRST_DIFFERENCE, found, "tegula_difference", err);
 }
 
 /* On ranks: they were called alike. */
-static tegula_status agree_call(const tegula_dataset *a, const tegula_dataset *b, uint32_t flags, const tegula_load_options *options,
-                                tegula_status mine, tegula_error *err) {
+static tegula_status agree_call(const tegula_dataset *a, const tegula_dataset *b, uint32_t flags,
+                                const tegula_load_options *options, tegula_status mine,
+                                tegula_error *err) {
   tegula__call call;
   tegula__call_init(&call, "tegula_compare");
   if (mine == TEGULA_OK) {
@@ -178,8 +206,9 @@ static tegula_status agree_call(const tegula_dataset *a, const tegula_dataset *b
   return tegula__comm_agree_call(a->context->comm, &call, mine, err);
 }
 
-tegula_status tegula_compare(tegula_dataset *a, tegula_dataset *b, uint32_t flags, const tegula_load_options *options,
-                             tegula_difference *out, tegula_error *err) {
+tegula_status tegula_compare(tegula_dataset *a, tegula_dataset *b, uint32_t flags,
+                             const tegula_load_options *options, tegula_difference *out,
+                             tegula_error *err) {
   CHECK_ARGUMENT(a != NULL, "a dataset or the place for the difference is NULL");
   tegula_load_options local;
   tegula__tally tally;
@@ -201,7 +230,8 @@ tegula_status tegula_compare(tegula_dataset *a, tegula_dataset *b, uint32_t flag
   }
   int64_t bytes = 0;
   tegula__shape_bytes(a->manifest.shape, a->manifest.ndim, a->manifest.dtype.item_size, &bytes);
-  tegula__news_begin(&news, a->context->comm, tegula__mul(bytes, 2, &bytes) ? bytes : INT64_MAX, &local.progress, &local.progress_state);
+  tegula__news_begin(&news, a->context->comm, tegula__mul(bytes, 2, &bytes) ? bytes : INT64_MAX,
+                     &local.progress, &local.progress_state);
   tegula__queue_enter(a->context->queue, &turn, &(tegula__touch){.places = &places});
   status = tegula__dataset_confirm(a, &tally.counts, err);
   if (status == TEGULA_OK) status = tegula__dataset_confirm(b, &tally.counts, err);
@@ -212,5 +242,7 @@ tegula_status tegula_compare(tegula_dataset *a, tegula_dataset *b, uint32_t flag
   status = conclude(a->context->comm, status, &found, err);
   tegula__news_end(&news, status);
   tegula__tally_end(&tally, local.statistics, offsetof(tegula_statistics, seconds_move));
-  return status != TEGULA_OK ? status : tegula__info_copy(out, sizeof found, FIRST_DIFFERENCE, &found, "tegula_difference", err);
+  return status != TEGULA_OK ? status
+                             : tegula__info_copy(out, sizeof found, FIRST_DIFFERENCE, &found,
+                                                 "tegula_difference", err);
 }

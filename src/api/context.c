@@ -9,7 +9,9 @@
 #define MOST_IO_THREADS 128
 #define OTHERS_SECONDS 5 /* for which names that another machine has made may take to be seen */
 
-void tegula_context_options_init(tegula_context_options *options) { *options = (tegula_context_options){.struct_size = sizeof *options}; }
+void tegula_context_options_init(tegula_context_options *options) {
+  *options = (tegula_context_options){.struct_size = sizeof *options};
+}
 
 tegula_context *tegula__context_retain(tegula_context *context) {
   atomic_fetch_add(&context->references, 1);
@@ -30,16 +32,20 @@ void tegula__context_release(tegula_context *context) {
 /* Ranks of one machine share its processors. */
 static int32_t granted_threads(const tegula_comm *comm) {
   int32_t granted = tegula__granted_threads();
-  return comm != NULL && comm->processors > 0 && comm->processors < granted ? comm->processors : granted;
+  return comm != NULL && comm->processors > 0 && comm->processors < granted ? comm->processors
+                                                                            : granted;
 }
 
-static tegula_status make_context(const tegula_context_options *options, tegula_comm *comm, tegula_context **out, tegula_error *err) {
+static tegula_status make_context(const tegula_context_options *options, tegula_comm *comm,
+                                  tegula_context **out, tegula_error *err) {
   CHECK_ARGUMENT(out != NULL, "the place for the context is NULL");
   tegula_context_options local;
   tegula_context_options_init(&local);
-  FORWARD(tegula__options_copy(&local, sizeof local, FIRST_CONTEXT_OPTIONS, options, "tegula_context_options", err));
+  FORWARD(tegula__options_copy(&local, sizeof local, FIRST_CONTEXT_OPTIONS, options,
+                               "tegula_context_options", err));
   CHECK_ARGUMENT(local.threads >= 0 && local.threads <= 4096, "threads must be 0 to 4096");
-  CHECK_ARGUMENT(local.io_threads >= 0 && local.io_threads <= 4096 && local.reserved == 0, "io_threads must be 0 to 4096");
+  CHECK_ARGUMENT(local.io_threads >= 0 && local.io_threads <= 4096 && local.reserved == 0,
+                 "io_threads must be 0 to 4096");
   CHECK_ARGUMENT(local.max_open_files >= 0, "max_open_files must not be negative");
   CHECK_ARGUMENT(local.staging_bytes >= 0, "staging_bytes must not be negative");
   int32_t threads = local.threads > 0 ? local.threads : granted_threads(comm);
@@ -51,11 +57,13 @@ static tegula_status make_context(const tegula_context_options *options, tegula_
   context->engine.kernels = tegula__kernel_select();
   tegula_status status;
   FORWARD_WITH(status, tegula__pool_create(threads, most, &context->engine.pool, err));
-  FORWARD_WITH(status, tegula__staging_create(local.staging_bytes, threads, &context->engine.staging, err));
+  FORWARD_WITH(status,
+               tegula__staging_create(local.staging_bytes, threads, &context->engine.staging, err));
   FORWARD_WITH(status, tegula__transport_create(local.io, &context->engine.transport, err));
   FORWARD_WITH(status, tegula__handles_create(local.max_open_files, &context->handles, err));
   if (context->comm->size > 1) tegula__handles_wait_for_others(context->handles, OTHERS_SECONDS);
-  FORWARD_WITH(status, tegula__plugins_create(local.plugin_path, local.hdf5_library, local.hdf5_candidates, &context->plugins, err));
+  FORWARD_WITH(status, tegula__plugins_create(local.plugin_path, local.hdf5_library,
+                                              local.hdf5_candidates, &context->plugins, err));
   FORWARD_WITH(status, tegula__queue_create(threads, &context->queue, err));
 done:
   if (status == TEGULA_OK)
@@ -65,7 +73,8 @@ done:
   return status;
 }
 
-tegula_status tegula_context_create(const tegula_context_options *options, tegula_comm *comm, tegula_context **out, tegula_error *err) {
+tegula_status tegula_context_create(const tegula_context_options *options, tegula_comm *comm,
+                                    tegula_context **out, tegula_error *err) {
   tegula_status status = make_context(options, comm, out, err);
   if (comm == NULL) return status;
   tegula_context *made = status == TEGULA_OK ? *out : NULL;
@@ -81,4 +90,6 @@ void tegula_context_destroy(tegula_context *context) {
   tegula__context_release(context);
 }
 
-int32_t tegula_context_threads(const tegula_context *context) { return tegula__pool_threads(context->engine.pool); }
+int32_t tegula_context_threads(const tegula_context *context) {
+  return tegula__pool_threads(context->engine.pool);
+}

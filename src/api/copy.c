@@ -10,13 +10,18 @@
 
 #define USUAL_MEMORY ((int64_t)256 << 20)
 
-void tegula_copy_options_init(tegula_copy_options *options) { *options = (tegula_copy_options){.struct_size = sizeof *options}; }
-void tegula_copy_report_init(tegula_copy_report *report) { *report = (tegula_copy_report){.struct_size = sizeof *report}; }
+void tegula_copy_options_init(tegula_copy_options *options) {
+  *options = (tegula_copy_options){.struct_size = sizeof *options};
+}
+void tegula_copy_report_init(tegula_copy_report *report) {
+  *report = (tegula_copy_report){.struct_size = sizeof *report};
+}
 
 /* ---- what the options leave open ---- */
 
 /* Chunk shape and codec of a chunked dataset, where the target is to be chunked too. */
-static tegula_status keep_chunks(const tegula__manifest *manifest, tegula__copy_wanted *w, tegula_error *err) {
+static tegula_status keep_chunks(const tegula__manifest *manifest, tegula__copy_wanted *w,
+                                 tegula_error *err) {
   const tegula__part *part = tegula__storage_in_chunks(manifest);
   tegula_save_options *o = &w->save;
   if (part == NULL || (o->layout != NULL && strcmp(o->layout, "chunked") != 0)) return TEGULA_OK;
@@ -25,7 +30,8 @@ static tegula_status keep_chunks(const tegula__manifest *manifest, tegula__copy_
     o->chunk_ndim = manifest->ndim;
   }
   if (o->codec != NULL) return TEGULA_OK;
-  if (!tegula__chain_format(part->grid->filters, part->grid->filter_count, &w->codec) || !tegula__buffer_append(&w->codec, "", 1))
+  if (!tegula__chain_format(part->grid->filters, part->grid->filter_count, &w->codec) ||
+      !tegula__buffer_append(&w->codec, "", 1))
     return tegula__out_of_memory(err, 4096);
   o->codec = w->codec.data;
   return TEGULA_OK;
@@ -37,20 +43,26 @@ static bool is_zero(const void *item, size_t size) {
   return true;
 }
 
-static tegula_status inherit(tegula__copying *c, const char *path, tegula__copy_wanted *w, tegula_error *err) {
+static tegula_status inherit(tegula__copying *c, const char *path, tegula__copy_wanted *w,
+                             tegula_error *err) {
   const tegula__manifest *manifest = &c->dataset->manifest;
   const tegula__format *format;
   tegula_save_options *o = &w->save;
   FORWARD(tegula__saving_format(path, o, &format, err));
   bool fill = manifest->fill != NULL && !is_zero(manifest->fill, manifest->dtype.item_size);
-  if (manifest->descr != NULL && o->descr == NULL && format == &tegula__format_npy) o->descr = manifest->descr;
+  if (manifest->descr != NULL && o->descr == NULL && format == &tegula__format_npy)
+    o->descr = manifest->descr;
   if (manifest->descr != NULL && o->descr == NULL)
-    tegula__copying_drop(c, TEGULA_DROPPED_DESCR, "fields", NULL, "the format has no records: they are items of bytes");
+    tegula__copying_drop(c, TEGULA_DROPPED_DESCR, "fields", NULL,
+                         "the format has no records: they are items of bytes");
   if (format->container == NULL) {
     FORWARD(tegula__copying_list_attributes(c, err));
     for (int64_t i = 0; i < o->attribute_count; i++)
-      tegula__copying_drop(c, TEGULA_DROPPED_ATTRIBUTES, "attribute", o->attributes[i].name, "the format has no attributes");
-    if (fill || o->fill != NULL) tegula__copying_drop(c, TEGULA_DROPPED_FILL, "fill value", NULL, "the format has no fill value");
+      tegula__copying_drop(c, TEGULA_DROPPED_ATTRIBUTES, "attribute", o->attributes[i].name,
+                           "the format has no attributes");
+    if (fill || o->fill != NULL)
+      tegula__copying_drop(c, TEGULA_DROPPED_FILL, "fill value", NULL,
+                           "the format has no fill value");
     o->fill = NULL;
     o->attribute_count = 0;
     return TEGULA_OK;
@@ -62,7 +74,8 @@ static tegula_status inherit(tegula__copying *c, const char *path, tegula__copy_
 
 static tegula_status check_dropped(const tegula__copying *c, tegula_error *err) {
   if ((c->options.flags & TEGULA_COPY_STRICT) == 0 || c->report.dropped == 0) return TEGULA_OK;
-  return tegula__fail(err, TEGULA_MISMATCH, c->path, -1, "\"%s\" cannot hold %s", c->path, c->first_dropped);
+  return tegula__fail(err, TEGULA_MISMATCH, c->path, -1, "\"%s\" cannot hold %s", c->path,
+                      c->first_dropped);
 }
 
 /* ---- source and target ---- */
@@ -71,14 +84,17 @@ static bool same_inode(const struct stat *info, uint64_t device, uint64_t inode)
   return (uint64_t)info->st_dev == device && (uint64_t)info->st_ino == inode;
 }
 
-/* Is the file in the folder? Files of one folder follow each other: `known` is the folder of the last one that was not. */
+/* Is the file in the folder? Files of one folder follow each other: `known` is the folder of the
+ * last one that was not. */
 static bool lies_in(const char *path, const struct stat *folder, const char **known) {
   const char *slash = strrchr(path, '/');
   size_t size = slash != NULL ? (size_t)(slash - path) + 1 : 0;
   struct stat info;
-  if (*known != NULL && strncmp(*known, path, size) == 0 && strchr(*known + size, '/') == NULL) return false;
+  if (*known != NULL && strncmp(*known, path, size) == 0 && strchr(*known + size, '/') == NULL)
+    return false;
   char *parent = size > 0 ? strndup(path, size) : strdup(".");
-  bool same = parent != NULL && stat(parent, &info) == 0 && same_inode(&info, (uint64_t)folder->st_dev, (uint64_t)folder->st_ino);
+  bool same = parent != NULL && stat(parent, &info) == 0 &&
+              same_inode(&info, (uint64_t)folder->st_dev, (uint64_t)folder->st_ino);
   free(parent);
   *known = path;
   return same;
@@ -90,20 +106,24 @@ const char *tegula__copying_reads(const tegula__manifest *manifest, const char *
   if (stat(path, &info) != 0) return NULL;
   for (int64_t i = 0; i < manifest->file_count; i++) {
     const tegula__file *file = &manifest->files[i];
-    bool same = S_ISDIR(info.st_mode) ? lies_in(file->path, &info, &known) : same_inode(&info, file->stamp.device, file->stamp.inode);
+    bool same = S_ISDIR(info.st_mode) ? lies_in(file->path, &info, &known)
+                                      : same_inode(&info, file->stamp.device, file->stamp.inode);
     if (same) return file->path;
   }
   return NULL;
 }
 
-/* May the target be replaced while the dataset is read, and afterwards? `adds`: its file stays what it is but for one dataset. */
-static tegula_status check_target(const tegula__manifest *manifest, const char *path, bool adds, tegula_error *err) {
+/* May the target be replaced while the dataset is read, and afterwards? `adds`: its file stays what
+ * it is but for one dataset. */
+static tegula_status check_target(const tegula__manifest *manifest, const char *path, bool adds,
+                                  tegula_error *err) {
   const char *read = adds ? NULL : tegula__copying_reads(manifest, path);
   if (read == NULL) return TEGULA_OK;
-  return tegula__hint(err,
-                      tegula__fail(err, TEGULA_INVALID_ARGUMENT, path, -1, "cannot copy \"%s\" to \"%s\": that would replace what is copied",
-                                   read, path),
-                      "copy to another name, then rename");
+  return tegula__hint(
+      err,
+      tegula__fail(err, TEGULA_INVALID_ARGUMENT, path, -1,
+                   "cannot copy \"%s\" to \"%s\": that would replace what is copied", read, path),
+      "copy to another name, then rename");
 }
 
 /* ---- progress ---- */
@@ -144,7 +164,8 @@ typedef tegula__copy_reading reading;
 
 static tegula_status run_reading(tegula_op *op, tegula_error *err) {
   reading *r = (reading *)op;
-  return tegula__dataset_move(r->copying->dataset, &r->tile, 1, &r->options, &r->copying->reading, err);
+  return tegula__dataset_move(r->copying->dataset, &r->tile, 1, &r->options, &r->copying->reading,
+                              err);
 }
 
 static void release_reading(tegula_op *op) { free(op); }
@@ -180,8 +201,11 @@ tegula_status tegula__copying_read(tegula__copying *c, reading **out, tegula_err
   }
   tegula__dense_strides(extents, ndim, manifest->dtype.item_size, 'C', r->strides);
   r->bytes = tegula__box_count(ndim, r->lo, r->hi) * manifest->dtype.item_size;
-  r->tile = (tegula__tile){
-      .lo = r->lo, .hi = r->hi, .strides = r->strides, .data = c->blocks[c->report.windows++ % 2].data, .order = manifest->dtype.order};
+  r->tile = (tegula__tile){.lo = r->lo,
+                           .hi = r->hi,
+                           .strides = r->strides,
+                           .data = c->blocks[c->report.windows++ % 2].data,
+                           .order = manifest->dtype.order};
   tegula_status status = tegula__queue_submit(c->dataset->context->queue, &r->op, err);
   if (status == TEGULA_OK)
     *out = r;
@@ -210,7 +234,8 @@ void tegula__copying_done(tegula__copying *c, reading *r) {
 }
 
 static tegula_status write_window(tegula__copying *c, const tegula__tile *tile, tegula_error *err) {
-  return c->ranks != NULL ? tegula__rank_save_move(c->ranks, 0, tile, 1, err) : tegula__saving_move(&c->saving, 0, tile, 1, err);
+  return c->ranks != NULL ? tegula__rank_save_move(c->ranks, 0, tile, 1, err)
+                          : tegula__saving_move(&c->saving, 0, tile, 1, err);
 }
 
 tegula_status tegula__copying_windows(tegula__copying *c, tegula_error *err) {
@@ -267,20 +292,27 @@ void tegula__copying_note_target(tegula__copying *c) {
 }
 
 /* A codec that the options did not name, but the dataset has. */
-static tegula_status explain_codec(const tegula__copy_wanted *w, tegula_status status, tegula_error *err) {
+static tegula_status explain_codec(const tegula__copy_wanted *w, tegula_status status,
+                                   tegula_error *err) {
   bool kept = w->codec.size > 1 && w->save.codec == w->codec.data;
-  bool about_it = status != TEGULA_OK && err != NULL && strstr(err->message, "with the codec") != NULL;
-  return kept && about_it ? tegula__hint(err, status, "the dataset's codec would be kept: say another one, or none") : status;
+  bool about_it =
+      status != TEGULA_OK && err != NULL && strstr(err->message, "with the codec") != NULL;
+  return kept && about_it
+             ? tegula__hint(err, status,
+                            "the dataset's codec would be kept: say another one, or none")
+             : status;
 }
 
 static tegula_status make_tiling(const tegula__copying *c, tegula_tiling **out, tegula_error *err) {
   const tegula__manifest *manifest = &c->dataset->manifest;
   tegula_context *context = c->dataset->context;
   int64_t tiles = c->options.tiles > 0 ? c->options.tiles : tegula_context_threads(context);
-  return tegula__tiling_even(manifest->shape, manifest->ndim, 0, tiles, context->comm->size, out, err);
+  return tegula__tiling_even(manifest->shape, manifest->ndim, 0, tiles, context->comm->size, out,
+                             err);
 }
 
-tegula_status tegula__copying_prepare(tegula__copying *c, tegula__copy_wanted *w, tegula_error *err) {
+tegula_status tegula__copying_prepare(tegula__copying *c, tegula__copy_wanted *w,
+                                      tegula_error *err) {
   FORWARD(inherit(c, c->path, w, err));
   FORWARD(check_dropped(c, err));
   FORWARD(make_tiling(c, &w->tiling, err));
@@ -308,7 +340,8 @@ static tegula_status copy(tegula__copying *c, tegula__copy_wanted *w, tegula_err
   FORWARD(tegula__tally_start(&c->reading, statistics, err));
   tegula_dataset *dataset = c->dataset, *view = NULL;
   tegula_status status = tegula__dataset_confirm(dataset, &c->reading.counts, err);
-  if (status == TEGULA_OK) status = tegula__dataset_view_all(dataset, NULL, &c->reading.counts, &view, err);
+  if (status == TEGULA_OK)
+    status = tegula__dataset_view_all(dataset, NULL, &c->reading.counts, &view, err);
   if (status == TEGULA_OK) {
     c->dataset = view;
     status = save_copy(c, w, err);
@@ -325,8 +358,9 @@ static tegula_status queue_copy(tegula__copying *c, tegula__copy_wanted *w, tegu
   tegula__places places;
   tegula_op turn;
   FORWARD(tegula__places_of(&c->path, 1, &places, err));
-  tegula__queue_enter(c->dataset->context->queue, &turn,
-                      &(tegula__touch){.places = &places, .places_change = true, .reads = &c->dataset->places});
+  tegula__queue_enter(
+      c->dataset->context->queue, &turn,
+      &(tegula__touch){.places = &places, .places_change = true, .reads = &c->dataset->places});
   tegula_status status = copy(c, w, err);
   tegula__queue_leave(&turn);
   tegula__places_free(&places);
@@ -336,16 +370,23 @@ static tegula_status queue_copy(tegula__copying *c, tegula__copy_wanted *w, tegu
 static tegula_status check_options(const tegula_copy_options *o, tegula_error *err) {
   CHECK_ARGUMENT(o->memory >= 0 && o->tiles >= 0, "memory and tiles must not be negative");
   CHECK_ARGUMENT(o->missing <= TEGULA_MISSING_FILL, "missing is none of TEGULA_MISSING_*");
-  CHECK_ARGUMENT((o->flags & ~(TEGULA_COPY_VERIFY | TEGULA_COPY_STRICT | TEGULA_COPY_ALONG)) == 0, "a flag is not known");
+  CHECK_ARGUMENT((o->flags & ~(TEGULA_COPY_VERIFY | TEGULA_COPY_STRICT | TEGULA_COPY_ALONG)) == 0,
+                 "a flag is not known");
   return TEGULA_OK;
 }
 
-static tegula_status take_options(tegula__copying *c, tegula__copy_wanted *w, const tegula_save_options *options,
-                                  const tegula_copy_options *copy_options, tegula_copy_report *report, tegula_error *err) {
-  FORWARD(tegula__options_copy(&w->save, sizeof w->save, FIRST_SAVE_OPTIONS, options, "tegula_save_options", err));
-  FORWARD(tegula__options_copy(&c->options, sizeof c->options, FIRST_COPY_OPTIONS, copy_options, "tegula_copy_options", err));
+static tegula_status take_options(tegula__copying *c, tegula__copy_wanted *w,
+                                  const tegula_save_options *options,
+                                  const tegula_copy_options *copy_options,
+                                  tegula_copy_report *report, tegula_error *err) {
+  FORWARD(tegula__options_copy(&w->save, sizeof w->save, FIRST_SAVE_OPTIONS, options,
+                               "tegula_save_options", err));
+  FORWARD(tegula__options_copy(&c->options, sizeof c->options, FIRST_COPY_OPTIONS, copy_options,
+                               "tegula_copy_options", err));
   FORWARD(check_options(&c->options, err));
-  if (report != NULL) FORWARD(tegula__info_copy(report, sizeof c->report, FIRST_COPY_REPORT, &c->report, "tegula_copy_report", err));
+  if (report != NULL)
+    FORWARD(tegula__info_copy(report, sizeof c->report, FIRST_COPY_REPORT, &c->report,
+                              "tegula_copy_report", err));
   c->progress = w->save.progress;
   c->progress_state = w->save.progress_state;
   c->total = (c->options.flags & TEGULA_COPY_VERIFY) != 0 ? 3 * c->bytes : c->bytes;
@@ -354,9 +395,12 @@ static tegula_status take_options(tegula__copying *c, tegula__copy_wanted *w, co
   return TEGULA_OK;
 }
 
-tegula_status tegula_copy(tegula_dataset *dataset, const char *path, const tegula_save_options *options, const tegula_copy_options *copy_options,
-                          tegula_copy_report *report, tegula_error *err) {
-  CHECK_ARGUMENT(dataset != NULL && path != NULL && path[0] != '\0', "the dataset is NULL or the path is empty");
+tegula_status tegula_copy(tegula_dataset *dataset, const char *path,
+                          const tegula_save_options *options,
+                          const tegula_copy_options *copy_options, tegula_copy_report *report,
+                          tegula_error *err) {
+  CHECK_ARGUMENT(dataset != NULL && path != NULL && path[0] != '\0',
+                 "the dataset is NULL or the path is empty");
   tegula__copying c = {.dataset = dataset, .path = path};
   tegula__copy_wanted w = {0};
   tegula_save_options_init(&w.save);
@@ -365,7 +409,8 @@ tegula_status tegula_copy(tegula_dataset *dataset, const char *path, const tegul
   tegula__buffer_init(&w.codec, 4096);
   pthread_mutex_init(&c.lock, NULL);
   const tegula__manifest *manifest = &dataset->manifest;
-  tegula__shape_bytes(manifest->shape, manifest->ndim, manifest->dtype.item_size, &c.bytes); /* finish has checked it */
+  /* finish has checked it */
+  tegula__shape_bytes(manifest->shape, manifest->ndim, manifest->dtype.item_size, &c.bytes);
   tegula_status status = take_options(&c, &w, options, copy_options, report, err);
   bool known = status == TEGULA_OK;
   if (dataset->context->comm->size > 1)
@@ -375,6 +420,8 @@ tegula_status tegula_copy(tegula_dataset *dataset, const char *path, const tegul
   tegula_tiling_destroy(w.tiling);
   tegula__buffer_free(&w.codec);
   pthread_mutex_destroy(&c.lock);
-  if (report != NULL && known) FORWARD(tegula__info_copy(report, sizeof c.report, FIRST_COPY_REPORT, &c.report, "tegula_copy_report", err));
+  if (report != NULL && known)
+    FORWARD(tegula__info_copy(report, sizeof c.report, FIRST_COPY_REPORT, &c.report,
+                              "tegula_copy_report", err));
   return status;
 }

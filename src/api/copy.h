@@ -24,13 +24,13 @@ typedef struct tegula__copying {
   tegula_copy_report report;
   int64_t bytes; /* of the array */
   tegula__saving saving;
-  bool begun; /* it is to be ended */
+  bool begun;                     /* it is to be ended */
   const tegula__manifest *target; /* where it goes */
   int64_t most;                   /* bytes of a window */
   tegula__windows windows;
-  int64_t turn;                   /* windows that came, of all ranks */
-  tegula__rank_save *ranks;       /* on several ranks: window i is rank i % ranks'; NULL */
-  tegula__block blocks[2]; /* one is read while the other is written */
+  int64_t turn;             /* windows that came, of all ranks */
+  tegula__rank_save *ranks; /* on several ranks: window i is rank i % ranks'; NULL */
+  tegula__block blocks[2];  /* one is read while the other is written */
   tegula__tally reading;
   tegula__wanted wanted; /* while the save begins */
   const char *path;
@@ -42,7 +42,8 @@ typedef struct tegula__copying {
   int64_t done, told, total;
 } tegula__copying;
 
-/* A tegula_progress_fn for a phase, or a window of one; `state` is the copying, whose `done` counts those that have ended. */
+/* A tegula_progress_fn for a phase, or a window of one; `state` is the copying, whose `done` counts
+ * those that have ended. */
 int tegula__copying_progress(void *state, int64_t bytes_done, int64_t bytes_total);
 
 /* Is the file or folder one that the dataset is read from, or does it hold one? NULL: no. */
@@ -50,18 +51,22 @@ const char *tegula__copying_reads(const tegula__manifest *manifest, const char *
 
 /* A window on its way into memory, in the background. */
 typedef struct tegula__copy_reading tegula__copy_reading;
-/* Starts to read this process's next window into the other block; *out is NULL when there is none. */
-tegula_status tegula__copying_read(tegula__copying *copying, tegula__copy_reading **out, tegula_error *err);
+/* Starts to read this process's next window into the other block; *out is NULL when there is
+ * none. */
+tegula_status tegula__copying_read(tegula__copying *copying, tegula__copy_reading **out,
+                                   tegula_error *err);
 /* Waits until it is there. */
-tegula_status tegula__copying_wait(tegula__copy_reading *reading, const tegula__tile **tile, tegula_error *err);
+tegula_status tegula__copying_wait(tegula__copy_reading *reading, const tegula__tile **tile,
+                                   tegula_error *err);
 /* It is written, and counted as done. */
 void tegula__copying_done(tegula__copying *copying, tegula__copy_reading *reading);
 /* Waits until nothing reads any more. Accepts NULL. */
 void tegula__copying_give_up(tegula__copy_reading *reading);
 
-/* copy.c: steps of a copy. What the options leave open is taken from the dataset; the save is begun, and may be; all windows of this process are
- * written, from memory for them. */
-tegula_status tegula__copying_prepare(tegula__copying *copying, tegula__copy_wanted *wanted, tegula_error *err);
+/* copy.c: steps of a copy. What the options leave open is taken from the dataset; the save is
+ * begun, and may be; all windows of this process are written, from memory for them. */
+tegula_status tegula__copying_prepare(tegula__copying *copying, tegula__copy_wanted *wanted,
+                                      tegula_error *err);
 tegula_status tegula__copying_make_blocks(tegula__copying *copying, tegula_error *err);
 tegula_status tegula__copying_windows(tegula__copying *copying, tegula_error *err);
 /* The report says what was written. */
@@ -69,14 +74,17 @@ void tegula__copying_note_target(tegula__copying *copying);
 /* Bytes of a window, where one is read while one is written. */
 int64_t tegula__copying_window_bytes(const tegula__copying *copying);
 /* copy_ranks.c: tegula_copy on several ranks. `status`: that of the arguments on this rank. */
-tegula_status tegula__copy_on_ranks(tegula__copying *copying, tegula__copy_wanted *wanted, tegula_status status, tegula_error *err);
+tegula_status tegula__copy_on_ranks(tegula__copying *copying, tegula__copy_wanted *wanted,
+                                    tegula_status status, tegula_error *err);
 
 /* copy_along.c: what is left out, told to the caller; `name` may be NULL. */
-void tegula__copying_drop(tegula__copying *copying, uint32_t kind, const char *what, const char *name, const char *reason);
+void tegula__copying_drop(tegula__copying *copying, uint32_t kind, const char *what,
+                          const char *name, const char *reason);
 /* Attributes of the dataset that go nowhere, since the target has none. */
 tegula_status tegula__copying_list_attributes(tegula__copying *copying, tegula_error *err);
 /* Begins the save, with what goes along. */
-tegula_status tegula__copying_begin(tegula__copying *copying, const tegula_save_options *options, tegula_error *err);
+tegula_status tegula__copying_begin(tegula__copying *copying, const tegula_save_options *options,
+                                    tegula_error *err);
 
 /* copy_check.c: reads the temporary target back; `state` is the copying. */
 tegula_status tegula__copying_check(void *state, const tegula__saving *saving, tegula_error *err);

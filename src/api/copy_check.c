@@ -6,7 +6,8 @@
 #include "api/copy.h"
 
 /* How the temporary file or folder is opened: raw ones have no header. */
-static void open_options_of(const tegula__saving *s, char dtype[TEGULA_DTYPE_TEXT], tegula_open_options *o) {
+static void open_options_of(const tegula__saving *s, char dtype[TEGULA_DTYPE_TEXT],
+                            tegula_open_options *o) {
   const tegula__member *m = &s->members[0];
   int32_t ndim = m->tiling->ndim;
   bool raw = strcmp(s->format->name, "raw") == 0;
@@ -26,7 +27,8 @@ static void open_options_of(const tegula__saving *s, char dtype[TEGULA_DTYPE_TEX
   }
 }
 
-static tegula_status hash_of(tegula_dataset *dataset, tegula__copying *c, char out[TEGULA_HASH_TEXT], tegula_error *err) {
+static tegula_status hash_of(tegula_dataset *dataset, tegula__copying *c,
+                             char out[TEGULA_HASH_TEXT], tegula_error *err) {
   tegula_load_options options;
   tegula_load_options_init(&options);
   options.missing = c->options.missing;
@@ -39,10 +41,12 @@ static tegula_status hash_of(tegula_dataset *dataset, tegula__copying *c, char o
 
 static tegula_status compare(const tegula__copying *c, const char *copied, tegula_error *err) {
   if (strcmp(copied, c->report.hash) == 0) return TEGULA_OK;
-  return tegula__hint(err,
-                      tegula__fail(err, TEGULA_MISMATCH, c->path, -1, "the copy \"%s\" is not what was read: its content hash is %s, expected %s",
-                                   c->path, copied, c->report.hash),
-                      "nothing was kept of it; check memory and storage of this machine");
+  return tegula__hint(
+      err,
+      tegula__fail(err, TEGULA_MISMATCH, c->path, -1,
+                   "the copy \"%s\" is not what was read: its content hash is %s, expected %s",
+                   c->path, copied, c->report.hash),
+      "nothing was kept of it; check memory and storage of this machine");
 }
 
 tegula_status tegula__copying_check(void *state, const tegula__saving *s, tegula_error *err) {
@@ -75,24 +79,28 @@ static tegula_status write_how(tegula__copying *c, tegula__buffer *out, tegula_e
   open_options_of(s, dtype, &o);
   FORWARD(tegula__publish_view(&s->publish, &view, err));
   order[0] = (char)o.order;
-  const char *texts[TEXTS] = {[VIEW] = view,       [FORMAT] = o.format, [DATASET] = o.dataset,
-                              [DTYPE] = o.dtype, [ORDER] = order,     [FOLDER] = s->publish.folder ? "1" : ""};
+  const char *texts[TEXTS] = {
+      [VIEW] = view,     [FORMAT] = o.format, [DATASET] = o.dataset,
+      [DTYPE] = o.dtype, [ORDER] = order,     [FOLDER] = s->publish.folder ? "1" : ""};
   bool good = true;
-  for (int i = 0; good && i < TEXTS; i++) good = tegula__texts_append(out, texts[i] != NULL ? texts[i] : "");
+  for (int i = 0; good && i < TEXTS; i++)
+    good = tegula__texts_append(out, texts[i] != NULL ? texts[i] : "");
   free(view);
   return good ? TEGULA_OK : tegula__out_of_memory(err, (int64_t)out->size);
 }
 
 static const char *unless_empty(const char *text) { return text[0] != '\0' ? text : NULL; }
 
-static tegula_status open_so(const tegula__copying *c, const char *how, size_t size, tegula_dataset **out, tegula_error *err) {
+static tegula_status open_so(const tegula__copying *c, const char *how, size_t size,
+                             tegula_dataset **out, tegula_error *err) {
   const tegula__manifest *manifest = &c->dataset->manifest;
   const char *texts[TEXTS], *at = how;
   tegula_open_options o;
   tegula_open_options_init(&o);
   for (int i = 0; i < TEXTS; i++)
     if ((texts[i] = tegula__texts_next(&at, how + size)) == NULL)
-      return tegula__fail(err, TEGULA_INTERNAL, c->path, -1, "what rank 0 said of the copy was cut");
+      return tegula__fail(err, TEGULA_INTERNAL, c->path, -1,
+                          "what rank 0 said of the copy was cut");
   bool raw = strcmp(texts[FORMAT], "raw") == 0, folder = texts[FOLDER][0] != '\0';
   o.format = texts[FORMAT];
   o.dataset = unless_empty(texts[DATASET]);
@@ -109,7 +117,8 @@ static tegula_status open_so(const tegula__copying *c, const char *how, size_t s
 }
 
 /* All ranks have the text. */
-static tegula_status read_back(tegula__copying *c, const char *how, size_t size, tegula_error *err) {
+static tegula_status read_back(tegula__copying *c, const char *how, size_t size,
+                               tegula_error *err) {
   char copied[TEGULA_HASH_TEXT];
   tegula_dataset *target = NULL;
   tegula_status status = open_so(c, how, size, &target, err);

@@ -7,7 +7,9 @@
 
 static int64_t bytes_of(const tegula__windows *w, const int64_t *length) {
   int64_t bytes;
-  return tegula__shape_bytes(length, w->target->ndim, w->target->dtype.item_size, &bytes) ? bytes : INT64_MAX;
+  return tegula__shape_bytes(length, w->target->ndim, w->target->dtype.item_size, &bytes)
+             ? bytes
+             : INT64_MAX;
 }
 
 static int64_t common_multiple(int64_t a, int64_t b) {
@@ -26,7 +28,8 @@ static int64_t common_multiple(int64_t a, int64_t b) {
 static const double READ = 2048, WRITE = 8192, DECODE = 2 /* of each byte */, WINDOW = 65536;
 
 /* Bytes that follow one another both in a window and in the part, whose axes have these extents. */
-static double run_of(const tegula__windows *w, const tegula__part *part, const int64_t *extents, const int64_t *length) {
+static double run_of(const tegula__windows *w, const tegula__part *part, const int64_t *extents,
+                     const int64_t *length) {
   static const int64_t zero[TEGULA_MAX_DIMS];
   tegula__file_order order; /* without axes of length 1 */
   tegula__file_order_of(part, w->target->ndim, zero, extents, &order);
@@ -44,7 +47,8 @@ static void extents_of(const tegula__part *part, int32_t ndim, int64_t *extents)
 }
 
 /* How often a byte of the source is decoded: a chunk of it once in each window that it meets. */
-static double decodes(const tegula__windows *w, const tegula__part *source, const tegula__part *part, const int64_t *length) {
+static double decodes(const tegula__windows *w, const tegula__part *source,
+                      const tegula__part *part, const int64_t *length) {
   double times = 1;
   for (int32_t k = 0; k < w->target->ndim; k++)
     if (length[k] < part->hi[k] - part->lo[k] && length[k] % source->chunk[k] != 0)
@@ -58,7 +62,8 @@ static bool whole_chunks(const tegula__part *source) {
 }
 
 /* To read a byte that is stored like that. */
-static double read_cost(const tegula__windows *w, const tegula__part *source, const tegula__part *part, const int64_t *length) {
+static double read_cost(const tegula__windows *w, const tegula__part *source,
+                        const tegula__part *part, const int64_t *length) {
   int64_t extents[TEGULA_MAX_DIMS];
   if (whole_chunks(source)) return DECODE * decodes(w, source, part, length);
   extents_of(source, w->target->ndim, extents);
@@ -72,7 +77,8 @@ static double cost_of(const tegula__windows *w, const tegula__part *part, const 
   extents_of(part, w->target->ndim, extents);
   if (part->chunk == NULL) cost += WRITE / run_of(w, part, extents, length);
   for (int32_t i = 0; i < w->source.count; i++)
-    cost += w->source.ways[i].bytes / w->source.bytes * read_cost(w, w->source.ways[i].part, part, length);
+    cost += w->source.ways[i].bytes / w->source.bytes *
+            read_cost(w, w->source.ways[i].part, part, length);
   return cost;
 }
 
@@ -86,7 +92,8 @@ typedef struct measures {
 } measures;
 
 /* `source`: a part of it for all that are stored like that; NULL: nothing is. */
-static measures measures_of(const tegula__windows *w, const tegula__part *part, const tegula__part *source) {
+static measures measures_of(const tegula__windows *w, const tegula__part *part,
+                            const tegula__part *source) {
   measures m;
   memset(&m, 0, sizeof m);
   bool chunks = source != NULL && source->chunk != NULL;
@@ -95,7 +102,8 @@ static measures measures_of(const tegula__windows *w, const tegula__part *part, 
   for (int32_t k = 0; k < w->target->ndim; k++) {
     int64_t chunk = part->chunk != NULL ? part->chunk[k] : 1;
     m.unit[k] = tegula__min(m.extents[k], chunk);
-    m.both[k] = chunks ? tegula__min(m.extents[k], common_multiple(chunk, source->chunk[k])) : m.unit[k];
+    m.both[k] =
+        chunks ? tegula__min(m.extents[k], common_multiple(chunk, source->chunk[k])) : m.unit[k];
   }
   return m;
 }
@@ -108,13 +116,15 @@ static bool fits(const tegula__windows *w, const int64_t *length, int32_t k, int
 }
 
 /* Makes longer what saves most for its memory; false when nothing does or fits. */
-static bool grow(const tegula__windows *w, const tegula__part *part, const measures *m, int64_t *length) {
+static bool grow(const tegula__windows *w, const tegula__part *part, const measures *m,
+                 int64_t *length) {
   double before = cost_of(w, part, length), best = 0;
   int64_t best_length = 0;
   int32_t best_axis = -1;
   for (int32_t k = w->target->ndim - 1; k >= 0; k--) {
     int64_t old = length[k], left = m->extents[k] - old;
-    const int64_t steps[] = {old, old < m->both[k] ? m->both[k] - old : old, left}; /* at least double, so that there are few */
+    /* at least double, so that there are few */
+    const int64_t steps[] = {old, old < m->both[k] ? m->both[k] - old : old, left};
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
       int64_t next = steps[i] < left ? old + steps[i] : m->extents[k];
       if (next == old || !fits(w, length, k, next)) continue;
@@ -131,29 +141,34 @@ static bool grow(const tegula__windows *w, const tegula__part *part, const measu
   return best_axis >= 0;
 }
 
-/* What memory is left goes to the fastest axes of the target, in whole chunks of the source where it is in these. */
-static void fill(const tegula__windows *w, const tegula__part *part, const measures *m, int64_t *length) {
+/* What memory is left goes to the fastest axes of the target, in whole chunks of the source where
+ * it is in these. */
+static void fill(const tegula__windows *w, const tegula__part *part, const measures *m,
+                 int64_t *length) {
   tegula__file_order order;
   tegula__file_order_of(part, w->target->ndim, part->lo, part->hi, &order);
   for (int32_t i = order.count - 1; i >= 0; i--) {
     int32_t k = order.axes[i];
     bool whole = m->whole && length[k] % m->both[k] == 0;
-    int64_t step = whole ? m->both[k] : m->unit[k], most = w->most / (bytes_of(w, length) / length[k]);
+    int64_t step = whole ? m->both[k] : m->unit[k],
+            most = w->most / (bytes_of(w, length) / length[k]);
     length[k] = most >= m->extents[k] ? m->extents[k] : tegula__max(length[k], most / step * step);
   }
 }
 
 /* Takes these lengths if they cost less than those of the windows. */
-static void take_cheaper(tegula__windows *w, const tegula__part *part, const measures *m, const int64_t *begin) {
+static void take_cheaper(tegula__windows *w, const tegula__part *part, const measures *m,
+                         const int64_t *begin) {
   int64_t length[TEGULA_MAX_DIMS] = {0};
   memcpy(length, begin, (size_t)w->target->ndim * sizeof *length);
   if (bytes_of(w, length) > w->most) return;
   fill(w, part, m, length);
-  if (cost_of(w, part, length) < cost_of(w, part, w->length)) memcpy(w->length, length, sizeof length);
+  if (cost_of(w, part, length) < cost_of(w, part, w->length))
+    memcpy(w->length, length, sizeof length);
 }
 
-/* Growth by what is best next can miss what is best of all. So whole axes of the target's chunks, and of both sides', are
- * looked at, too. */
+/* Growth by what is best next can miss what is best of all. So whole axes of the target's chunks,
+ * and of both sides', are looked at, too. */
 static void measure_for(tegula__windows *w, const tegula__part *part, const measures *m) {
   int64_t length[TEGULA_MAX_DIMS];
   memcpy(length, m->unit, sizeof m->unit);
@@ -163,8 +178,9 @@ static void measure_for(tegula__windows *w, const tegula__part *part, const meas
   take_cheaper(w, part, m, m->both);
 }
 
-/* The lengths of windows of a part; those of the part before where it is as large: all parts of a target are alike. Lengths
- * that suit each way of the source are looked at; those that cost least for all of it are taken. */
+/* The lengths of windows of a part; those of the part before where it is as large: all parts of a
+ * target are alike. Lengths that suit each way of the source are looked at; those that cost least
+ * for all of it are taken. */
 static void measure(tegula__windows *w, const tegula__part *part) {
   measures m = measures_of(w, part, NULL);
   if (memcmp(m.extents, w->extents, sizeof m.extents) == 0) return;
@@ -181,7 +197,8 @@ static bool is_empty(const tegula__windows *w, const tegula__part *part) {
   return tegula__box_count(w->target->ndim, part->lo, part->hi) == 0;
 }
 
-void tegula__windows_start(tegula__windows *w, const tegula__manifest *source, const tegula__manifest *target, int64_t most) {
+void tegula__windows_start(tegula__windows *w, const tegula__manifest *source,
+                           const tegula__manifest *target, int64_t most) {
   *w = (tegula__windows){.target = target, .most = tegula__max(1, most), .part = -1};
   tegula__storage_of(source, &w->source);
 }
@@ -213,7 +230,8 @@ bool tegula__windows_next(tegula__windows *w) {
   return enter_part(w);
 }
 
-int64_t tegula__windows_largest(const tegula__manifest *source, const tegula__manifest *target, int64_t most) {
+int64_t tegula__windows_largest(const tegula__manifest *source, const tegula__manifest *target,
+                                int64_t most) {
   tegula__windows w;
   int64_t largest = 0;
   tegula__windows_start(&w, source, target, most);

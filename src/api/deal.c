@@ -64,18 +64,22 @@ static tegula_status count_chunks(tegula__deal *d, tegula_error *err) {
   }
   d->owners = tegula__realloc_array(NULL, d->count, sizeof *d->owners);
   d->order = tegula__realloc_array(NULL, d->count, sizeof *d->order);
-  return d->owners != NULL && d->order != NULL ? TEGULA_OK : tegula__out_of_memory(err, d->count * (int64_t)sizeof *d->order);
+  return d->owners != NULL && d->order != NULL
+             ? TEGULA_OK
+             : tegula__out_of_memory(err, d->count * (int64_t)sizeof *d->order);
 }
 
 /* ---- owners ---- */
 
-static tegula_status collect_tiles(tegula__deal *d, const tegula_tiling *tiling, tegula_error *err) {
+static tegula_status collect_tiles(tegula__deal *d, const tegula_tiling *tiling,
+                                   tegula_error *err) {
   size_t axes = (size_t)tiling->ndim;
   d->tiles = tegula__realloc_array(NULL, tiling->count, sizeof *d->tiles);
   d->vectors = tegula__realloc_array(NULL, tiling->count, 2 * axes * sizeof *d->vectors + 1);
   d->tile_owners = tegula__realloc_array(NULL, tiling->count, sizeof *d->tile_owners);
   if (d->tiles == NULL || d->vectors == NULL || d->tile_owners == NULL)
-    return tegula__out_of_memory(err, tiling->count * (int64_t)(sizeof *d->tiles + 2 * axes * sizeof *d->vectors));
+    return tegula__out_of_memory(
+        err, tiling->count * (int64_t)(sizeof *d->tiles + 2 * axes * sizeof *d->vectors));
   for (int64_t i = 0; i < tiling->count; i++) {
     int64_t *lo = d->vectors + (size_t)i * 2 * axes;
     tegula__tiling_box(tiling, i, lo, lo + axes);
@@ -104,7 +108,8 @@ static int32_t choose(const shares *s, int64_t chunk) {
 }
 
 static int32_t find_owner(const tegula__deal *d, shares *s, int64_t chunk) {
-  int64_t lo[TEGULA_MAX_DIMS], hi[TEGULA_MAX_DIMS], piece_lo[TEGULA_MAX_DIMS], piece_hi[TEGULA_MAX_DIMS], first, last;
+  int64_t lo[TEGULA_MAX_DIMS], hi[TEGULA_MAX_DIMS], piece_lo[TEGULA_MAX_DIMS],
+      piece_hi[TEGULA_MAX_DIMS], first, last;
   int32_t ndim = d->manifest->ndim;
   tegula__deal_box(d, chunk, lo, hi, NULL);
   tegula__targets_find(&d->everyone, lo, hi, &first, &last);
@@ -112,7 +117,9 @@ static int32_t find_owner(const tegula__deal *d, shares *s, int64_t chunk) {
   for (int64_t i = first; i < last; i++) {
     int64_t tile = d->everyone.sorted[i];
     int32_t rank = d->tile_owners[tile];
-    if (!tegula__box_intersect(ndim, lo, hi, d->tiles[tile].lo, d->tiles[tile].hi, piece_lo, piece_hi)) continue;
+    if (!tegula__box_intersect(ndim, lo, hi, d->tiles[tile].lo, d->tiles[tile].hi, piece_lo,
+                               piece_hi))
+      continue;
     if (s->elements[rank] == 0) s->ranks[s->count++] = rank;
     s->elements[rank] += tegula__box_count(ndim, piece_lo, piece_hi);
   }
@@ -122,8 +129,11 @@ static int32_t find_owner(const tegula__deal *d, shares *s, int64_t chunk) {
 }
 
 static tegula_status find_owners(tegula__deal *d, tegula_error *err) {
-  shares s = {.elements = calloc((size_t)d->ranks, sizeof *s.elements), .ranks = calloc((size_t)d->ranks, sizeof *s.ranks)};
-  tegula_status status = s.elements != NULL && s.ranks != NULL ? TEGULA_OK : tegula__out_of_memory(err, d->ranks * (int64_t)sizeof *s.elements);
+  shares s = {.elements = calloc((size_t)d->ranks, sizeof *s.elements),
+              .ranks = calloc((size_t)d->ranks, sizeof *s.ranks)};
+  tegula_status status = s.elements != NULL && s.ranks != NULL
+                             ? TEGULA_OK
+                             : tegula__out_of_memory(err, d->ranks * (int64_t)sizeof *s.elements);
   for (int64_t i = 0; status == TEGULA_OK && i < d->count; i++) d->owners[i] = find_owner(d, &s, i);
   free(s.elements);
   free(s.ranks);
@@ -139,12 +149,14 @@ typedef struct place {
 
 static int64_t cost_of(const tegula__deal *d, int64_t part, bool shared) {
   int64_t cost = tegula__rounds_bound(d->manifest, part);
-  if (shared && !tegula__add(cost, d->manifest->parts[part].grid->chunk_bytes, &cost)) return INT64_MAX;
+  if (shared && !tegula__add(cost, d->manifest->parts[part].grid->chunk_bytes, &cost))
+    return INT64_MAX;
   return cost;
 }
 
 static int64_t next_round(place *p, int64_t cost, const tegula__deal_limits *limits) {
-  bool fits = cost <= limits->bytes - tegula__min(limits->bytes, p->bytes) || p->chunks < limits->least;
+  bool fits =
+      cost <= limits->bytes - tegula__min(limits->bytes, p->bytes) || p->chunks < limits->least;
   if (!fits || p->chunks >= limits->most) *p = (place){.round = p->round + 1};
   if (!tegula__add(p->bytes, cost, &p->bytes)) p->bytes = INT64_MAX;
   p->chunks++;
@@ -157,7 +169,8 @@ static void find_rounds(tegula__deal *d, place *places, const tegula__deal_limit
     int64_t end = part + 1 < d->manifest->part_count ? d->bases[part + 1] : d->count;
     int64_t costs[2] = {cost_of(d, part, false), cost_of(d, part, true)};
     for (int64_t i = d->bases[part]; i < end; i++) {
-      d->order[i] = next_round(&places[tegula__deal_owner(d, i)], costs[tegula__deal_shared(d, i)], limits);
+      d->order[i] =
+          next_round(&places[tegula__deal_owner(d, i)], costs[tegula__deal_shared(d, i)], limits);
       d->rounds = tegula__max(d->rounds, d->order[i] + 1);
     }
   }
@@ -179,7 +192,8 @@ static tegula_status sort_rounds(tegula__deal *d, tegula_error *err) {
   return TEGULA_OK;
 }
 
-static tegula_status make_rounds(tegula__deal *d, const tegula__deal_limits *limits, tegula_error *err) {
+static tegula_status make_rounds(tegula__deal *d, const tegula__deal_limits *limits,
+                                 tegula_error *err) {
   place *places = calloc((size_t)d->ranks, sizeof *places);
   if (places == NULL) return tegula__out_of_memory(err, d->ranks * (int64_t)sizeof *places);
   find_rounds(d, places, limits);
@@ -187,8 +201,9 @@ static tegula_status make_rounds(tegula__deal *d, const tegula__deal_limits *lim
   return sort_rounds(d, err);
 }
 
-tegula_status tegula__deal_create(const tegula__manifest *manifest, const tegula_tiling *tiling, const tegula__deal_limits *limits,
-                                  tegula__deal *out, tegula_error *err) {
+tegula_status tegula__deal_create(const tegula__manifest *manifest, const tegula_tiling *tiling,
+                                  const tegula__deal_limits *limits, tegula__deal *out,
+                                  tegula_error *err) {
   *out = (tegula__deal){.manifest = manifest, .ranks = tiling->ranks};
   FORWARD(count_chunks(out, err));
   FORWARD(collect_tiles(out, tiling, err));
@@ -201,7 +216,8 @@ tegula_status tegula__deal_create(const tegula__manifest *manifest, const tegula
 /* The chunks of the window, in their order, from d->order[*used] on. */
 static void deal_window(tegula__deal *d, const tegula__windows *w, int32_t owner, int64_t *used) {
   const tegula__part *part = &d->manifest->parts[w->part];
-  int64_t first[TEGULA_MAX_DIMS], last[TEGULA_MAX_DIMS], lo[TEGULA_MAX_DIMS], hi[TEGULA_MAX_DIMS], at[TEGULA_MAX_DIMS];
+  int64_t first[TEGULA_MAX_DIMS], last[TEGULA_MAX_DIMS], lo[TEGULA_MAX_DIMS], hi[TEGULA_MAX_DIMS],
+      at[TEGULA_MAX_DIMS];
   int32_t ndim = d->manifest->ndim, k;
   tegula__part_chunks(part, ndim, first, last);
   for (k = 0; k < ndim; k++) {
@@ -217,7 +233,8 @@ static void deal_window(tegula__deal *d, const tegula__windows *w, int32_t owner
   } while (k >= 0);
 }
 
-tegula_status tegula__deal_windows(const tegula__windows *windows, int32_t ranks, tegula__deal *out, tegula_error *err) {
+tegula_status tegula__deal_windows(const tegula__windows *windows, int32_t ranks, tegula__deal *out,
+                                   tegula_error *err) {
   tegula__windows w = *windows;
   int64_t count = 0, used = 0;
   *out = (tegula__deal){.manifest = windows->target, .ranks = ranks, .in_turn = true};
@@ -225,12 +242,15 @@ tegula_status tegula__deal_windows(const tegula__windows *windows, int32_t ranks
   while (tegula__windows_next(&w)) count++;
   out->rounds = tegula__ceil_div(count, ranks);
   out->starts = calloc((size_t)out->rounds + 1, sizeof *out->starts);
-  if (out->starts == NULL) return tegula__out_of_memory(err, out->rounds * (int64_t)sizeof *out->starts);
+  if (out->starts == NULL)
+    return tegula__out_of_memory(err, out->rounds * (int64_t)sizeof *out->starts);
   w = *windows;
   for (int64_t i = 0; tegula__windows_next(&w); i++) {
     if (i % ranks == 0) out->starts[i / ranks] = used;
     deal_window(out, &w, (int32_t)(i % ranks), &used);
   }
   out->starts[out->rounds] = used;
-  return used == out->count ? TEGULA_OK : tegula__fail(err, TEGULA_INTERNAL, NULL, -1, "the windows of a copy do not hold each chunk once");
+  return used == out->count ? TEGULA_OK
+                            : tegula__fail(err, TEGULA_INTERNAL, NULL, -1,
+                                           "the windows of a copy do not hold each chunk once");
 }

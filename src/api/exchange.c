@@ -7,7 +7,8 @@
 
 #define MESSAGE ((int64_t)1 << 20) /* bytes, unless a single item has more */
 
-/* What of a chunk lies in a tile. `whole`: at its owner, the number among the tiles that are put together. */
+/* What of a chunk lies in a tile. `whole`: at its owner, the number among the tiles that are put
+ * together. */
 typedef struct piece {
   int32_t distance; /* the owner's number less that of the rank that has it, around the circle */
   int64_t order;    /* of pieces between the same two ranks: the same on both */
@@ -30,20 +31,29 @@ struct tegula__exchange {
   int64_t *vectors;
   int64_t count, capacity;
   tegula__block whole;
-  char *out, *in; /* messages */
+  char *out, *in;  /* messages */
   int64_t message; /* room of each */
 };
 
-tegula_status tegula__exchange_create(const tegula__deal *deal, tegula_comm *comm, const tegula__kernels *kernels, tegula_dtype dtype,
-                                      const tegula__tile *tiles, const int64_t *numbers, int64_t count, tegula__exchange **out, tegula_error *err) {
+tegula_status tegula__exchange_create(const tegula__deal *deal, tegula_comm *comm,
+                                      const tegula__kernels *kernels, tegula_dtype dtype,
+                                      const tegula__tile *tiles, const int64_t *numbers,
+                                      int64_t count, tegula__exchange **out, tegula_error *err) {
   tegula__exchange *x = calloc(1, sizeof *x);
   *out = x;
   if (x == NULL) return tegula__out_of_memory(err, sizeof *x);
-  *x = (tegula__exchange){.deal = deal, .comm = comm, .kernels = kernels, .dtype = dtype, .message = tegula__max(MESSAGE, dtype.item_size)};
+  *x = (tegula__exchange){.deal = deal,
+                          .comm = comm,
+                          .kernels = kernels,
+                          .dtype = dtype,
+                          .message = tegula__max(MESSAGE, dtype.item_size)};
   if (x->message > (int64_t)1 << 30)
-    return tegula__fail(err, TEGULA_LIMIT_EXCEEDED, NULL, -1, "items of %u bytes are too long to be sent to another rank", dtype.item_size);
+    return tegula__fail(err, TEGULA_LIMIT_EXCEEDED, NULL, -1,
+                        "items of %u bytes are too long to be sent to another rank",
+                        dtype.item_size);
   x->mine = calloc((size_t)tegula__max(1, deal->everyone.count), sizeof(const tegula__tile *));
-  if (x->mine == NULL) return tegula__out_of_memory(err, deal->everyone.count * (int64_t)sizeof(const tegula__tile *));
+  if (x->mine == NULL)
+    return tegula__out_of_memory(err, deal->everyone.count * (int64_t)sizeof(const tegula__tile *));
   for (int64_t i = 0; i < count; i++) x->mine[numbers[i]] = &tiles[i];
   return TEGULA_OK;
 }
@@ -71,18 +81,26 @@ static tegula_status add_piece(pieces *to, const piece *item, tegula_error *err)
 }
 
 /* The pieces of a shared chunk that go from here, or come here. */
-static tegula_status note_pieces(tegula__exchange *x, int64_t chunk, int64_t *order, tegula_error *err) {
+static tegula_status note_pieces(tegula__exchange *x, int64_t chunk, int64_t *order,
+                                 tegula_error *err) {
   const tegula__deal *d = x->deal;
-  int64_t lo[TEGULA_MAX_DIMS], hi[TEGULA_MAX_DIMS], piece_lo[TEGULA_MAX_DIMS], piece_hi[TEGULA_MAX_DIMS], first, last;
+  int64_t lo[TEGULA_MAX_DIMS], hi[TEGULA_MAX_DIMS], piece_lo[TEGULA_MAX_DIMS],
+      piece_hi[TEGULA_MAX_DIMS], first, last;
   int32_t owner = tegula__deal_owner(d, chunk), rank = x->comm->rank;
   tegula__deal_box(d, chunk, lo, hi, NULL);
   tegula__targets_find(&d->everyone, lo, hi, &first, &last);
   for (int64_t i = first; i < last; i++) {
     int64_t tile = d->everyone.sorted[i];
     int32_t from = d->tile_owners[tile];
-    if ((from != rank && owner != rank) || !tegula__box_intersect(d->manifest->ndim, lo, hi, d->tiles[tile].lo, d->tiles[tile].hi, piece_lo, piece_hi))
+    if ((from != rank && owner != rank) ||
+        !tegula__box_intersect(d->manifest->ndim, lo, hi, d->tiles[tile].lo, d->tiles[tile].hi,
+                               piece_lo, piece_hi))
       continue;
-    piece item = {.distance = (owner - from + d->ranks) % d->ranks, .order = (*order)++, .chunk = chunk, .tile = tile, .whole = x->count};
+    piece item = {.distance = (owner - from + d->ranks) % d->ranks,
+                  .order = (*order)++,
+                  .chunk = chunk,
+                  .tile = tile,
+                  .whole = x->count};
     if (owner == rank) FORWARD(add_piece(&x->coming, &item, err));
     if (owner != rank) FORWARD(add_piece(&x->going, &item, err));
   }
@@ -108,10 +126,12 @@ static tegula_status lay_out(tegula__exchange *x, int64_t bytes, tegula_error *e
   }
   char *at = x->whole.data;
   for (int64_t i = 0; i < x->count; i++) {
-    int64_t *lo = x->vectors + i * 3 * ndim, *hi = lo + ndim, *strides = hi + ndim, extents[TEGULA_MAX_DIMS] = {0};
+    int64_t *lo = x->vectors + i * 3 * ndim, *hi = lo + ndim, *strides = hi + ndim,
+            extents[TEGULA_MAX_DIMS] = {0};
     for (int32_t k = 0; k < ndim; k++) extents[k] = hi[k] - lo[k];
     tegula__dense_strides(extents, ndim, x->dtype.item_size, 'C', strides);
-    x->tiles[i] = (tegula__tile){.lo = lo, .hi = hi, .strides = strides, .data = at, .order = x->dtype.order};
+    x->tiles[i] =
+        (tegula__tile){.lo = lo, .hi = hi, .strides = strides, .data = at, .order = x->dtype.order};
     at += tegula__box_count(ndim, lo, hi) * x->dtype.item_size;
   }
   return TEGULA_OK;
@@ -128,7 +148,8 @@ static tegula_status reserve(tegula__exchange *x, int64_t count, tegula_error *e
   x->capacity = 0;
   x->tiles = tegula__realloc_array(NULL, count, sizeof *x->tiles);
   x->vectors = tegula__realloc_array(NULL, count, (size_t)(3 * axes) * sizeof *x->vectors);
-  if (x->tiles == NULL || x->vectors == NULL) return tegula__out_of_memory(err, count * (int64_t)sizeof *x->tiles);
+  if (x->tiles == NULL || x->vectors == NULL)
+    return tegula__out_of_memory(err, count * (int64_t)sizeof *x->tiles);
   x->capacity = count;
   return TEGULA_OK;
 }
@@ -140,7 +161,8 @@ tegula_status tegula__exchange_prepare(tegula__exchange *x, int64_t round, tegul
   x->going.count = x->coming.count = x->count = 0;
   for (int64_t i = d->starts[round]; i < d->starts[round + 1]; i++) {
     shared += tegula__deal_shared(d, d->order[i]);
-    own += tegula__deal_shared(d, d->order[i]) && tegula__deal_owner(d, d->order[i]) == x->comm->rank;
+    own +=
+        tegula__deal_shared(d, d->order[i]) && tegula__deal_owner(d, d->order[i]) == x->comm->rank;
   }
   if (shared == 0) return TEGULA_OK;
   FORWARD(reserve(x, own, err));
@@ -160,8 +182,8 @@ tegula_status tegula__exchange_prepare(tegula__exchange *x, int64_t round, tegul
 
 /* ---- pieces in messages ---- */
 
-/* Where a stream of pieces is: in piece `at`, of which a slab is taken after the other: rows `row` up to `row + rows` of axis `axis` at the indices
- * `index` of the axes before it. */
+/* Where a stream of pieces is: in piece `at`, of which a slab is taken after the other: rows `row`
+ * up to `row + rows` of axis `axis` at the indices `index` of the axes before it. */
 typedef struct stream {
   const pieces *pieces;
   int64_t at, end;
@@ -202,7 +224,9 @@ static int64_t look(const tegula__exchange *x, stream *s, int64_t *lo, int64_t *
   if (!s->inside) enter_piece(x, s);
   for (int32_t k = 0; k < ndim; k++) {
     lo[k] = s->index[k];
-    hi[k] = k >= s->axis ? s->hi[k] : k == s->axis - 1 ? tegula__min(s->hi[k], s->index[k] + s->rows) : s->index[k] + 1;
+    hi[k] = k >= s->axis       ? s->hi[k]
+            : k == s->axis - 1 ? tegula__min(s->hi[k], s->index[k] + s->rows)
+                               : s->index[k] + 1;
   }
   return tegula__box_count(ndim, lo, hi) * x->dtype.item_size;
 }
@@ -218,7 +242,8 @@ static void step(stream *s) {
 }
 
 /* Copies between a tile and dense bytes in native byte order. */
-static void copy(const tegula__exchange *x, const tegula__tile *tile, const int64_t *lo, const int64_t *hi, char *bytes, bool to_tile) {
+static void copy(const tegula__exchange *x, const tegula__tile *tile, const int64_t *lo,
+                 const int64_t *hi, char *bytes, bool to_tile) {
   int32_t ndim = x->deal->manifest->ndim;
   int64_t extents[TEGULA_MAX_DIMS] = {0}, strides[TEGULA_MAX_DIMS];
   for (int32_t k = 0; k < ndim; k++) extents[k] = hi[k] - lo[k];
@@ -226,12 +251,15 @@ static void copy(const tegula__exchange *x, const tegula__tile *tile, const int6
   char *memory = tegula__tile_address(tile, ndim, lo);
   uint32_t swap = tile->order != x->dtype.order ? tegula__dtype_swap_size(x->dtype) : 1;
   if (to_tile)
-    tegula__copy_strided(x->kernels, memory, tile->strides, bytes, strides, extents, ndim, x->dtype.item_size, swap);
+    tegula__copy_strided(x->kernels, memory, tile->strides, bytes, strides, extents, ndim,
+                         x->dtype.item_size, swap);
   else
-    tegula__copy_strided(x->kernels, bytes, strides, memory, tile->strides, extents, ndim, x->dtype.item_size, swap);
+    tegula__copy_strided(x->kernels, bytes, strides, memory, tile->strides, extents, ndim,
+                         x->dtype.item_size, swap);
 }
 
-/* Bytes of the next message; 0: there is none. Packs it into `out`, or unpacks it from `in`, or only counts where both are NULL. */
+/* Bytes of the next message; 0: there is none. Packs it into `out`, or unpacks it from `in`, or
+ * only counts where both are NULL. */
 static int64_t message(const tegula__exchange *x, stream *s, char *out, char *in) {
   int64_t lo[TEGULA_MAX_DIMS], hi[TEGULA_MAX_DIMS], used = 0;
   while (s->at < s->end) {
@@ -259,15 +287,18 @@ static void take_own(const tegula__exchange *x, stream *s) {
     tegula__box_intersect(ndim, to->lo, to->hi, from->lo, from->hi, lo, hi);
     for (int32_t k = 0; k < ndim; k++) extents[k] = hi[k] - lo[k];
     uint32_t swap = from->order != x->dtype.order ? tegula__dtype_swap_size(x->dtype) : 1;
-    tegula__copy_strided(x->kernels, tegula__tile_address(to, ndim, lo), to->strides, tegula__tile_address(from, ndim, lo), from->strides, extents,
-                         ndim, x->dtype.item_size, swap);
+    tegula__copy_strided(x->kernels, tegula__tile_address(to, ndim, lo), to->strides,
+                         tegula__tile_address(from, ndim, lo), from->strides, extents, ndim,
+                         x->dtype.item_size, swap);
   }
 }
 
 /* With the ranks so far ahead and so far behind. */
-static tegula_status exchange(tegula__exchange *x, stream *going, stream *coming, int32_t distance, tegula_error *err) {
+static tegula_status exchange(tegula__exchange *x, stream *going, stream *coming, int32_t distance,
+                              tegula_error *err) {
   tegula_comm *comm = x->comm;
-  int32_t to = (comm->rank + distance) % comm->size, from = (comm->rank - distance + comm->size) % comm->size;
+  int32_t to = (comm->rank + distance) % comm->size,
+          from = (comm->rank - distance + comm->size) % comm->size;
   while (going->at < going->end || coming->at < coming->end) {
     stream counted = *coming;
     int64_t sent = message(x, going, x->out, NULL), received = message(x, &counted, NULL, NULL);
@@ -282,8 +313,10 @@ tegula_status tegula__exchange_run(tegula__exchange *x, tegula_error *err) {
   while (next_going < x->going.count || next_coming < x->coming.count) {
     int32_t distance = x->deal->ranks;
     if (next_going < x->going.count) distance = x->going.items[next_going].distance;
-    if (next_coming < x->coming.count) distance = (int32_t)tegula__min(distance, x->coming.items[next_coming].distance);
-    stream going = stream_of(&x->going, &next_going, distance), coming = stream_of(&x->coming, &next_coming, distance);
+    if (next_coming < x->coming.count)
+      distance = (int32_t)tegula__min(distance, x->coming.items[next_coming].distance);
+    stream going = stream_of(&x->going, &next_going, distance),
+           coming = stream_of(&x->coming, &next_coming, distance);
     if (distance == 0)
       take_own(x, &coming);
     else

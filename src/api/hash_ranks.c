@@ -2,9 +2,11 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * The blocks are taken in groups of about 1 MiB. What of a group lies in the tiles of one rank is hashed there, on all threads. A group that several
- * ranks share has one owner among them: the others send what they have of it, in C order. All ranks walk over the shared groups in the same
- * order, so the lowest one that is not done always goes on, and no rank holds more than one of them. */
+ * The blocks are taken in groups of about 1 MiB. What of a group lies in the tiles of one rank is
+ * hashed there, on all threads. A group that several ranks share has one owner among them: the
+ * others send what they have of it, in C order. All ranks walk over the shared groups in the same
+ * order, so the lowest one that is not done always goes on, and no rank holds more than one of
+ * them. */
 #include <stdlib.h>
 
 #include "api/api.h"
@@ -18,9 +20,9 @@ typedef struct rank_hash {
   int64_t *vectors;         /* of their boxes */
   tegula__targets everyone; /* over `all` */
   tegula__targets mine;
-  int32_t *owners;          /* of each tile */
-  char *scratch;            /* a group, and the part of it that is sent */
-  int32_t *sharers;         /* ranks that have something of a group, ascending */
+  int32_t *owners;  /* of each tile */
+  char *scratch;    /* a group, and the part of it that is sent */
+  int32_t *sharers; /* ranks that have something of a group, ascending */
 } rank_hash;
 
 static void release(rank_hash *h) {
@@ -42,7 +44,8 @@ static tegula_status collect_tiles(rank_hash *h, tegula_error *err) {
   h->owners = tegula__realloc_array(NULL, tiling->count, sizeof *h->owners);
   h->sharers = calloc((size_t)tiling->ranks, sizeof *h->sharers);
   if (h->all == NULL || h->vectors == NULL || h->owners == NULL || h->sharers == NULL)
-    return tegula__out_of_memory(err, tiling->count * (int64_t)(sizeof *h->all + 2 * axes * sizeof *h->vectors));
+    return tegula__out_of_memory(
+        err, tiling->count * (int64_t)(sizeof *h->all + 2 * axes * sizeof *h->vectors));
   for (int64_t i = 0; i < tiling->count; i++) {
     int64_t *lo = h->vectors + (size_t)i * 2 * axes;
     tegula__tiling_box(tiling, i, lo, lo + axes);
@@ -52,14 +55,16 @@ static tegula_status collect_tiles(rank_hash *h, tegula_error *err) {
   const tegula__array *memory = &h->array->memory;
   for (int64_t i = 0; i < memory->count; i++) h->all[memory->numbers[i]] = memory->tiles[i];
   FORWARD(tegula__targets_create(tiling->ndim, h->all, tiling->count, &h->everyone, err));
-  return tegula__targets_create(tiling->ndim, h->array->memory.tiles, h->array->memory.count, &h->mine, err);
+  return tegula__targets_create(tiling->ndim, h->array->memory.tiles, h->array->memory.count,
+                                &h->mine, err);
 }
 
 static tegula_status prepare(rank_hash *h, tegula_error *err) {
   const tegula__array *memory = &h->array->memory;
   const tegula__engine *engine = &h->array->context->engine;
   FORWARD(collect_tiles(h, err));
-  FORWARD(tegula__hash_groups_create(engine->kernels, memory->dtype, h->tiling->shape, h->tiling->ndim, &h->groups, err));
+  FORWARD(tegula__hash_groups_create(engine->kernels, memory->dtype, h->tiling->shape,
+                                     h->tiling->ndim, &h->groups, err));
   h->scratch = malloc((size_t)(2 * h->groups.bytes));
   return h->scratch != NULL ? TEGULA_OK : tegula__out_of_memory(err, 2 * h->groups.bytes);
 }
@@ -88,7 +93,8 @@ static int32_t find_sharers(rank_hash *h, int64_t group) {
 }
 
 /* One group that several ranks share: to its owner, who hashes it. */
-static tegula_status exchange(rank_hash *h, int64_t group, int32_t sharers, tegula__hash128 *sum, tegula_error *err) {
+static tegula_status exchange(rank_hash *h, int64_t group, int32_t sharers, tegula__hash128 *sum,
+                              tegula_error *err) {
   tegula_comm *comm = h->array->context->comm;
   int32_t owner = h->sharers[group % sharers];
   char *whole = h->scratch, *part = h->scratch + h->groups.bytes;
@@ -96,13 +102,15 @@ static tegula_status exchange(rank_hash *h, int64_t group, int32_t sharers, tegu
     bool shares = false;
     for (int32_t i = 0; i < sharers; i++) shares = shares || h->sharers[i] == comm->rank;
     if (!shares) return TEGULA_OK;
-    int64_t bytes = tegula__hash_groups_take(&h->groups, group, &h->everyone, h->owners, comm->rank, part);
+    int64_t bytes =
+        tegula__hash_groups_take(&h->groups, group, &h->everyone, h->owners, comm->rank, part);
     return tegula__comm_send(comm, part, bytes, owner, err);
   }
   tegula__hash_groups_gather(&h->groups, group, &h->mine, whole);
   for (int32_t i = 0; i < sharers; i++) {
     if (h->sharers[i] == owner) continue;
-    int64_t bytes = tegula__hash_groups_put(&h->groups, group, &h->everyone, h->owners, h->sharers[i], NULL, whole);
+    int64_t bytes = tegula__hash_groups_put(&h->groups, group, &h->everyone, h->owners,
+                                            h->sharers[i], NULL, whole);
     FORWARD(tegula__comm_receive(comm, part, bytes, h->sharers[i], err));
     tegula__hash_groups_put(&h->groups, group, &h->everyone, h->owners, h->sharers[i], part, whole);
   }
@@ -113,8 +121,10 @@ static tegula_status exchange(rank_hash *h, int64_t group, int32_t sharers, tegu
 static tegula_status hash_groups(rank_hash *h, tegula__hash128 *sum, tegula_error *err) {
   tegula_comm *comm = h->array->context->comm;
   tegula_status status = TEGULA_OK;
-  for (int64_t group = 0; group < h->groups.count; group++) h->groups.wanted[group] = find_sharers(h, group) == 1 && h->sharers[0] == comm->rank;
-  status = tegula__hash_groups_run(&h->groups, h->array->context->engine.pool, &h->mine, sum, err); /* those that are this rank's alone */
+  for (int64_t group = 0; group < h->groups.count; group++)
+    h->groups.wanted[group] = find_sharers(h, group) == 1 && h->sharers[0] == comm->rank;
+  /* those that are this rank's alone */
+  status = tegula__hash_groups_run(&h->groups, h->array->context->engine.pool, &h->mine, sum, err);
   FORWARD(tegula__comm_agree(comm, status, err));
   for (int64_t group = 0; group < h->groups.count; group++) {
     int32_t sharers = find_sharers(h, group);
@@ -123,7 +133,8 @@ static tegula_status hash_groups(rank_hash *h, tegula__hash128 *sum, tegula_erro
   return TEGULA_OK;
 }
 
-tegula_status tegula__hash_on_ranks(const tegula_array *array, tegula__hash128 *sum, tegula_error *err) {
+tegula_status tegula__hash_on_ranks(const tegula_array *array, tegula__hash128 *sum,
+                                    tegula_error *err) {
   tegula_comm *comm = array->context->comm;
   rank_hash h = {.array = array, .tiling = array->memory.tiling};
   tegula__call call;

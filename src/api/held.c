@@ -20,7 +20,8 @@ struct tegula__held {
 };
 
 /* Whole chunks around a box, of one part; false where to hold them makes no sense. */
-static bool choose(const tegula_dataset *dataset, const tegula__tile *box, tegula_box *out, int64_t *bytes, int64_t *file) {
+static bool choose(const tegula_dataset *dataset, const tegula__tile *box, tegula_box *out,
+                   int64_t *bytes, int64_t *file) {
   const tegula__manifest *manifest = &dataset->manifest;
   int64_t last[TEGULA_MAX_DIMS], lengths[TEGULA_MAX_DIMS];
   for (int32_t k = 0; k < manifest->ndim; k++) last[k] = box->hi[k] - 1;
@@ -33,7 +34,8 @@ static bool choose(const tegula_dataset *dataset, const tegula__tile *box, tegul
     lengths[k] = out->hi[k] - out->lo[k];
   }
   *file = part->grid->file;
-  return tegula__shape_bytes(lengths, manifest->ndim, manifest->dtype.item_size, bytes) && *bytes <= HELD_BYTES;
+  return tegula__shape_bytes(lengths, manifest->ndim, manifest->dtype.item_size, bytes) &&
+         *bytes <= HELD_BYTES;
 }
 
 static bool lies_in(const tegula__tile *box, const tegula_box *around) {
@@ -48,7 +50,8 @@ static bool same(const tegula_box *a, const tegula_box *b) {
 }
 
 /* Reads what is to be held. A failure may be of elements that nobody asked for: it is not told. */
-static bool fill(tegula__held *held, const tegula_dataset *dataset, int64_t bytes, const tegula_load_options *options, tegula__tally *tally) {
+static bool fill(tegula__held *held, const tegula_dataset *dataset, int64_t bytes,
+                 const tegula_load_options *options, tegula__tally *tally) {
   int64_t lengths[TEGULA_MAX_DIMS], strides[TEGULA_MAX_DIMS];
   tegula_error error;
   if (held->room < bytes) {
@@ -57,24 +60,32 @@ static bool fill(tegula__held *held, const tegula_dataset *dataset, int64_t byte
     held->room = held->data != NULL ? bytes : 0;
     if (held->data == NULL) return false;
   }
-  for (int32_t k = 0; k < held->around.ndim; k++) lengths[k] = held->around.hi[k] - held->around.lo[k];
-  tegula__dense_strides(lengths, held->around.ndim, dataset->manifest.dtype.item_size, 'C', strides);
-  const tegula__tile tile = {
-      .lo = held->around.lo, .hi = held->around.hi, .strides = strides, .data = held->data, .order = dataset->manifest.dtype.order};
+  for (int32_t k = 0; k < held->around.ndim; k++)
+    lengths[k] = held->around.hi[k] - held->around.lo[k];
+  tegula__dense_strides(lengths, held->around.ndim, dataset->manifest.dtype.item_size, 'C',
+                        strides);
+  const tegula__tile tile = {.lo = held->around.lo,
+                             .hi = held->around.hi,
+                             .strides = strides,
+                             .data = held->data,
+                             .order = dataset->manifest.dtype.order};
   return tegula__dataset_move(dataset, &tile, 1, options, tally, &error) == TEGULA_OK;
 }
 
 /* Is its file what it was? */
-static tegula_status check(const tegula__held *held, const tegula_dataset *dataset, tegula__tally *tally, tegula_error *err) {
+static tegula_status check(const tegula__held *held, const tegula_dataset *dataset,
+                           tegula__tally *tally, tegula_error *err) {
   int fd;
   FORWARD(tegula__file_set_acquire(dataset->files, held->file, &tally->counts, &fd, err));
-  tegula_status status = tegula__file_set_finish(dataset->files, held->file, fd, false, &tally->counts, err);
+  tegula_status status =
+      tegula__file_set_finish(dataset->files, held->file, fd, false, &tally->counts, err);
   tegula__file_set_release(dataset->files, held->file);
   return status;
 }
 
 /* By one thread at a time. */
-static tegula_status read_held(tegula__held *held, const tegula_dataset *dataset, const tegula__tile *tile, const tegula_load_options *options,
+static tegula_status read_held(tegula__held *held, const tegula_dataset *dataset,
+                               const tegula__tile *tile, const tegula_load_options *options,
                                tegula__tally *tally, bool *done, tegula_error *err) {
   if (!held->full || !lies_in(tile, &held->around)) {
     tegula_box around;
@@ -89,12 +100,14 @@ static tegula_status read_held(tegula__held *held, const tegula_dataset *dataset
     if (held->refused) return TEGULA_OK;
     held->refused = true;
     if (!fill(held, dataset, bytes, options, tally)) return TEGULA_OK;
-    held->full = tally->statistics.missing == 0; /* chunks that were never written are counted each time */
+    /* chunks that were never written are counted each time */
+    held->full = tally->statistics.missing == 0;
     held->refused = !held->full;
   } else {
     FORWARD(check(held, dataset, tally, err));
   }
-  tegula__copy_out_of_box(dataset->context, dataset->manifest.dtype, &held->around, held->data, tile);
+  tegula__copy_out_of_box(dataset->context, dataset->manifest.dtype, &held->around, held->data,
+                          tile);
   *done = true;
   return TEGULA_OK;
 }
@@ -110,13 +123,17 @@ static tegula__held *held_of(const tegula_dataset *dataset) {
   return held;
 }
 
-tegula_status tegula__held_read(const tegula_dataset *dataset, const tegula__tile *tile, const tegula_load_options *options, tegula__tally *tally,
+tegula_status tegula__held_read(const tegula_dataset *dataset, const tegula__tile *tile,
+                                const tegula_load_options *options, tegula__tally *tally,
                                 bool *done, tegula_error *err) {
   const tegula__manifest *manifest = &dataset->manifest;
   int64_t elements = tegula__box_count(manifest->ndim, tile->lo, tile->hi);
   *done = false;
-  if (manifest->ndim == 0 || elements == 0 || elements > HELD_BYTES / 2 / manifest->dtype.item_size) return TEGULA_OK;
-  if (dataset->codecs == NULL || dataset->views != NULL || options->progress != NULL || options->missing != TEGULA_MISSING_ERROR) return TEGULA_OK;
+  if (manifest->ndim == 0 || elements == 0 || elements > HELD_BYTES / 2 / manifest->dtype.item_size)
+    return TEGULA_OK;
+  if (dataset->codecs == NULL || dataset->views != NULL || options->progress != NULL ||
+      options->missing != TEGULA_MISSING_ERROR)
+    return TEGULA_OK;
   tegula__held *held = held_of(dataset);
   if (held == NULL || atomic_exchange(&held->busy, 1) != 0) return TEGULA_OK;
   tegula_status status = read_held(held, dataset, tile, options, tally, done, err);

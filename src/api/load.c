@@ -6,11 +6,15 @@
 #include "api/held.h"
 #include "api/save_later.h"
 
-void tegula_load_options_init(tegula_load_options *options) { *options = (tegula_load_options){.struct_size = sizeof *options}; }
+void tegula_load_options_init(tegula_load_options *options) {
+  *options = (tegula_load_options){.struct_size = sizeof *options};
+}
 
-static tegula_status move_tiles(const tegula_dataset *dataset, const tegula__tile *tiles, int64_t count, const tegula_load_options *options,
+static tegula_status move_tiles(const tegula_dataset *dataset, const tegula__tile *tiles,
+                                int64_t count, const tegula_load_options *options,
                                 tegula__tally *tally, tegula_error *err) {
-  tegula__heads heads = {.size = tegula__unread_size, .check = tegula__unread_check, .state = dataset->unread};
+  tegula__heads heads = {
+      .size = tegula__unread_size, .check = tegula__unread_check, .state = dataset->unread};
   tegula__move move = {.manifest = &dataset->manifest,
                        .files = dataset->files,
                        .tiles = tiles,
@@ -24,56 +28,72 @@ static tegula_status move_tiles(const tegula_dataset *dataset, const tegula__til
   return tegula__engine_run(&dataset->context->engine, &move, err);
 }
 
-tegula_status tegula__dataset_move(const tegula_dataset *dataset, const tegula__tile *tiles, int64_t count, const tegula_load_options *options,
+tegula_status tegula__dataset_move(const tegula_dataset *dataset, const tegula__tile *tiles,
+                                   int64_t count, const tegula_load_options *options,
                                    tegula__tally *tally, tegula_error *err) {
   tegula_dataset *view;
   FORWARD(tegula__dataset_view(dataset, tiles, count, options, &tally->counts, &view, err));
   tegula_status status = move_tiles(view, tiles, count, options, tally, err);
   tegula_dataset_close(view);
   FORWARD(status);
-  return tegula__dataset_confirm(dataset, &tally->counts, err); /* files that no tile wants anything of */
+  /* files that no tile wants anything of */
+  return tegula__dataset_confirm(dataset, &tally->counts, err);
 }
 
-static tegula_status mismatch(const tegula_dataset *dataset, const tegula__array *array, tegula_error *err) {
+static tegula_status mismatch(const tegula_dataset *dataset, const tegula__array *array,
+                              tegula_error *err) {
   const tegula__manifest *manifest = &dataset->manifest;
-  char expected[TEGULA__SHAPE_TEXT], found[TEGULA__SHAPE_TEXT], expected_dtype[TEGULA_DTYPE_TEXT], found_dtype[TEGULA_DTYPE_TEXT];
+  char expected[TEGULA__SHAPE_TEXT], found[TEGULA__SHAPE_TEXT], expected_dtype[TEGULA_DTYPE_TEXT],
+      found_dtype[TEGULA_DTYPE_TEXT];
   tegula__shape_format(manifest->shape, manifest->ndim, expected);
   tegula__shape_format(array->tiling->shape, array->tiling->ndim, found);
   tegula_dtype_format(manifest->dtype, expected_dtype);
   tegula_dtype_format(array->dtype, found_dtype);
-  return tegula__fail(err, TEGULA_MISMATCH, NULL, -1, "the array has shape %s and dtype %s, but the dataset has shape %s and dtype %s", found,
-                      found_dtype, expected, expected_dtype);
+  return tegula__fail(
+      err, TEGULA_MISMATCH, NULL, -1,
+      "the array has shape %s and dtype %s, but the dataset has shape %s and dtype %s", found,
+      found_dtype, expected, expected_dtype);
 }
 
-/* Does the array, with its first element at `origin`, lie within the dataset? Without an origin it must be all of it. */
-static bool fits(const tegula__manifest *manifest, const tegula_tiling *tiling, const int64_t *origin) {
+/* Does the array, with its first element at `origin`, lie within the dataset? Without an origin it
+ * must be all of it. */
+static bool fits(const tegula__manifest *manifest, const tegula_tiling *tiling,
+                 const int64_t *origin) {
   for (int32_t k = 0; k < manifest->ndim; k++) {
     if (origin == NULL && manifest->shape[k] != tiling->shape[k]) return false;
-    if (origin != NULL && (origin[k] < 0 || origin[k] > manifest->shape[k] || manifest->shape[k] - origin[k] < tiling->shape[k])) return false;
+    if (origin != NULL && (origin[k] < 0 || origin[k] > manifest->shape[k] ||
+                           manifest->shape[k] - origin[k] < tiling->shape[k]))
+      return false;
   }
   return true;
 }
 
 /* Can this array take the dataset? */
-static tegula_status check_array(const tegula_dataset *dataset, const tegula_array *array, const tegula_load_options *options,
-                                 tegula_error *err) {
+static tegula_status check_array(const tegula_dataset *dataset, const tegula_array *array,
+                                 const tegula_load_options *options, tegula_error *err) {
   const tegula__manifest *manifest = &dataset->manifest;
   const tegula__array *memory = &array->memory;
-  CHECK_ARGUMENT(options->origin == NULL || options->origin_ndim == manifest->ndim, "the origin has another number of axes than the dataset");
-  if (manifest->ndim != memory->tiling->ndim || !tegula_dtype_same(manifest->dtype, memory->dtype) ||
+  CHECK_ARGUMENT(options->origin == NULL || options->origin_ndim == manifest->ndim,
+                 "the origin has another number of axes than the dataset");
+  if (manifest->ndim != memory->tiling->ndim ||
+      !tegula_dtype_same(manifest->dtype, memory->dtype) ||
       !fits(manifest, memory->tiling, options->origin))
     return mismatch(dataset, memory, err);
   CHECK_ARGUMENT(!memory->read_only, "the array's memory is read-only");
-  CHECK_ARGUMENT(!memory->overlaps, "the strides of the array's memory let several elements share a place");
-  CHECK_ARGUMENT(dataset->context->comm == array->context->comm, "dataset and array belong to different groups of ranks");
+  CHECK_ARGUMENT(!memory->overlaps,
+                 "the strides of the array's memory let several elements share a place");
+  CHECK_ARGUMENT(dataset->context->comm == array->context->comm,
+                 "dataset and array belong to different groups of ranks");
   return TEGULA_OK;
 }
 
 /* The tiles in the dataset's own indices. */
-static tegula_status move_from_origin(const tegula_dataset *dataset, const tegula__array *memory, const tegula_load_options *options,
-                                      tegula__tally *tally, tegula_error *err) {
+static tegula_status move_from_origin(const tegula_dataset *dataset, const tegula__array *memory,
+                                      const tegula_load_options *options, tegula__tally *tally,
+                                      tegula_error *err) {
   int64_t ndim = dataset->manifest.ndim;
-  tegula__tile *tiles = tegula__realloc_array(NULL, memory->count, sizeof *tiles + 2 * (size_t)ndim * sizeof(int64_t));
+  tegula__tile *tiles = tegula__realloc_array(NULL, memory->count,
+                                              sizeof *tiles + 2 * (size_t)ndim * sizeof(int64_t));
   if (tiles == NULL) return tegula__out_of_memory(err, memory->count * (int64_t)sizeof *tiles);
   int64_t *vectors = (int64_t *)(void *)(tiles + memory->count);
   for (int64_t i = 0; i < memory->count; i++) {
@@ -91,16 +111,19 @@ static tegula_status move_from_origin(const tegula_dataset *dataset, const tegul
   return status;
 }
 
-void tegula__call_load(tegula__call *call, const tegula_dataset *dataset, const tegula_array *array, const tegula_load_options *options) {
+void tegula__call_load(tegula__call *call, const tegula_dataset *dataset, const tegula_array *array,
+                       const tegula_load_options *options) {
   tegula__call_dataset(call, dataset);
   tegula__call_tiling(call, array->memory.tiling, array->memory.dtype);
   tegula__call_add(call, "missing", "%u", options->missing);
   tegula__call_add(call, "the origin", "%s", options->origin != NULL ? "a box" : "the whole");
-  if (options->origin != NULL) tegula__call_mix(call, options->origin, (size_t)options->origin_ndim * sizeof *options->origin);
+  if (options->origin != NULL)
+    tegula__call_mix(call, options->origin, (size_t)options->origin_ndim * sizeof *options->origin);
 }
 
 /* The end of a load: what must be the same on all ranks is compared where all is well so far. */
-static tegula_status agree(const tegula_dataset *dataset, const tegula_array *array, const tegula_load_options *options, tegula_status status,
+static tegula_status agree(const tegula_dataset *dataset, const tegula_array *array,
+                           const tegula_load_options *options, tegula_status status,
                            tegula_error *err) {
   tegula__call call;
   tegula__call_init(&call, "tegula_load");
@@ -108,15 +131,18 @@ static tegula_status agree(const tegula_dataset *dataset, const tegula_array *ar
   return tegula__comm_agree_call(dataset->context->comm, &call, status, err);
 }
 
-static tegula_status move(const tegula_dataset *dataset, const tegula_array *array, const tegula_load_options *options, tegula__tally *tally,
+static tegula_status move(const tegula_dataset *dataset, const tegula_array *array,
+                          const tegula_load_options *options, tegula__tally *tally,
                           tegula_error *err) {
   const tegula__array *memory = &array->memory;
   FORWARD(check_array(dataset, array, options, err));
-  return options->origin != NULL ? move_from_origin(dataset, memory, options, tally, err)
-                                 : tegula__dataset_move(dataset, memory->tiles, memory->count, options, tally, err);
+  return options->origin != NULL
+             ? move_from_origin(dataset, memory, options, tally, err)
+             : tegula__dataset_move(dataset, memory->tiles, memory->count, options, tally, err);
 }
 
-tegula_status tegula__load_here(const tegula_dataset *dataset, const tegula_array *array, const tegula_load_options *options, tegula_error *err) {
+tegula_status tegula__load_here(const tegula_dataset *dataset, const tegula_array *array,
+                                const tegula_load_options *options, tegula_error *err) {
   tegula__tally tally;
   FORWARD(tegula__tally_start(&tally, options->statistics, err));
   tegula_status status = move(dataset, array, options, &tally, err);
@@ -132,20 +158,23 @@ static int64_t tiling_bytes(const tegula_array *array) {
   return bytes;
 }
 
-tegula_status tegula__load(const tegula_dataset *dataset, const tegula_array *array, const tegula_load_options *options, tegula_error *err) {
+tegula_status tegula__load(const tegula_dataset *dataset, const tegula_array *array,
+                           const tegula_load_options *options, tegula_error *err) {
   tegula__tally tally;
   tegula__news news;
   tegula_load_options local = *options;
   tegula_status status = tegula__tally_start(&tally, options->statistics, err);
   if (status != TEGULA_OK) return agree(dataset, array, options, status, err);
-  tegula__news_begin(&news, dataset->context->comm, tiling_bytes(array), &local.progress, &local.progress_state);
+  tegula__news_begin(&news, dataset->context->comm, tiling_bytes(array), &local.progress,
+                     &local.progress_state);
   status = agree(dataset, array, options, move(dataset, array, &local, &tally, err), err);
   tegula__news_end(&news, status);
   tegula__tally_end(&tally, options->statistics, offsetof(tegula_statistics, seconds_move));
   return status;
 }
 
-tegula_status tegula_load(tegula_dataset *dataset, tegula_array *array, const tegula_load_options *options, tegula_error *err) {
+tegula_status tegula_load(tegula_dataset *dataset, tegula_array *array,
+                          const tegula_load_options *options, tegula_error *err) {
   CHECK_ARGUMENT(dataset != NULL && array != NULL, "the dataset or the array is NULL");
   tegula_load_options local;
   tegula_op turn;
@@ -153,28 +182,37 @@ tegula_status tegula_load(tegula_dataset *dataset, tegula_array *array, const te
   tegula_status status = tegula__load_options_copy(&local, options, err);
   if (status != TEGULA_OK) return agree(dataset, array, &local, status, err);
   FORWARD(tegula__later_end_of_array(array->context, array, "tegula_load", err));
-  tegula__queue_enter(array->context->queue, &turn, /* where its saves are, if the dataset is of another context */
-                      &(tegula__touch){.array = array, .array_changes = true, .places = &dataset->places});
+  /* where its saves are, if the dataset is of another context */
+  tegula__queue_enter(
+      array->context->queue, &turn,
+      &(tegula__touch){.array = array, .array_changes = true, .places = &dataset->places});
   status = tegula__load(dataset, array, &local, err);
   tegula__queue_leave(&turn);
   return status;
 }
 
-tegula_status tegula_dataset_read(const tegula_dataset *dataset, const tegula_view *dst, const tegula_load_options *options,
-                                  tegula_error *err) {
+tegula_status tegula_dataset_read(const tegula_dataset *dataset, const tegula_view *dst,
+                                  const tegula_load_options *options, tegula_error *err) {
   CHECK_ARGUMENT(dataset != NULL && dst != NULL, "the dataset or the view is NULL");
   tegula_load_options local;
   tegula__tally tally;
   tegula_load_options_init(&local);
   FORWARD(tegula__load_options_copy(&local, options, err));
-  FORWARD(tegula__view_check(dst, dataset->manifest.dtype, dataset->manifest.shape, dataset->manifest.ndim, err));
+  FORWARD(tegula__view_check(dst, dataset->manifest.dtype, dataset->manifest.shape,
+                             dataset->manifest.ndim, err));
   CHECK_ARGUMENT((dst->flags & TEGULA_VIEW_READ_ONLY) == 0, "the view is read-only");
-  CHECK_ARGUMENT(!tegula__view_overlaps(dst), "the strides of the view let several elements share a place");
+  CHECK_ARGUMENT(!tegula__view_overlaps(dst),
+                 "the strides of the view let several elements share a place");
   FORWARD(tegula__tally_start(&tally, local.statistics, err));
-  tegula__tile tile = {.lo = dst->box.lo, .hi = dst->box.hi, .strides = dst->stride_bytes, .data = dst->data, .order = dst->dtype.order};
+  tegula__tile tile = {.lo = dst->box.lo,
+                       .hi = dst->box.hi,
+                       .strides = dst->stride_bytes,
+                       .data = dst->data,
+                       .order = dst->dtype.order};
   bool done;
   tegula_status status = tegula__held_read(dataset, &tile, &local, &tally, &done, err);
-  if (status == TEGULA_OK && !done) status = tegula__dataset_move(dataset, &tile, 1, &local, &tally, err);
+  if (status == TEGULA_OK && !done)
+    status = tegula__dataset_move(dataset, &tile, 1, &local, &tally, err);
   tegula__tally_end(&tally, local.statistics, offsetof(tegula_statistics, seconds_move));
   return status;
 }

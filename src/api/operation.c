@@ -2,8 +2,9 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * An operation holds references to its dataset and array and copies of its options; cancelling works through the progress function. On several ranks
- * each does its part by itself, and they agree where the program waits for it: no call of MPI comes from a thread of the queue. */
+ * An operation holds references to its dataset and array and copies of its options; cancelling
+ * works through the progress function. On several ranks each does its part by itself, and they
+ * agree where the program waits for it: no call of MPI comes from a thread of the queue. */
 #include <stdlib.h>
 
 #include "api/save_later.h"
@@ -20,14 +21,15 @@ typedef struct operation {
   int64_t chunk[TEGULA_MAX_DIMS];
   int64_t origin[TEGULA_MAX_DIMS];
   tegula__places places;
-  tegula__call *call; /* loads: what the ranks must have been called with alike; NULL: one rank */
+  tegula__call *call;   /* loads: what the ranks must have been called with alike; NULL: one rank */
   tegula__later *later; /* saves on several ranks; NULL: one rank */
-  char *said; /* their path as it was given */
+  char *said;           /* their path as it was given */
 } operation;
 
 static tegula_status run_load(tegula_op *op, tegula_error *err) {
   const operation *o = (const operation *)op;
-  return o->call != NULL ? tegula__load_here(o->dataset, o->array, &o->load, err) : tegula__load(o->dataset, o->array, &o->load, err);
+  return o->call != NULL ? tegula__load_here(o->dataset, o->array, &o->load, err)
+                         : tegula__load(o->dataset, o->array, &o->load, err);
 }
 
 static tegula_status run_save(tegula_op *op, tegula_error *err) {
@@ -38,7 +40,8 @@ static tegula_status run_save(tegula_op *op, tegula_error *err) {
 }
 
 static void free_attribute(const tegula_attribute *attribute) {
-  for (int64_t i = 0; attribute->texts != NULL && i < attribute->count; i++) free((void *)(uintptr_t)attribute->texts[i]);
+  for (int64_t i = 0; attribute->texts != NULL && i < attribute->count; i++)
+    free((void *)(uintptr_t)attribute->texts[i]);
   free((void *)(uintptr_t)attribute->texts);
   free((void *)(uintptr_t)attribute->values);
   free((void *)(uintptr_t)attribute->shape);
@@ -49,7 +52,8 @@ static void free_attribute(const tegula_attribute *attribute) {
 
 static void release_operation(tegula_op *op) {
   operation *o = (operation *)op;
-  for (int64_t i = 0; o->attributes != NULL && i < o->save.attribute_count; i++) free_attribute(&o->attributes[i]);
+  for (int64_t i = 0; o->attributes != NULL && i < o->save.attribute_count; i++)
+    free_attribute(&o->attributes[i]);
   free(o->attributes);
   free((void *)(uintptr_t)o->fill);
   tegula_dataset_close(o->dataset);
@@ -68,7 +72,8 @@ static void release_operation(tegula_op *op) {
   free(o);
 }
 
-static operation *new_operation(tegula_status (*run)(tegula_op *, tegula_error *), const tegula_array *array) {
+static operation *new_operation(tegula_status (*run)(tegula_op *, tegula_error *),
+                                const tegula_array *array) {
   operation *o = calloc(1, sizeof *o);
   if (o == NULL) return NULL;
   o->op.run = run;
@@ -86,7 +91,8 @@ static void hand_over(operation *o, tegula_op **out) {
     tegula__queue_forget(&o->op);
 }
 
-static tegula_status submit(tegula_context *context, operation *o, tegula_op **out, tegula_error *err) {
+static tegula_status submit(tegula_context *context, operation *o, tegula_op **out,
+                            tegula_error *err) {
   tegula_status status = tegula__queue_submit(context->queue, &o->op, err);
   if (status == TEGULA_OK)
     hand_over(o, out);
@@ -104,13 +110,16 @@ static tegula_status note_call(operation *o, tegula_error *err) {
   return TEGULA_OK;
 }
 
-tegula_status tegula_load_async(tegula_dataset *dataset, tegula_array *array, const tegula_load_options *options, tegula_op **out,
+tegula_status tegula_load_async(tegula_dataset *dataset, tegula_array *array,
+                                const tegula_load_options *options, tegula_op **out,
                                 tegula_error *err) {
   CHECK_ARGUMENT(dataset != NULL && array != NULL, "the dataset or the array is NULL");
   tegula_load_options local;
   tegula_load_options_init(&local);
   FORWARD(tegula__load_options_copy(&local, options, err));
-  CHECK_ARGUMENT(local.origin == NULL || (local.origin_ndim >= 0 && local.origin_ndim <= TEGULA_MAX_DIMS), "origin_ndim must be 0 to 64");
+  CHECK_ARGUMENT(local.origin == NULL ||
+                     (local.origin_ndim >= 0 && local.origin_ndim <= TEGULA_MAX_DIMS),
+                 "origin_ndim must be 0 to 64");
   FORWARD(tegula__later_end_of_array(array->context, array, "tegula_load_async", err));
   operation *o = new_operation(run_load, array);
   if (o == NULL) return tegula__out_of_memory(err, sizeof *o);
@@ -119,12 +128,14 @@ tegula_status tegula_load_async(tegula_dataset *dataset, tegula_array *array, co
   o->op.touch.places = &dataset->places;
   o->load = local;
   if (local.origin != NULL) {
-    if (local.origin_ndim > 0) memcpy(o->origin, local.origin, (size_t)local.origin_ndim * sizeof *o->origin);
+    if (local.origin_ndim > 0)
+      memcpy(o->origin, local.origin, (size_t)local.origin_ndim * sizeof *o->origin);
     o->load.origin = o->origin;
   }
   tegula__queue_watch(&o->op, &o->load.progress, &o->load.progress_state);
   tegula_status status = note_call(o, err);
-  if (status == TEGULA_OK) return submit(array->context, o, out, err); /* where the array's saves are */
+  /* where the array's saves are */
+  if (status == TEGULA_OK) return submit(array->context, o, out, err);
   release_operation(&o->op);
   return status;
 }
@@ -159,12 +170,17 @@ static bool keep_texts(const tegula_attribute *from, tegula_attribute *to) {
 
 static bool keep_attribute(const tegula_attribute *from, tegula_attribute *to) {
   tegula_dtype dtype = {0}; /* an unknown type is refused before a value is looked at */
-  if (from->values != NULL && from->type != NULL && tegula_dtype_parse(from->type, &dtype, NULL) != TEGULA_OK) dtype.item_size = 0;
-  *to = (tegula_attribute){.struct_size = from->struct_size, .ndim = from->ndim, .count = from->count};
-  return (from->name == NULL || (to->name = strdup(from->name)) != NULL) && (from->type == NULL || (to->type = strdup(from->type)) != NULL) &&
+  if (from->values != NULL && from->type != NULL &&
+      tegula_dtype_parse(from->type, &dtype, NULL) != TEGULA_OK)
+    dtype.item_size = 0;
+  *to = (tegula_attribute){
+      .struct_size = from->struct_size, .ndim = from->ndim, .count = from->count};
+  return (from->name == NULL || (to->name = strdup(from->name)) != NULL) &&
+         (from->type == NULL || (to->type = strdup(from->type)) != NULL) &&
          (from->omitted == NULL || (to->omitted = strdup(from->omitted)) != NULL) &&
          keep_items(from->shape, from->ndim, sizeof *from->shape, (const void **)&to->shape) &&
-         keep_items(from->values, from->count, (size_t)dtype.item_size, &to->values) && keep_texts(from, to);
+         keep_items(from->values, from->count, (size_t)dtype.item_size, &to->values) &&
+         keep_texts(from, to);
 }
 
 static bool keep_attributes(operation *o) {
@@ -173,12 +189,14 @@ static bool keep_attributes(operation *o) {
   o->attributes = calloc((size_t)o->save.attribute_count, sizeof *o->attributes);
   o->save.attributes = o->attributes;
   bool kept = o->attributes != NULL;
-  for (int64_t i = 0; kept && i < o->save.attribute_count; i++) kept = keep_attribute(&from[i], &o->attributes[i]);
+  for (int64_t i = 0; kept && i < o->save.attribute_count; i++)
+    kept = keep_attribute(&from[i], &o->attributes[i]);
   return kept;
 }
 
 static bool keep_fill(operation *o) {
-  if (!keep_items(o->save.fill, 1, (size_t)o->array->memory.dtype.item_size, &o->fill)) return false;
+  if (!keep_items(o->save.fill, 1, (size_t)o->array->memory.dtype.item_size, &o->fill))
+    return false;
   o->save.fill = o->fill;
   return true;
 }
@@ -189,17 +207,23 @@ static bool keep_save_options(operation *o) {
     memcpy(o->chunk, save->chunk, (size_t)save->chunk_ndim * sizeof *o->chunk);
     save->chunk = o->chunk;
   }
-  return keep_text(&save->format, &o->format) && keep_text(&save->descr, &o->descr) && keep_text(&save->dataset, &o->target) &&
-         keep_text(&save->layout, &o->layout) && keep_text(&save->codec, &o->codec) && keep_fill(o) && keep_attributes(o);
+  return keep_text(&save->format, &o->format) && keep_text(&save->descr, &o->descr) &&
+         keep_text(&save->dataset, &o->target) && keep_text(&save->layout, &o->layout) &&
+         keep_text(&save->codec, &o->codec) && keep_fill(o) && keep_attributes(o);
 }
 
-static tegula_status take_save(operation *o, const char *path, const tegula_save_options *options, tegula_error *err) {
+static tegula_status take_save(operation *o, const char *path, const tegula_save_options *options,
+                               tegula_error *err) {
   tegula_save_options_init(&o->save);
-  FORWARD(tegula__options_copy(&o->save, sizeof o->save, FIRST_SAVE_OPTIONS, options, "tegula_save_options", err));
-  CHECK_ARGUMENT(o->save.chunk == NULL || (o->save.chunk_ndim >= 0 && o->save.chunk_ndim <= TEGULA_MAX_DIMS), "chunk_ndim must be 0 to 64");
+  FORWARD(tegula__options_copy(&o->save, sizeof o->save, FIRST_SAVE_OPTIONS, options,
+                               "tegula_save_options", err));
+  CHECK_ARGUMENT(o->save.chunk == NULL ||
+                     (o->save.chunk_ndim >= 0 && o->save.chunk_ndim <= TEGULA_MAX_DIMS),
+                 "chunk_ndim must be 0 to 64");
   o->path = tegula__io_rooted(path); /* the program may go into another folder before it is saved */
   tegula__queue_watch(&o->op, &o->save.progress, &o->save.progress_state);
-  if (!keep_save_options(o) || o->path == NULL) return tegula__out_of_memory(err, (int64_t)strlen(path));
+  if (!keep_save_options(o) || o->path == NULL)
+    return tegula__out_of_memory(err, (int64_t)strlen(path));
   return tegula__places_of(&path, 1, o->later != NULL ? &o->later->places : &o->places, err);
 }
 
@@ -222,7 +246,8 @@ static operation *new_save(const tegula_array *array, const char *path) {
 }
 
 /* All ranks begin together. */
-static tegula_status start_on_ranks(operation *o, tegula_status status, tegula_op **out, tegula_error *err) {
+static tegula_status start_on_ranks(operation *o, tegula_status status, tegula_op **out,
+                                    tegula_error *err) {
   bool queued = false;
   status = tegula__later_begin(o->later, o->path, &o->save, status, err);
   if (status == TEGULA_OK) {
@@ -239,13 +264,16 @@ static tegula_status start_on_ranks(operation *o, tegula_status status, tegula_o
   return status;
 }
 
-tegula_status tegula_save_async(const tegula_array *array, const char *path, const tegula_save_options *options, tegula_op **out,
+tegula_status tegula_save_async(const tegula_array *array, const char *path,
+                                const tegula_save_options *options, tegula_op **out,
                                 tegula_error *err) {
-  CHECK_ARGUMENT(array != NULL && path != NULL && path[0] != '\0', "the array is NULL or the path is empty");
+  CHECK_ARGUMENT(array != NULL && path != NULL && path[0] != '\0',
+                 "the array is NULL or the path is empty");
   tegula_error unwanted;
   if (err == NULL) err = &unwanted;
   operation *o = new_save(array, path);
-  if (o == NULL) return tegula__comm_agree(array->context->comm, tegula__out_of_memory(err, sizeof *o), err);
+  if (o == NULL)
+    return tegula__comm_agree(array->context->comm, tegula__out_of_memory(err, sizeof *o), err);
   tegula_status status = take_save(o, path, options, err);
   if (o->later != NULL) return start_on_ranks(o, status, out, err);
   if (status == TEGULA_OK) return submit(array->context, o, out, err);
@@ -260,7 +288,8 @@ tegula_status tegula_op_wait(tegula_op *op, int64_t timeout_ns, tegula_error *er
   const operation *o = (const operation *)op; /* programs have no others */
   if (o->later != NULL) return tegula__later_wait(o->later, "tegula_op_wait", timeout_ns, err);
   tegula_status status = tegula__queue_wait(op, timeout_ns, err);
-  return o->call != NULL ? tegula__comm_agree_call(o->dataset->context->comm, o->call, status, err) : status;
+  return o->call != NULL ? tegula__comm_agree_call(o->dataset->context->comm, o->call, status, err)
+                         : status;
 }
 
 void tegula_op_cancel(tegula_op *op) {
@@ -285,5 +314,6 @@ tegula_status tegula_fence(tegula_context *context, tegula_error *err) {
   tegula__call_init(&call, "tegula_fence");
   FORWARD(tegula__later_end_all(context, call.name, err));
   tegula_status status = tegula__queue_fence(context->queue, err);
-  return context->comm->size > 1 ? tegula__comm_agree_call(context->comm, &call, status, err) : status;
+  return context->comm->size > 1 ? tegula__comm_agree_call(context->comm, &call, status, err)
+                                 : status;
 }

@@ -8,7 +8,8 @@
 
 #include "api/queue.h"
 
-/* Takes the last component off `path`; false when only one is left. The component is moved to `rest`, in front of what is there. */
+/* Takes the last component off `path`; false when only one is left. The component is moved to
+ * `rest`, in front of what is there. */
 static bool split_last(char *path, char **rest) {
   size_t size = strlen(path);
   while (size > 1 && path[size - 1] == '/') path[--size] = '\0';
@@ -30,7 +31,10 @@ static char *canonical(const char *path) {
   char *head = strdup(path), *rest = NULL, *real = NULL;
   while (head != NULL && (real = realpath(head, NULL)) == NULL)
     if (errno == ENOMEM || strcmp(head, ".") == 0 || !split_last(head, &rest)) break;
-  char *whole = real == NULL ? strdup(path) : rest == NULL ? strdup(real) : tegula__strprintf("%s/%s", strcmp(real, "/") == 0 ? "" : real, rest);
+  char *whole = real == NULL ? strdup(path)
+                : rest == NULL
+                    ? strdup(real)
+                    : tegula__strprintf("%s/%s", strcmp(real, "/") == 0 ? "" : real, rest);
   free(head);
   free(rest);
   free(real);
@@ -54,13 +58,17 @@ static size_t folder_size(const char *path) {
   return slash == NULL ? 0 : slash == path ? 1 : (size_t)(slash - path);
 }
 
-static tegula_status add_folders(const char *const *paths, int64_t count, tegula__places *out, tegula_error *err) {
+static tegula_status add_folders(const char *const *paths, int64_t count, tegula__places *out,
+                                 tegula_error *err) {
   int64_t capacity = 0;
   for (int64_t i = 0; i < count; i++) {
     size_t size = folder_size(paths[i]);
-    if (i > 0 && size == folder_size(paths[i - 1]) && memcmp(paths[i], paths[i - 1], size) == 0) continue;
+    if (i > 0 && size == folder_size(paths[i - 1]) && memcmp(paths[i], paths[i - 1], size) == 0)
+      continue;
     char *folder = size == 0 ? strdup(".") : strndup(paths[i], size);
-    bool good = folder != NULL && tegula__vector_reserve((void **)&out->items, &capacity, out->count + 1, sizeof *out->items) &&
+    bool good = folder != NULL &&
+                tegula__vector_reserve((void **)&out->items, &capacity, out->count + 1,
+                                       sizeof *out->items) &&
                 make_place(folder, &out->items[out->count]);
     free(folder);
     if (!good) return tegula__out_of_memory(err, count);
@@ -69,7 +77,8 @@ static tegula_status add_folders(const char *const *paths, int64_t count, tegula
   return TEGULA_OK;
 }
 
-tegula_status tegula__places_of(const char *const *paths, int64_t count, tegula__places *out, tegula_error *err) {
+tegula_status tegula__places_of(const char *const *paths, int64_t count, tegula__places *out,
+                                tegula_error *err) {
   *out = (tegula__places){0};
   tegula_status status = TEGULA_OK;
   if (count == 1) {

@@ -2,8 +2,9 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * One lock guards everything. An operation that has ended in the background waits in a second list until a call of the program passes
- * by and releases it: a thread of the queue never gives back a dataset or an array, which could be the last to hold the context. */
+ * One lock guards everything. An operation that has ended in the background waits in a second list
+ * until a call of the program passes by and releases it: a thread of the queue never gives back a
+ * dataset or an array, which could be the last to hold the context. */
 #include "api/queue.h"
 
 #include <errno.h>
@@ -16,12 +17,12 @@
 
 struct tegula__queue {
   pthread_mutex_t lock;
-  pthread_cond_t changed; /* an operation came, started, ended or was cancelled */
-  tegula_op *first, *last; /* have not ended */
-  tegula_op *ended;        /* to be released */
+  pthread_cond_t changed;          /* an operation came, started, ended or was cancelled */
+  tegula_op *first, *last;         /* have not ended */
+  tegula_op *ended;                /* to be released */
   tegula_op *failed, *last_failed; /* in order of their end; not reported yet */
   int64_t arrivals;
-  int32_t waiting;         /* background operations that have not started */
+  int32_t waiting; /* background operations that have not started */
   int32_t idle, started, most;
   bool closing;
   pthread_t threads[MOST_THREADS];
@@ -36,8 +37,11 @@ static bool reads_also(const tegula__touch *touch, const void *array) {
 }
 
 static bool conflict(const tegula__touch *a, const tegula__touch *b) {
-  if (a->array != NULL && a->array == b->array && (a->array_changes || b->array_changes)) return true;
-  if ((a->array_changes && reads_also(b, a->array)) || (b->array_changes && reads_also(a, b->array))) return true;
+  if (a->array != NULL && a->array == b->array && (a->array_changes || b->array_changes))
+    return true;
+  if ((a->array_changes && reads_also(b, a->array)) ||
+      (b->array_changes && reads_also(a, b->array)))
+    return true;
   if (a->places_change && tegula__places_meet(a->places, b->reads)) return true;
   if (b->places_change && tegula__places_meet(a->reads, b->places)) return true;
   return (a->places_change || b->places_change) && tegula__places_meet(a->places, b->places);
@@ -117,9 +121,10 @@ static void run_one(tegula__queue *queue, tegula_op *op) {
   pthread_mutex_unlock(&queue->lock);
   tegula_error error;
   tegula__error_clear(&error);
-  tegula_status status = atomic_load(&op->cancelled)
-                             ? tegula__fail(&error, TEGULA_CANCELLED, NULL, -1, "cancelled before it started")
-                             : op->run(op, &error);
+  tegula_status status =
+      atomic_load(&op->cancelled)
+          ? tegula__fail(&error, TEGULA_CANCELLED, NULL, -1, "cancelled before it started")
+          : op->run(op, &error);
   pthread_mutex_lock(&queue->lock);
   take_out(op);
   op->ended = true;
@@ -130,8 +135,9 @@ static void run_one(tegula__queue *queue, tegula_op *op) {
   pthread_cond_broadcast(&queue->changed);
 }
 
-/* A thread of the queue is woken by one of the program, which has other things to do: it must not push that one off its processor, as
- * the scheduler would let it. Only where nobody chose another policy; where it is refused things stay as they are. */
+/* A thread of the queue is woken by one of the program, which has other things to do: it must not
+ * push that one off its processor, as the scheduler would let it. Only where nobody chose another
+ * policy; where it is refused things stay as they are. */
 static void give_way(void) {
   struct sched_param parameters;
   int policy;
@@ -167,7 +173,8 @@ static tegula_status start_thread(tegula__queue *queue, tegula_error *err) {
   int failed = pthread_create(&queue->threads[queue->started], NULL, thread_main, queue);
   pthread_sigmask(SIG_SETMASK, &old, NULL);
   if (failed == 0) queue->started++;
-  return queue->started > 0 ? TEGULA_OK : tegula__fail_errno(err, failed, NULL, -1, "could not start a thread");
+  return queue->started > 0 ? TEGULA_OK
+                            : tegula__fail_errno(err, failed, NULL, -1, "could not start a thread");
 }
 
 /* Releases what has ended, outside of the lock. */
@@ -187,7 +194,8 @@ tegula_status tegula__queue_submit(tegula__queue *queue, tegula_op *op, tegula_e
   sweep(queue);
   pthread_mutex_lock(&queue->lock);
   tegula_status status = queue->closing
-                             ? tegula__fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1, "the context has been destroyed: nothing can be queued")
+                             ? tegula__fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1,
+                                            "the context has been destroyed: nothing can be queued")
                              : start_thread(queue, err);
   if (status == TEGULA_OK) {
     op->references = 2;
@@ -287,7 +295,8 @@ tegula_status tegula__queue_wait(tegula_op *op, int64_t timeout_ns, tegula_error
                              : pthread_cond_timedwait(&queue->changed, &queue->lock, &until);
   tegula_status status = op->ended ? op->status : TEGULA_TIMEOUT;
   if (!op->ended)
-    tegula__fail(err, TEGULA_TIMEOUT, NULL, -1, "the operation has not ended after %.3f seconds", (double)timeout_ns * 1e-9);
+    tegula__fail(err, TEGULA_TIMEOUT, NULL, -1, "the operation has not ended after %.3f seconds",
+                 (double)timeout_ns * 1e-9);
   else if (status != TEGULA_OK) {
     if (err != NULL) *err = op->error;
     report(queue, op);
@@ -316,7 +325,10 @@ tegula_status tegula__queue_fence(tegula__queue *queue, tegula_error *err) {
     status = first->status;
     if (err != NULL) *err = first->error;
     report(queue, first);
-    if (more > 0) tegula__hint(err, status, "%lld more operations failed; the next fence returns the next of them", (long long)more);
+    if (more > 0)
+      tegula__hint(err, status,
+                   "%lld more operations failed; the next fence returns the next of them",
+                   (long long)more);
   }
   pthread_mutex_unlock(&queue->lock);
   sweep(queue);

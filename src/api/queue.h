@@ -2,8 +2,9 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Every operation says what it touches: an array, and places in the file system. It may start when no earlier operation that has not
- * ended touches the same and one of the two changes it. Calls in the foreground take their place in the same list and wait there. */
+ * Every operation says what it touches: an array, and places in the file system. It may start when
+ * no earlier operation that has not ended touches the same and one of the two changes it. Calls in
+ * the foreground take their place in the same list and wait there. */
 #ifndef TEGULA_API_QUEUE_H
 #define TEGULA_API_QUEUE_H
 
@@ -12,7 +13,8 @@
 
 #include "base/base.h"
 
-/* A place in the file system under its canonical name. Two places meet when one is the other or lies inside it. */
+/* A place in the file system under its canonical name. Two places meet when one is the other or
+ * lies inside it. */
 typedef struct tegula__place {
   char *path;
   uint64_t device, inode; /* of what is there, 0 for nothing */
@@ -23,9 +25,10 @@ typedef struct tegula__places {
   int64_t count;
 } tegula__places;
 
-/* The places of some paths; a list of many is reduced to the folders they lie in. What does not exist yet keeps its name behind the part
- * that does. */
-tegula_status tegula__places_of(const char *const *paths, int64_t count, tegula__places *out, tegula_error *err);
+/* The places of some paths; a list of many is reduced to the folders they lie in. What does not
+ * exist yet keeps its name behind the part that does. */
+tegula_status tegula__places_of(const char *const *paths, int64_t count, tegula__places *out,
+                                tegula_error *err);
 void tegula__places_free(tegula__places *places);
 bool tegula__places_meet(const tegula__places *a, const tegula__places *b);
 
@@ -42,8 +45,8 @@ typedef struct tegula__touch {
 
 typedef struct tegula__queue tegula__queue;
 
-/* An operation. In the background `run` is called on a thread of the queue, and `release` once on a thread of the program when nothing
- * needs the operation any more. */
+/* An operation. In the background `run` is called on a thread of the queue, and `release` once on a
+ * thread of the program when nothing needs the operation any more. */
 struct tegula_op {
   tegula__queue *queue;
   tegula__touch touch;
@@ -63,11 +66,13 @@ struct tegula_op {
 };
 
 tegula_status tegula__queue_create(int32_t threads, tegula__queue **out, tegula_error *err);
-/* Waits for all operations, ends the threads, releases what has ended. Later calls in the background are refused. */
+/* Waits for all operations, ends the threads, releases what has ended. Later calls in the
+ * background are refused. */
 void tegula__queue_close(tegula__queue *queue);
 void tegula__queue_destroy(tegula__queue *queue);
 
-/* Queues a background operation; the queue takes one reference and the caller another. Not OK: nothing was queued. */
+/* Queues a background operation; the queue takes one reference and the caller another. Not OK:
+ * nothing was queued. */
 tegula_status tegula__queue_submit(tegula__queue *queue, tegula_op *op, tegula_error *err);
 /* One more reference; the caller has one. */
 tegula_op *tegula__queue_retain(tegula_op *op);
@@ -78,12 +83,13 @@ void tegula__queue_conclude(tegula_op *op, tegula_status status, const tegula_er
 tegula_status tegula__queue_wait(tegula_op *op, int64_t timeout_ns, tegula_error *err);
 bool tegula__queue_ended(const tegula_op *op);
 void tegula__queue_cancel(tegula_op *op);
-/* Keeps the caller's progress function and puts one in its place that also ends the operation when it is cancelled. */
+/* Keeps the caller's progress function and puts one in its place that also ends the operation when
+ * it is cancelled. */
 void tegula__queue_watch(tegula_op *op, tegula_progress_fn *progress, void **progress_state);
 tegula_status tegula__queue_fence(tegula__queue *queue, tegula_error *err);
 
-/* A call in the foreground: waits for its turn; `op` is the caller's memory, `touch` filled in. Leave in any case. Was there something to wait
- * for? */
+/* A call in the foreground: waits for its turn; `op` is the caller's memory, `touch` filled in.
+ * Leave in any case. Was there something to wait for? */
 bool tegula__queue_enter(tegula__queue *queue, tegula_op *op, const tegula__touch *touch);
 void tegula__queue_leave(tegula_op *op);
 

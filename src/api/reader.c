@@ -5,40 +5,50 @@
 
 #include "api/api.h"
 
-void tegula_reader_init(tegula_reader *reader) { *reader = (tegula_reader){.struct_size = sizeof *reader}; }
+void tegula_reader_init(tegula_reader *reader) {
+  *reader = (tegula_reader){.struct_size = sizeof *reader};
+}
 
 static tegula_status check_reader(const tegula_reader *reader, tegula_error *err) {
   CHECK_ARGUMENT(reader->read != NULL, "the reader has no read function");
   CHECK_ARGUMENT(reader->name != NULL && reader->name[0] != '\0', "the reader has no name");
-  CHECK_ARGUMENT(tegula__dtype_valid(reader->dtype), "the dtype is not one that tegula_dtype_parse gives");
+  CHECK_ARGUMENT(tegula__dtype_valid(reader->dtype),
+                 "the dtype is not one that tegula_dtype_parse gives");
   CHECK_ARGUMENT(reader->ndim >= 0 && reader->ndim <= TEGULA_MAX_DIMS, "ndim must be 0 to 64");
   CHECK_ARGUMENT(reader->ndim == 0 || reader->shape != NULL, "the shape is NULL");
   CHECK_ARGUMENT(reader->cost_bytes >= 0, "cost_bytes must not be negative");
   for (int32_t k = 0; k < reader->ndim; k++) {
     if (reader->shape[k] < 0)
-      return tegula__fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1, "axis %d has the negative length %lld", k, (long long)reader->shape[k]);
+      return tegula__fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1,
+                          "axis %d has the negative length %lld", k, (long long)reader->shape[k]);
     if (reader->chunk != NULL && reader->chunk[k] < 1)
-      return tegula__fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1, "entry %d of the chunk is %lld: it must be 1 or more", k,
+      return tegula__fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1,
+                          "entry %d of the chunk is %lld: it must be 1 or more", k,
                           (long long)reader->chunk[k]);
   }
   return TEGULA_OK;
 }
 
-/* One part over the whole array, as if it lay densely in C order: so that the planner cuts it along rows. */
-static tegula_status fill_manifest(tegula__manifest *manifest, const tegula_reader *reader, tegula_error *err) {
+/* One part over the whole array, as if it lay densely in C order: so that the planner cuts it along
+ * rows. */
+static tegula_status fill_manifest(tegula__manifest *manifest, const tegula_reader *reader,
+                                   tegula_error *err) {
   static const int64_t origin[TEGULA_MAX_DIMS];
   int64_t strides[TEGULA_MAX_DIMS], bytes;
   manifest->dtype = tegula_dtype_native(reader->dtype);
   manifest->ndim = reader->ndim;
   for (int32_t k = 0; k < reader->ndim; k++) manifest->shape[k] = reader->shape[k];
   if (!tegula__shape_bytes(manifest->shape, manifest->ndim, manifest->dtype.item_size, &bytes))
-    return tegula__fail(err, TEGULA_LIMIT_EXCEEDED, NULL, -1, "the array is larger than 2^63 bytes");
+    return tegula__fail(err, TEGULA_LIMIT_EXCEEDED, NULL, -1,
+                        "the array is larger than 2^63 bytes");
   tegula__reader *copy = calloc(1, sizeof *copy);
   if (copy == NULL) return tegula__out_of_memory(err, sizeof *copy);
-  *copy = (tegula__reader){.read = reader->read, .state = reader->state, .cost = reader->cost_bytes, .local = true};
+  *copy = (tegula__reader){
+      .read = reader->read, .state = reader->state, .cost = reader->cost_bytes, .local = true};
   copy->name = strdup(reader->name);
-  tegula_status status = copy->name != NULL ? tegula__manifest_add_reader(manifest, copy, err)
-                                            : tegula__out_of_memory(err, (int64_t)strlen(reader->name));
+  tegula_status status = copy->name != NULL
+                             ? tegula__manifest_add_reader(manifest, copy, err)
+                             : tegula__out_of_memory(err, (int64_t)strlen(reader->name));
   if (status != TEGULA_OK) {
     free(copy->name);
     free(copy);
@@ -60,8 +70,10 @@ static tegula_status fill_manifest(tegula__manifest *manifest, const tegula_read
   return tegula__manifest_finish(manifest, err);
 }
 
-tegula_status tegula_dataset_from_reader(tegula_context *context, const tegula_reader *reader, tegula_dataset **out, tegula_error *err) {
-  CHECK_ARGUMENT(context != NULL && reader != NULL && out != NULL, "context, reader or the place for the dataset is NULL");
+tegula_status tegula_dataset_from_reader(tegula_context *context, const tegula_reader *reader,
+                                         tegula_dataset **out, tegula_error *err) {
+  CHECK_ARGUMENT(context != NULL && reader != NULL && out != NULL,
+                 "context, reader or the place for the dataset is NULL");
   tegula_reader local;
   tegula_reader_init(&local);
   FORWARD(tegula__options_copy(&local, sizeof local, FIRST_READER, reader, "tegula_reader", err));

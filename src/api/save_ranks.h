@@ -17,30 +17,42 @@ typedef struct tegula__rank_save {
   tegula__tally tally;
 } tegula__rank_save;
 
-/* Collective: all of a beginning. `said` is what the ranks must have been called with, `path` where it goes, `status` that of this rank's arguments. Not OK:
- * it has ended. */
-tegula_status tegula__rank_save_begin(tegula__rank_save *save, const tegula__group *group, const char *said, const char *path, const char *name,
+/* Collective: all of a beginning. `said` is what the ranks must have been called with, `path` where
+ * it goes, `status` that of this rank's arguments. Not OK: it has ended. */
+tegula_status tegula__rank_save_begin(tegula__rank_save *save, const tegula__group *group,
+                                      const char *said, const char *path, const char *name,
                                       tegula_status status, tegula_error *err);
-/* Collective. `status`: how rank 0 began; the others get its places, or its error. Ended by tegula__rank_save_end in any case. */
-tegula_status tegula__rank_save_share(tegula__rank_save *save, tegula_status status, tegula_error *err);
+/* Collective. `status`: how rank 0 began; the others get its places, or its error. Ended by
+ * tegula__rank_save_end in any case. */
+tegula_status tegula__rank_save_share(tegula__rank_save *save, tegula_status status,
+                                      tegula_error *err);
 /* Where the bytes of a member belong. */
 const tegula__manifest *tegula__rank_save_manifest(const tegula__rank_save *save, int64_t number);
 /* Does its chunks' places rank 0 have to find? */
 bool tegula__rank_save_in_rounds(const tegula__rank_save *save, int64_t number);
 /* Tiles of this rank as a move to be run; `placer` gets rank 0's. */
-tegula__move tegula__rank_save_move_of(tegula__rank_save *save, int64_t number, const tegula__tile *tiles, int64_t count, tegula__placer *placer);
+tegula__move tegula__rank_save_move_of(tegula__rank_save *save, int64_t number,
+                                       const tegula__tile *tiles, int64_t count,
+                                       tegula__placer *placer);
 /* Its error, as the user is to see it. */
-tegula_status tegula__rank_save_explain(const tegula__rank_save *save, tegula_status status, tegula_error *err);
+tegula_status tegula__rank_save_explain(const tegula__rank_save *save, tegula_status status,
+                                        tegula_error *err);
 /* Writes tiles to a member that is not in rounds. Nothing is agreed. */
-tegula_status tegula__rank_save_move(tegula__rank_save *save, int64_t number, const tegula__tile *tiles, int64_t count, tegula_error *err);
-/* Collective, after an agreement: writes the tiles of an array; the outcome is still to be agreed. */
-tegula_status tegula__rank_save_array(tegula__rank_save *save, int64_t number, const tegula__array *array, tegula_error *err);
+tegula_status tegula__rank_save_move(tegula__rank_save *save, int64_t number,
+                                     const tegula__tile *tiles, int64_t count, tegula_error *err);
+/* Collective, after an agreement: writes the tiles of an array; the outcome is still to be
+ * agreed. */
+tegula_status tegula__rank_save_array(tegula__rank_save *save, int64_t number,
+                                      const tegula__array *array, tegula_error *err);
 /* Collective: an agreed status; makes it visible, or takes everything back. */
-tegula_status tegula__rank_save_end(tegula__rank_save *save, tegula_status status, tegula_error *err);
+tegula_status tegula__rank_save_end(tegula__rank_save *save, tegula_status status,
+                                    tegula_error *err);
 /* What of this a rank does by itself. */
-tegula_status tegula__rank_save_end_here(tegula__rank_save *save, tegula_status status, tegula_error *err);
+tegula_status tegula__rank_save_end_here(tegula__rank_save *save, tegula_status status,
+                                         tegula_error *err);
 
 /* What all ranks must have been called with: path and options. `dtype`: of the fill value. */
-void tegula__call_save(tegula__call *call, const char *path, const tegula_save_options *options, tegula_dtype dtype);
+void tegula__call_save(tegula__call *call, const char *path, const tegula_save_options *options,
+                       tegula_dtype dtype);
 
 #endif

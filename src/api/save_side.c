@@ -10,13 +10,14 @@
 static tegula_status write_text(tegula__saving *s, const tegula__buffer *text, tegula_error *err) {
   char *path = tegula__strprintf("%s/shard_meta.json", s->publish.temporary);
   if (path == NULL) return tegula__out_of_memory(err, 64);
-  tegula_status status = tegula__io_create(path, (int64_t)text->size, text->data, text->size, s->options.durable != 0, 0666,
-                                           &s->tally.counts, err);
+  tegula_status status = tegula__io_create(path, (int64_t)text->size, text->data, text->size,
+                                           s->options.durable != 0, 0666, &s->tally.counts, err);
   free(path);
   return status;
 }
 
-static tegula_status describe(tegula__saving *s, const char **names, int64_t *rows, tegula_error *err) {
+static tegula_status describe(tegula__saving *s, const char **names, int64_t *rows,
+                              tegula_error *err) {
   const tegula__member *m = &s->members[0];
   tegula__layout_request request = {.dtype = m->stored,
                                     .ndim = m->tiling->ndim,
@@ -29,8 +30,9 @@ static tegula_status describe(tegula__saving *s, const char **names, int64_t *ro
   }
   tegula__buffer text;
   tegula__buffer_init(&text, LARGEST_SIDE_FILE);
-  tegula_status status = s->format->side_file(&request, names, rows, m->file_count, &text) ? write_text(s, &text, err)
-                                                                                           : tegula__out_of_memory(err, (int64_t)text.size);
+  tegula_status status = s->format->side_file(&request, names, rows, m->file_count, &text)
+                             ? write_text(s, &text, err)
+                             : tegula__out_of_memory(err, (int64_t)text.size);
   tegula__buffer_free(&text);
   return status;
 }
@@ -40,7 +42,8 @@ tegula_status tegula__saving_side_file(tegula__saving *s, tegula_error *err) {
   int64_t count = s->members[0].file_count;
   const char **names = calloc((size_t)count, sizeof *names);
   int64_t *rows = calloc((size_t)count, sizeof *rows);
-  tegula_status status = names != NULL && rows != NULL ? describe(s, names, rows, err) : tegula__out_of_memory(err, count * 16);
+  tegula_status status = names != NULL && rows != NULL ? describe(s, names, rows, err)
+                                                       : tegula__out_of_memory(err, count * 16);
   free(names);
   free(rows);
   return status;

@@ -1,4 +1,5 @@
-/* saving: a save on its way: begun, moved to as often as there is something to move, ended. tegula_save does all of it at once.
+/* saving: a save on its way: begun, moved to as often as there is something to move, ended.
+ * tegula_save does all of it at once.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TEGULA_API_SAVING_H
@@ -10,16 +11,16 @@
 
 /* One file that is written. */
 typedef struct tegula__target {
-  char *path;             /* where it is written */
-  char *shown;            /* what the user will call it */
-  tegula__buffer header;  /* of formats that have one in front */
-  tegula__sink sink;      /* containers */
-  int64_t size;           /* without what the engine has written */
-  int64_t reserved;       /* up to here there is space for it */
-  int64_t wanted;         /* where the last contiguous dataset ends */
-  int fd;                 /* -1: not open */
-  bool parked;            /* one of many: opened when something is read or written */
-  void *saving;           /* of the format; NULL: not open */
+  char *path;            /* where it is written */
+  char *shown;           /* what the user will call it */
+  tegula__buffer header; /* of formats that have one in front */
+  tegula__sink sink;     /* containers */
+  int64_t size;          /* without what the engine has written */
+  int64_t reserved;      /* up to here there is space for it */
+  int64_t wanted;        /* where the last contiguous dataset ends */
+  int fd;                /* -1: not open */
+  bool parked;           /* one of many: opened when something is read or written */
+  void *saving;          /* of the format; NULL: not open */
   tegula__io_counts *counts;
 } tegula__target;
 
@@ -29,13 +30,13 @@ typedef enum tegula__layout { TEGULA__CONTIGUOUS, TEGULA__CHUNKED, TEGULA__VIRTU
 typedef struct tegula__member {
   struct tegula__saving *saving;
   tegula_dtype dtype, stored;
-  const tegula_tiling *tiling; /* owned */
-  const char *descr;           /* borrowed, or NULL */
-  const void *fill;            /* borrowed while the save begins, or NULL */
+  const tegula_tiling *tiling;        /* owned */
+  const char *descr;                  /* borrowed, or NULL */
+  const void *fill;                   /* borrowed while the save begins, or NULL */
   const tegula_attribute *attributes; /* the same */
   int64_t attribute_count;
   const tegula__origin *origin; /* the same */
-  char *dataset;               /* containers: its name; owned */
+  char *dataset;                /* containers: its name; owned */
   tegula__layout layout;
   int64_t chunk[TEGULA_MAX_DIMS]; /* when chunked */
   tegula__filter filters[TEGULA__CHAIN_MAX];
@@ -45,7 +46,7 @@ typedef struct tegula__member {
   int64_t *numbers;          /* containers: what the dataset is called in each file */
   _Atomic int64_t placed;    /* bytes of chunks that got a place */
   tegula__manifest manifest; /* of the files that are written */
-  tegula__file_set *files; /* of all members */
+  tegula__file_set *files;   /* of all members */
 } tegula__member;
 
 typedef struct tegula__saving {
@@ -58,15 +59,17 @@ typedef struct tegula__saving {
   tegula__target *targets;
   int64_t target_count;
   tegula__publish publish;
-  bool begun;           /* there is something to publish or to abandon */
-  bool adds;            /* to a copy of the file that is there */
-  bool absent;          /* a container, and nothing was there when it was looked for */
-  bool pieces;          /* tiles come one by one, from other processes too: what is durable is so when all are there */
-  int64_t align;        /* blocks of the file system where they are larger than a page; 0 */
-  bool alone;           /* other ranks have no part in its end: it is one of their steps */
-  bool early;           /* the files of a container were complete before the elements were written */
-  bool completed;       /* all is written */
-  bool guards;          /* what is there is replaced only if it is still what was looked at: */
+  bool begun;  /* there is something to publish or to abandon */
+  bool adds;   /* to a copy of the file that is there */
+  bool absent; /* a container, and nothing was there when it was looked for */
+  /* tiles come one by one, from other processes too: what is durable is so when all are there */
+  bool pieces;
+  int64_t align; /* blocks of the file system where they are larger than a page; 0 */
+  bool alone;    /* other ranks have no part in its end: it is one of their steps */
+  /* the files of a container were complete before the elements were written */
+  bool early;
+  bool completed; /* all is written */
+  bool guards;    /* what is there is replaced only if it is still what was looked at: */
   tegula__stamp before;
   tegula__tally tally;
   /* NULL, or called when all is written and nothing visible yet */
@@ -79,18 +82,24 @@ typedef struct tegula__wanted {
   tegula_dtype dtype;
   const tegula_tiling *tiling;
   const tegula_save_options *options; /* dataset, layout, chunk, codec, byte order */
-  const tegula__origin *origin; /* containers: what it is a copy of; NULL */
+  const tegula__origin *origin;       /* containers: what it is a copy of; NULL */
 } tegula__wanted;
 
-/* Checks everything and makes the files. `saving` is ended by tegula__saving_end in any case. options is complete. */
-tegula_status tegula__saving_begin(tegula__saving *saving, tegula_context *context, const char *path, const tegula_save_options *options,
+/* Checks everything and makes the files. `saving` is ended by tegula__saving_end in any case.
+ * options is complete. */
+tegula_status tegula__saving_begin(tegula__saving *saving, tegula_context *context,
+                                   const char *path, const tegula_save_options *options,
                                    const tegula__wanted *wanted, int64_t count, tegula_error *err);
 /* Moves tiles of member `number` to its files. Any thread. */
-tegula_status tegula__saving_move(tegula__saving *saving, int64_t number, const tegula__tile *tiles, int64_t count, tegula_error *err);
+tegula_status tegula__saving_move(tegula__saving *saving, int64_t number, const tegula__tile *tiles,
+                                  int64_t count, tegula_error *err);
 /* The same as a move to be run; `placer` gets the member's. */
-tegula__move tegula__saving_move_of(tegula__saving *saving, int64_t number, const tegula__tile *tiles, int64_t count, tegula__placer *placer);
+tegula__move tegula__saving_move_of(tegula__saving *saving, int64_t number,
+                                    const tegula__tile *tiles, int64_t count,
+                                    tegula__placer *placer);
 /* Errors of a save speak of the target, not of temporary names. */
-void tegula__saving_name_target(const tegula__saving *saving, tegula_status status, tegula_error *err);
+void tegula__saving_name_target(const tegula__saving *saving, tegula_status status,
+                                tegula_error *err);
 /* Before the end, where others are to look at it: all that is still to be written. */
 tegula_status tegula__saving_complete(tegula__saving *saving, tegula_error *err);
 /* With OK makes it visible, else takes everything back; returns the status that it had or got. */
@@ -98,10 +107,13 @@ tegula_status tegula__saving_end(tegula__saving *saving, tegula_status status, t
 
 /* save_tiles.c: the text with which others write to a save. */
 tegula_status tegula__saving_text(const tegula__member *member, char **out, tegula_error *err);
-/* Reads such a text into an initialised manifest. `chunks`: it may be of a chunked save, whose chunks have no places yet. */
-tegula_status tegula__saving_read_text(const char *text, size_t size, bool chunks, tegula__manifest *out, tegula_error *err);
+/* Reads such a text into an initialised manifest. `chunks`: it may be of a chunked save, whose
+ * chunks have no places yet. */
+tegula_status tegula__saving_read_text(const char *text, size_t size, bool chunks,
+                                       tegula__manifest *out, tegula_error *err);
 /* A move by such a manifest; `files` are its. `options`: progress, durable. */
-tegula__move tegula__saving_move_by(const tegula__manifest *manifest, tegula__file_set *files, const tegula__tile *tiles, int64_t count,
+tegula__move tegula__saving_move_by(const tegula__manifest *manifest, tegula__file_set *files,
+                                    const tegula__tile *tiles, int64_t count,
                                     const tegula_save_options *options, tegula__tally *tally);
 /* Of such a move: NOT_FOUND means that the save has ended. */
 tegula_status tegula__saving_explain_ended(tegula_status status, tegula_error *err);
@@ -113,35 +125,42 @@ typedef struct tegula__group {
   tegula__wanted *wanted;
   int64_t count;
 } tegula__group;
-/* save_ranks.c: tegula_save and tegula_save_group on several ranks. `status`: that of the arguments on this rank. */
-tegula_status tegula__save_on_ranks(tegula_context *context, const tegula__group *group, const char *path, const tegula_save_options *options,
+/* save_ranks.c: tegula_save and tegula_save_group on several ranks. `status`: that of the arguments
+ * on this rank. */
+tegula_status tegula__save_on_ranks(tegula_context *context, const tegula__group *group,
+                                    const char *path, const tegula_save_options *options,
                                     const char *name, tegula_status status, tegula_error *err);
 
 /* The format that a save with these options makes. */
-tegula_status tegula__saving_format(const char *path, const tegula_save_options *options, const tegula__format **out, tegula_error *err);
+tegula_status tegula__saving_format(const char *path, const tegula_save_options *options,
+                                    const tegula__format **out, tegula_error *err);
 
 /* ---- parts of begin ---- */
 
 /* save_options.c: the format, and what every member is; nothing is touched. */
-tegula_status tegula__saving_choose(tegula__saving *saving, const tegula__wanted *wanted, int64_t count, tegula_error *err);
+tegula_status tegula__saving_choose(tegula__saving *saving, const tegula__wanted *wanted,
+                                    int64_t count, tegula_error *err);
 /* save_layout.c: the files, and the places in them. */
 tegula_status tegula__saving_lay_out(tegula__saving *saving, tegula_error *err);
 
 /* The rows of the array that shard i holds: from first_row(i) up to first_row(i + 1). */
 int64_t tegula__saving_first_row(const tegula__member *member, int64_t i);
-/* save_replaced.c: gives back the memory of what a durable save replaces, of up to as many bytes as it writes. */
+/* save_replaced.c: gives back the memory of what a durable save replaces, of up to as many bytes as
+ * it writes. */
 void tegula__saving_let_go(tegula__saving *saving, int64_t bytes);
 /* save_side.c: what is to lie beside the shards, if anything. */
 tegula_status tegula__saving_side_file(tegula__saving *saving, tegula_error *err);
 
 /* save_target.c: opens the container. */
-tegula_status tegula__target_open(tegula__saving *saving, tegula__target *target, tegula_error *err);
+tegula_status tegula__target_open(tegula__saving *saving, tegula__target *target,
+                                  tegula_error *err);
 /* It is one of so many that it does not stay open; what the container has of it does. */
 tegula_status tegula__target_park(tegula__target *target, tegula_error *err);
 /* Space for all contiguous datasets, at once. */
 tegula_status tegula__target_reserve(tegula__target *target, tegula_error *err);
 /* All its metadata is in it; the bytes of the container's contiguous datasets may come later. */
-tegula_status tegula__target_complete(const tegula__saving *saving, tegula__target *target, bool durable, tegula_error *err);
+tegula_status tegula__target_complete(const tegula__saving *saving, tegula__target *target,
+                                      bool durable, tegula_error *err);
 /* After a failure, and always at the end. */
 void tegula__target_free(tegula__saving *saving, tegula__target *target);
 

@@ -1,8 +1,10 @@
-/* stream: a dataset's elements in C order, window by window, through the engine: how hash, verify and compare read.
+/* stream: a dataset's elements in C order, window by window, through the engine: how hash, verify
+ * and compare read.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Memory stays within a window, whatever the size of the dataset; progress is that of all windows together. */
+ * Memory stays within a window, whatever the size of the dataset; progress is that of all windows
+ * together. */
 #ifndef TEGULA_API_STREAM_H
 #define TEGULA_API_STREAM_H
 
@@ -21,8 +23,9 @@ typedef struct tegula__stream_call {
 } tegula__stream_call;
 
 /* Moves tiles as one part of the call. */
-tegula_status tegula__stream_move(tegula__stream_call *call, const tegula_dataset *dataset, const tegula__tile *tiles, int64_t count,
-                                  int64_t bytes, tegula_error *err);
+tegula_status tegula__stream_move(tegula__stream_call *call, const tegula_dataset *dataset,
+                                  const tegula__tile *tiles, int64_t count, int64_t bytes,
+                                  tegula_error *err);
 
 typedef struct tegula__stream {
   tegula__stream_call *call;
@@ -32,10 +35,11 @@ typedef struct tegula__stream {
 } tegula__stream;
 
 /* A window of up to `elements`. Free it in any case. */
-tegula_status tegula__stream_create(tegula__stream_call *call, const tegula_dataset *dataset, int64_t elements, tegula__stream *out,
-                                    tegula_error *err);
+tegula_status tegula__stream_create(tegula__stream_call *call, const tegula_dataset *dataset,
+                                    int64_t elements, tegula__stream *out, tegula_error *err);
 void tegula__stream_free(tegula__stream *stream);
 /* Reads the elements [first, first + count) densely into the window, in native byte order. */
-tegula_status tegula__stream_read(tegula__stream *stream, int64_t first, int64_t count, tegula_error *err);
+tegula_status tegula__stream_read(tegula__stream *stream, int64_t first, int64_t count,
+                                  tegula_error *err);
 
 #endif

@@ -2,10 +2,12 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * A task of the walk through the files keeps the stored bytes of the chunks that it passes. When there are some, they are decoded, all
- * workers that have nothing else to do helping, and what they hold is dealt out to the blocks of the content hash; a block that is whole is
- * hashed and let go. Only so many blocks may be open: where chunks come in an order that would need more, nothing more is taken, and what is
- * not hashed here is read through the engine (sum_content.c), as are chunks that do not decode: that says what is wrong with them. */
+ * A task of the walk through the files keeps the stored bytes of the chunks that it passes. When
+ * there are some, they are decoded, all workers that have nothing else to do helping, and what they
+ * hold is dealt out to the blocks of the content hash; a block that is whole is hashed and let go.
+ * Only so many blocks may be open: where chunks come in an order that would need more, nothing more
+ * is taken, and what is not hashed here is read through the engine (sum_content.c), as are chunks
+ * that do not decode: that says what is wrong with them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,13 +66,18 @@ static int64_t span_of(const tegula__manifest *manifest, const tegula__part *par
   return one ? 0 : span;
 }
 
-static int64_t budget_of(const tegula__summing *s) { return tegula__staging_budget(s->context->engine.staging); }
+static int64_t budget_of(const tegula__summing *s) {
+  return tegula__staging_budget(s->context->engine.staging);
+}
 
 /* Each worker may be in the middle of one chunk's span, and each task at the end of another. */
 static bool is_wanted(const tegula__assembly *a, const tegula__part *part) {
   const tegula__manifest *manifest = &a->s->dataset->manifest;
-  int64_t threads = tegula__pool_threads(a->s->context->engine.pool), least = 2 * a->s->content_block, ndim = manifest->ndim;
-  if (ndim == 0 || (part->hi[ndim - 1] - part->lo[ndim - 1] > 1 && part->strides[ndim - 1] != manifest->dtype.item_size)) return false;
+  int64_t threads = tegula__pool_threads(a->s->context->engine.pool),
+          least = 2 * a->s->content_block, ndim = manifest->ndim;
+  if (ndim == 0 || (part->hi[ndim - 1] - part->lo[ndim - 1] > 1 &&
+                    part->strides[ndim - 1] != manifest->dtype.item_size))
+    return false;
   return tegula__max(least, span_of(manifest, part)) <= budget_of(a->s) / (2 * threads + 1);
 }
 
@@ -112,7 +119,9 @@ bool tegula__assembly_end(tegula__assembly *a) {
     bool done = (a->done[i / 8] >> i % 8 & 1) != 0;
     for (end = i + 1; end < blocks && ((a->done[end / 8] >> end % 8 & 1) != 0) == done;) end++;
     if (!done) continue;
-    if (!tegula__vector_reserve((void **)&s->runs, &s->run_capacity, s->run_count + 1, sizeof *s->runs)) return false;
+    if (!tegula__vector_reserve((void **)&s->runs, &s->run_capacity, s->run_count + 1,
+                                sizeof *s->runs))
+      return false;
     s->runs[s->run_count++] = (tegula__sum_run){.first = i, .last = end};
   }
   return true;
@@ -186,13 +195,15 @@ static bool deal_run(tegula__assembly *a, int64_t at, char *data, int64_t size) 
   return true;
 }
 
-/* All that the part has of a chunk: runs along the axes that are dense in the chunk and in the array. */
+/* All that the part has of a chunk: runs along the axes that are dense in the chunk and in the
+ * array. */
 static bool deal_out(tegula__assembly *a, const tegula__part *piece, char *data) {
   const tegula__manifest *manifest = &a->s->dataset->manifest;
   int32_t last = manifest->ndim - 1;
   int64_t rows[TEGULA_MAX_DIMS], at[TEGULA_MAX_DIMS], run = manifest->dtype.item_size;
   tegula__dense_strides(manifest->shape, manifest->ndim, manifest->dtype.item_size, 'C', rows);
-  while (last >= 0 && (piece->hi[last] - piece->lo[last] == 1 || (rows[last] == run && piece->strides[last] == run))) {
+  while (last >= 0 && (piece->hi[last] - piece->lo[last] == 1 ||
+                       (rows[last] == run && piece->strides[last] == run))) {
     run *= piece->hi[last] - piece->lo[last];
     last--;
   }
@@ -220,22 +231,32 @@ typedef struct decoding {
   int64_t groups;
 } decoding;
 
-static void decode_chunk(tegula__kept *kept, const kept_chunk *k, tegula__decoder *decoder, char *scratch, size_t room) {
+static void decode_chunk(tegula__kept *kept, const kept_chunk *k, tegula__decoder *decoder,
+                         char *scratch, size_t room) {
   tegula__assembly *a = kept->assembly;
   const tegula__manifest *manifest = &a->s->dataset->manifest;
   const tegula__part *part = k->chunk->part;
   const tegula__grid *grid = part->grid;
   int64_t number[TEGULA_MAX_DIMS], lo[TEGULA_MAX_DIMS], hi[TEGULA_MAX_DIMS];
   const int64_t *first = a->s->chunk_vectors + k->chunk->at;
-  for (int32_t i = 0; i < manifest->ndim; i++) number[i] = (part->start[i] + first[i] - part->lo[i]) / part->chunk[i];
+  for (int32_t i = 0; i < manifest->ndim; i++)
+    number[i] = (part->start[i] + first[i] - part->lo[i]) / part->chunk[i];
   tegula__part piece;
-  const tegula__chunk *entry = tegula__grid_find(grid, tegula__part_chunk(part, manifest->ndim, number, lo, hi, &piece));
-  if (entry == NULL || (int64_t)entry->offset != k->chunk->offset || entry->length != k->chunk->length) return;
-  tegula__passage passage = {
-      .in = kept->bytes + k->at, .in_size = entry->length, .scratch = scratch, .scratch_size = room, .size = (size_t)grid->chunk_bytes};
+  const tegula__chunk *entry =
+      tegula__grid_find(grid, tegula__part_chunk(part, manifest->ndim, number, lo, hi, &piece));
+  if (entry == NULL || (int64_t)entry->offset != k->chunk->offset ||
+      entry->length != k->chunk->length)
+    return;
+  tegula__passage passage = {.in = kept->bytes + k->at,
+                             .in_size = entry->length,
+                             .scratch = scratch,
+                             .scratch_size = room,
+                             .size = (size_t)grid->chunk_bytes};
   tegula__decoded decoded;
   tegula_error unused; /* it is decoded again, by who says it */
-  if (tegula__decode_with(decoder, grid->filters, grid->filter_count, entry->mask, &passage, &decoded, &unused) != TEGULA_OK) return;
+  if (tegula__decode_with(decoder, grid->filters, grid->filter_count, entry->mask, &passage,
+                          &decoded, &unused) != TEGULA_OK)
+    return;
   char *data = (char *)(uintptr_t)decoded.data;
   uint32_t swap = part->order == '>' ? tegula__dtype_swap_size(manifest->dtype) : 1;
   if (swap > 1) tegula__swap_groups(a->s->context->engine.kernels, data, data, passage.size, swap);
@@ -248,13 +269,16 @@ static void decode_group(void *state, int32_t worker, int64_t group) {
   const tegula__engine *engine = &d->kept->assembly->s->context->engine;
   tegula__decoder *decoder = tegula__decoder_create(engine->kernels);
   if (decoder == NULL) return;
-  for (int64_t i = d->kept->count * group / d->groups; i < d->kept->count * (group + 1) / d->groups; i++) {
+  for (int64_t i = d->kept->count * group / d->groups; i < d->kept->count * (group + 1) / d->groups;
+       i++) {
     const kept_chunk *k = &d->kept->chunks[i];
     const tegula__grid *grid = k->chunk->part->grid;
     size_t room = grid->filter_count > 0 ? tegula__chain_room(grid->chunk_bytes) : 0;
     int64_t own = tegula__chain_own(grid->filters, grid->filter_count, grid->chunk_bytes, 0);
     tegula__block block;
-    if (room > INT64_MAX || tegula__staging_lend(engine->staging, (int64_t)room, own, &block, NULL) != TEGULA_OK) continue;
+    if (room > INT64_MAX ||
+        tegula__staging_lend(engine->staging, (int64_t)room, own, &block, NULL) != TEGULA_OK)
+      continue;
     decode_chunk(d->kept, k, decoder, block.data, room);
     tegula__staging_return(engine->staging, &block, own);
   }
@@ -262,23 +286,27 @@ static void decode_group(void *state, int32_t worker, int64_t group) {
 }
 
 bool tegula__kept_wants(const tegula__kept *kept, const tegula__chunk_sum *chunk) {
-  return kept != NULL && chunk->part != NULL && chunk->length <= LARGEST_CHUNK && !atomic_load(&kept->assembly->full) &&
-         is_wanted(kept->assembly, chunk->part);
+  return kept != NULL && chunk->part != NULL && chunk->length <= LARGEST_CHUNK &&
+         !atomic_load(&kept->assembly->full) && is_wanted(kept->assembly, chunk->part);
 }
 
 void tegula__kept_flush(tegula__kept *kept) {
   tegula__pool *pool = kept->assembly->s->context->engine.pool;
-  decoding d = {.kept = kept, .groups = tegula__min(kept->count, 4 * (int64_t)tegula__pool_threads(pool))};
+  decoding d = {.kept = kept,
+                .groups = tegula__min(kept->count, 4 * (int64_t)tegula__pool_threads(pool))};
   tegula__pool_run(pool, d.groups, decode_group, &d);
   kept->used = kept->count = 0;
 }
 
 /* What is not kept for lack of memory is read again. */
-void tegula__kept_add(tegula__kept *kept, const tegula__chunk_sum *chunk, int64_t done, const char *data, int64_t size) {
+void tegula__kept_add(tegula__kept *kept, const tegula__chunk_sum *chunk, int64_t done,
+                      const char *data, int64_t size) {
   if (done == 0) {
     if (kept->used >= ENOUGH) tegula__kept_flush(kept);
-    kept->taking = tegula__vector_reserve((void **)&kept->bytes, &kept->capacity, kept->used + chunk->length, 1) &&
-                   tegula__vector_reserve((void **)&kept->chunks, &kept->room, kept->count + 1, sizeof *kept->chunks);
+    kept->taking = tegula__vector_reserve((void **)&kept->bytes, &kept->capacity,
+                                          kept->used + chunk->length, 1) &&
+                   tegula__vector_reserve((void **)&kept->chunks, &kept->room, kept->count + 1,
+                                          sizeof *kept->chunks);
   }
   if (!kept->taking) return;
   memcpy(kept->bytes + kept->used + done, data, (size_t)size);

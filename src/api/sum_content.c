@@ -1,4 +1,5 @@
-/* The content hash of what was not hashed together with the files: read through the engine, many runs of blocks in one window.
+/* The content hash of what was not hashed together with the files: read through the engine, many
+ * runs of blocks in one window.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
@@ -10,7 +11,8 @@ typedef struct rest {
   int64_t elements, block; /* of the array; of a block */
   tegula__block window;
   int64_t room, used; /* blocks */
-  int64_t seen, begin, end; /* of the blocks that are left: those that went by, and what this rank reads of them */
+  /* of the blocks that are left: those that went by, and what this rank reads of them */
+  int64_t seen, begin, end;
   tegula__sum_run *runs;
   int64_t run_count, run_capacity;
   tegula__tile *tiles;
@@ -22,11 +24,14 @@ typedef struct rest {
 
 static bool add_tiles(rest *r, tegula__sum_run run) {
   const tegula__manifest *manifest = &r->s->dataset->manifest;
-  int64_t first = run.first * r->block, count = tegula__min(r->elements, run.last * r->block) - first, ndim = manifest->ndim;
+  int64_t first = run.first * r->block,
+          count = tegula__min(r->elements, run.last * r->block) - first, ndim = manifest->ndim;
   int64_t extents[TEGULA_MAX_DIMS];
   int32_t boxes = tegula__range_boxes(manifest->shape, manifest->ndim, first, count, r->boxes);
-  if (!tegula__vector_reserve((void **)&r->tiles, &r->tile_capacity, r->tile_count + boxes, sizeof *r->tiles) ||
-      !tegula__vector_reserve((void **)&r->vectors, &r->vector_capacity, (r->tile_count + boxes) * 3 * ndim + 1, sizeof *r->vectors))
+  if (!tegula__vector_reserve((void **)&r->tiles, &r->tile_capacity, r->tile_count + boxes,
+                              sizeof *r->tiles) ||
+      !tegula__vector_reserve((void **)&r->vectors, &r->vector_capacity,
+                              (r->tile_count + boxes) * 3 * ndim + 1, sizeof *r->vectors))
     return false;
   char *data = r->window.data + r->used * r->block * manifest->dtype.item_size;
   for (int32_t i = 0; i < boxes; i++) {
@@ -37,7 +42,8 @@ static bool add_tiles(rest *r, tegula__sum_run run) {
       vectors[ndim + k] = hi[k];
       extents[k] = hi[k] - lo[k];
     }
-    tegula__dense_strides(extents, manifest->ndim, manifest->dtype.item_size, 'C', vectors + 2 * ndim);
+    tegula__dense_strides(extents, manifest->ndim, manifest->dtype.item_size, 'C',
+                          vectors + 2 * ndim);
     r->tiles[r->tile_count++] = (tegula__tile){.data = data, .order = manifest->dtype.order};
     data += tegula__box_count(manifest->ndim, lo, hi) * manifest->dtype.item_size;
   }
@@ -54,13 +60,16 @@ static tegula_status flush(rest *r, tegula_error *err) {
     r->tiles[i].lo = r->vectors + i * 3 * ndim;
     r->tiles[i].hi = r->tiles[i].lo + ndim;
     r->tiles[i].strides = r->tiles[i].hi + ndim;
-    bytes += tegula__box_count(manifest->ndim, r->tiles[i].lo, r->tiles[i].hi) * manifest->dtype.item_size;
+    bytes += tegula__box_count(manifest->ndim, r->tiles[i].lo, r->tiles[i].hi) *
+             manifest->dtype.item_size;
   }
   FORWARD(tegula__stream_move(&s->call, s->dataset, r->tiles, r->tile_count, bytes, err));
   char *data = r->window.data;
   for (int64_t i = 0; i < r->run_count; i++) {
-    int64_t first = r->runs[i].first * r->block, count = tegula__min(r->elements, r->runs[i].last * r->block) - first;
-    FORWARD(tegula__hash_run(engine->pool, engine->kernels, manifest->dtype, data, first, count, &s->content, err));
+    int64_t first = r->runs[i].first * r->block,
+            count = tegula__min(r->elements, r->runs[i].last * r->block) - first;
+    FORWARD(tegula__hash_run(engine->pool, engine->kernels, manifest->dtype, data, first, count,
+                             &s->content, err));
     data += (r->runs[i].last - r->runs[i].first) * r->block * manifest->dtype.item_size;
   }
   r->used = r->run_count = r->tile_count = 0;
@@ -74,7 +83,9 @@ static tegula_status add_blocks(rest *r, int64_t first, int64_t last, tegula_err
   last = tegula__min(last, r->end + shift);
   while (first < last) {
     tegula__sum_run run = {.first = first, .last = tegula__min(last, first + (r->room - r->used))};
-    if (!tegula__vector_reserve((void **)&r->runs, &r->run_capacity, r->run_count + 1, sizeof *r->runs) || !add_tiles(r, run))
+    if (!tegula__vector_reserve((void **)&r->runs, &r->run_capacity, r->run_count + 1,
+                                sizeof *r->runs) ||
+        !add_tiles(r, run))
       return tegula__out_of_memory(err, r->tile_count * (int64_t)sizeof *r->tiles);
     r->runs[r->run_count++] = run;
     r->used += run.last - run.first;
@@ -104,15 +115,19 @@ static tegula_status walk(rest *r, tegula_error *err) {
 
 static tegula_status make_window(rest *r, tegula_error *err) {
   const tegula__manifest *manifest = &r->s->dataset->manifest;
-  int64_t done = 0, bytes = r->block * manifest->dtype.item_size, blocks = tegula__ceil_div(r->elements, r->block);
+  int64_t done = 0, bytes = r->block * manifest->dtype.item_size,
+          blocks = tegula__ceil_div(r->elements, r->block);
   for (int64_t i = 0; i < r->s->run_count; i++) done += r->s->runs[i].last - r->s->runs[i].first;
-  int64_t rank = r->s->comm != NULL ? r->s->comm->rank : 0, ranks = r->s->comm != NULL ? r->s->comm->size : 1, left = blocks - done;
+  int64_t rank = r->s->comm != NULL ? r->s->comm->rank : 0,
+          ranks = r->s->comm != NULL ? r->s->comm->size : 1, left = blocks - done;
   r->begin = left / ranks * rank + left % ranks * rank / ranks;
   r->end = left / ranks * (rank + 1) + left % ranks * (rank + 1) / ranks;
   r->room = tegula__max(1, tegula__min(r->end - r->begin, TEGULA__STREAM_BYTES / bytes));
-  r->boxes = tegula__realloc_array(NULL, tegula__max(1, manifest->ndim), TEGULA__RANGE_BOXES * 2 * sizeof *r->boxes);
+  r->boxes = tegula__realloc_array(NULL, tegula__max(1, manifest->ndim),
+                                   TEGULA__RANGE_BOXES * 2 * sizeof *r->boxes);
   if (r->boxes == NULL) return tegula__out_of_memory(err, TEGULA__RANGE_BOXES);
-  return tegula__block_create(tegula__min(r->elements * manifest->dtype.item_size, r->room * bytes), &r->window, err);
+  return tegula__block_create(tegula__min(r->elements * manifest->dtype.item_size, r->room * bytes),
+                              &r->window, err);
 }
 
 tegula_status tegula__sum_content(tegula__summing *s, tegula_error *err) {

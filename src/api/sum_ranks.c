@@ -1,11 +1,14 @@
-/* Sums on several ranks: each goes through a run of blocks, and of the chunks that begin in them; then all have what all found.
+/* Sums on several ranks: each goes through a run of blocks, and of the chunks that begin in them;
+ * then all have what all found.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
 #include "api/summing.h"
 
-static int64_t first_item(const tegula__summing *s, int64_t rank, int64_t ranks) { return s->items / ranks * rank + s->items % ranks * rank / ranks; }
+static int64_t first_item(const tegula__summing *s, int64_t rank, int64_t ranks) {
+  return s->items / ranks * rank + s->items % ranks * rank / ranks;
+}
 
 /* The first chunk that begins in block `item` or behind it. */
 static int64_t chunk_from_item(const tegula__summing *s, int64_t item) {
@@ -29,21 +32,27 @@ void tegula__summing_divide(tegula__summing *s) {
   s->own_item = first_item(s, rank, ranks);
   s->own_items = first_item(s, rank + 1, ranks) - s->own_item;
   s->own_chunk = chunk_from_item(s, s->own_item);
-  s->own_chunks = (rank + 1 == ranks ? s->chunk_count : chunk_from_item(s, s->own_item + s->own_items)) - s->own_chunk;
+  s->own_chunks =
+      (rank + 1 == ranks ? s->chunk_count : chunk_from_item(s, s->own_item + s->own_items)) -
+      s->own_chunk;
 }
 
 tegula_status tegula__summing_agree(tegula__summing *s, tegula_status mine, tegula_error *err) {
   return s->comm != NULL ? tegula__comm_agree(s->comm, mine, err) : mine;
 }
 
-/* Of each rank its part of the list; where that fails the list is kept: it may still be written to. */
-static tegula_status spread(tegula__summing *s, void **list, int64_t item, bool chunks, tegula_error *err) {
+/* Of each rank its part of the list; where that fails the list is kept: it may still be written
+ * to. */
+static tegula_status spread(tegula__summing *s, void **list, int64_t item, bool chunks,
+                            tegula_error *err) {
   for (int32_t rank = 0; rank < s->comm->size; rank++) {
-    int64_t first = first_item(s, rank, s->comm->size), last = first_item(s, rank + 1, s->comm->size);
+    int64_t first = first_item(s, rank, s->comm->size),
+            last = first_item(s, rank + 1, s->comm->size);
     if (chunks) first = rank == 0 ? 0 : chunk_from_item(s, first);
     if (chunks) last = rank + 1 == s->comm->size ? s->chunk_count : chunk_from_item(s, last);
     if (first == last) continue;
-    tegula_status status = tegula__comm_broadcast(s->comm, (char *)*list + first * item, (last - first) * item, rank, err);
+    tegula_status status = tegula__comm_broadcast(s->comm, (char *)*list + first * item,
+                                                  (last - first) * item, rank, err);
     if (status != TEGULA_OK) *list = NULL;
     FORWARD(status);
   }
@@ -56,12 +65,14 @@ typedef struct finding {
   tegula_error error;
 } finding;
 
-static tegula_status list_findings(const tegula__summing *s, finding **out, int64_t *count, tegula_error *err) {
+static tegula_status list_findings(const tegula__summing *s, finding **out, int64_t *count,
+                                   tegula_error *err) {
   int64_t capacity = 0;
   for (int64_t i = 0; i < s->file_count; i++) {
     const tegula__sum_file *file = &s->files[i];
     if (file->error == NULL) continue;
-    if (!tegula__vector_reserve((void **)out, &capacity, *count + 1, sizeof **out)) return tegula__out_of_memory(err, *count * (int64_t)sizeof **out);
+    if (!tegula__vector_reserve((void **)out, &capacity, *count + 1, sizeof **out))
+      return tegula__out_of_memory(err, *count * (int64_t)sizeof **out);
     finding *next = &(*out)[(*count)++];
     *next = (finding){.file = i, .failed = file->failed, .error = *file->error};
     next->error.rank = s->comm->rank;
@@ -70,7 +81,8 @@ static tegula_status list_findings(const tegula__summing *s, finding **out, int6
 }
 
 /* Of each file the error of its lowest item, whoever has met it. */
-static tegula_status take_findings(tegula__summing *s, const finding *found, int64_t count, tegula_error *err) {
+static tegula_status take_findings(tegula__summing *s, const finding *found, int64_t count,
+                                   tegula_error *err) {
   for (int64_t i = 0; i < count; i++) {
     tegula__sum_file *file = &s->files[found[i].file];
     if (found[i].failed > file->failed) continue;
@@ -86,8 +98,10 @@ static tegula_status share_findings(tegula__summing *s, tegula_error *err) {
   finding *found = NULL;
   int64_t count = 0;
   tegula_status status = tegula__comm_agree(s->comm, list_findings(s, &found, &count, err), err);
-  if (status == TEGULA_OK) status = tegula__comm_gather(s->comm, (void **)&found, &count, sizeof *found, err);
-  if (status == TEGULA_OK) status = tegula__comm_agree(s->comm, take_findings(s, found, count, err), err);
+  if (status == TEGULA_OK)
+    status = tegula__comm_gather(s->comm, (void **)&found, &count, sizeof *found, err);
+  if (status == TEGULA_OK)
+    status = tegula__comm_agree(s->comm, take_findings(s, found, count, err), err);
   free(found);
   return status;
 }

@@ -13,16 +13,21 @@ typedef struct collect {
   int64_t file;
 } collect;
 
-static bool add_chunk(void *state, const tegula__chunk *chunk, const int64_t *lo, const int64_t *hi) {
+static bool add_chunk(void *state, const tegula__chunk *chunk, const int64_t *lo,
+                      const int64_t *hi) {
   (void)hi;
   collect *c = state;
   tegula__sums *sums = c->sums;
-  if (!tegula__vector_reserve((void **)&sums->chunks, &sums->chunk_capacity, sums->chunk_count + 1, sizeof *sums->chunks) ||
-      !tegula__vector_reserve((void **)&sums->vectors, &sums->vector_capacity, sums->vector_count + sums->ndim + 1, sizeof *sums->vectors))
+  if (!tegula__vector_reserve((void **)&sums->chunks, &sums->chunk_capacity, sums->chunk_count + 1,
+                              sizeof *sums->chunks) ||
+      !tegula__vector_reserve((void **)&sums->vectors, &sums->vector_capacity,
+                              sums->vector_count + sums->ndim + 1, sizeof *sums->vectors))
     return false;
-  sums->chunks[sums->chunk_count++] =
-      (tegula__chunk_sum){
-          .file = c->file, .offset = (int64_t)chunk->offset, .length = chunk->length, .at = sums->vector_count, .part = c->part};
+  sums->chunks[sums->chunk_count++] = (tegula__chunk_sum){.file = c->file,
+                                                          .offset = (int64_t)chunk->offset,
+                                                          .length = chunk->length,
+                                                          .at = sums->vector_count,
+                                                          .part = c->part};
   for (int32_t k = 0; k < sums->ndim; k++) sums->vectors[sums->vector_count++] = lo[k];
   return true;
 }
@@ -35,14 +40,17 @@ static int compare_chunks(const void *left, const void *right) {
   return (a->at > b->at) - (a->at < b->at);
 }
 
-/* By file and offset; one that the array shows in several places stays with the first, but is of no one part. */
+/* By file and offset; one that the array shows in several places stays with the first, but is of no
+ * one part. */
 static void order_chunks(tegula__sums *sums) {
   int64_t kept = 0;
-  if (sums->chunk_count > 1) qsort(sums->chunks, (size_t)sums->chunk_count, sizeof *sums->chunks, compare_chunks);
+  if (sums->chunk_count > 1)
+    qsort(sums->chunks, (size_t)sums->chunk_count, sizeof *sums->chunks, compare_chunks);
   for (int64_t i = 0; i < sums->chunk_count; i++) {
     const tegula__chunk_sum *next = &sums->chunks[i];
     tegula__chunk_sum *last = kept > 0 ? &sums->chunks[kept - 1] : NULL;
-    if (last != NULL && last->file == next->file && last->offset == next->offset && last->length == next->length) {
+    if (last != NULL && last->file == next->file && last->offset == next->offset &&
+        last->length == next->length) {
       last->part = NULL;
       continue;
     }
@@ -53,7 +61,8 @@ static void order_chunks(tegula__sums *sums) {
   sums->chunk_count = kept;
 }
 
-static tegula_status list_chunks(const tegula__manifest *manifest, tegula__sums *sums, tegula_error *err) {
+static tegula_status list_chunks(const tegula__manifest *manifest, tegula__sums *sums,
+                                 tegula_error *err) {
   for (int64_t i = 0; i < manifest->part_count; i++) {
     const tegula__part *part = &manifest->parts[i];
     collect c = {.sums = sums, .part = part, .file = tegula__part_file(part)};
@@ -67,24 +76,29 @@ static tegula_status list_chunks(const tegula__manifest *manifest, tegula__sums 
 
 /* ---- from a dataset to its sums ---- */
 
-static tegula_status describe(const tegula_dataset *dataset, tegula__sums *sums, tegula_error *err) {
+static tegula_status describe(const tegula_dataset *dataset, tegula__sums *sums,
+                              tegula_error *err) {
   const tegula__manifest *manifest = &dataset->manifest;
-  *sums = (tegula__sums){.format = tegula__strdup(manifest->format),
-                         .name = tegula__strdup(manifest->name),
-                         .dtype = manifest->dtype,
-                         .ndim = manifest->ndim,
-                         .files = calloc((size_t)tegula__max(1, manifest->file_count), sizeof *sums->files)};
+  *sums = (tegula__sums){
+      .format = tegula__strdup(manifest->format),
+      .name = tegula__strdup(manifest->name),
+      .dtype = manifest->dtype,
+      .ndim = manifest->ndim,
+      .files = calloc((size_t)tegula__max(1, manifest->file_count), sizeof *sums->files)};
   memcpy(sums->shape, manifest->shape, sizeof sums->shape);
   bool good = sums->format != NULL && sums->name != NULL && sums->files != NULL;
   for (int64_t i = 0; good && i < manifest->file_count; i++) {
-    sums->files[i] = (tegula__file_sums){.path = tegula__strdup(manifest->files[i].path), .size = manifest->files[i].stamp.size};
+    sums->files[i] = (tegula__file_sums){.path = tegula__strdup(manifest->files[i].path),
+                                         .size = manifest->files[i].stamp.size};
     sums->file_count = i + 1;
     good = sums->files[i].path != NULL;
   }
-  return good ? list_chunks(manifest, sums, err) : tegula__out_of_memory(err, manifest->file_count * (int64_t)sizeof *sums->files);
+  return good ? list_chunks(manifest, sums, err)
+              : tegula__out_of_memory(err, manifest->file_count * (int64_t)sizeof *sums->files);
 }
 
-static tegula_status prepare(tegula__summing *s, tegula_dataset *dataset, tegula__sums *sums, tegula_error *err) {
+static tegula_status prepare(tegula__summing *s, tegula_dataset *dataset, tegula__sums *sums,
+                             tegula_error *err) {
   const tegula__manifest *manifest = &dataset->manifest;
   FORWARD(describe(dataset, sums, err));
   FORWARD(tegula__summing_create(s, sums->file_count, err));
@@ -100,7 +114,8 @@ static tegula_status prepare(tegula__summing *s, tegula_dataset *dataset, tegula
     file->first_chunk = sums->files[i].first_chunk;
     file->chunk_count = sums->files[i].chunk_count;
   }
-  for (int64_t i = 0; i < manifest->part_count; i++) FORWARD(tegula__summing_part(s, &manifest->parts[i], manifest->parts[i].file, err));
+  for (int64_t i = 0; i < manifest->part_count; i++)
+    FORWARD(tegula__summing_part(s, &manifest->parts[i], manifest->parts[i].file, err));
   return TEGULA_OK;
 }
 
@@ -119,16 +134,19 @@ static tegula_status conclude(tegula__summing *s, tegula__sums *sums, tegula_err
   s->block_sums = NULL;
   for (int64_t i = 0; i < sums->file_count; i++) {
     sums->files[i].first_block = s->files[i].first_item;
-    if (!tegula__sum_of_blocks(sums->blocks + s->files[i].first_item, tegula__sum_blocks(sums->files[i].size), &sums->files[i].sum))
+    if (!tegula__sum_of_blocks(sums->blocks + s->files[i].first_item,
+                               tegula__sum_blocks(sums->files[i].size), &sums->files[i].sum))
       return tegula__out_of_memory(err, 1024);
   }
   for (int64_t i = 0; i < sums->chunk_count; i++) sums->chunks[i].sum = s->chunk_sums[i];
-  if (s->level == TEGULA_VERIFY_DECODE) tegula__hash_text(sums->dtype, sums->shape, sums->ndim, s->content, sums->content);
+  if (s->level == TEGULA_VERIFY_DECODE)
+    tegula__hash_text(sums->dtype, sums->shape, sums->ndim, s->content, sums->content);
   return TEGULA_OK;
 }
 
 /* All that a rank does by itself first, and what it must be called with like the others. */
-static tegula_status agree_start(tegula_dataset *dataset, const tegula__summing *s, tegula_status mine, tegula_error *err) {
+static tegula_status agree_start(tegula_dataset *dataset, const tegula__summing *s,
+                                 tegula_status mine, tegula_error *err) {
   tegula__call call;
   tegula__call_init(&call, "tegula_dataset_sums");
   tegula__call_dataset(&call, dataset);
@@ -137,7 +155,8 @@ static tegula_status agree_start(tegula_dataset *dataset, const tegula__summing 
   return tegula__comm_agree_call(dataset->context->comm, &call, mine, err);
 }
 
-static tegula_status sum_view(tegula_dataset *dataset, tegula__summing *s, const char *folder, char **out, tegula_status status, tegula_error *err) {
+static tegula_status sum_view(tegula_dataset *dataset, tegula__summing *s, const char *folder,
+                              char **out, tegula_status status, tegula_error *err) {
   tegula__sums sums = {0};
   if (status == TEGULA_OK) status = prepare(s, dataset, &sums, err);
   status = agree_start(dataset, s, status, err);
@@ -149,10 +168,12 @@ static tegula_status sum_view(tegula_dataset *dataset, tegula__summing *s, const
   return status;
 }
 
-static tegula_status sum_dataset(tegula_dataset *dataset, tegula__summing *s, const char *folder, char **out, tegula_error *err) {
+static tegula_status sum_dataset(tegula_dataset *dataset, tegula__summing *s, const char *folder,
+                                 char **out, tegula_error *err) {
   tegula_dataset *view = NULL;
   tegula_status status = tegula__dataset_confirm(dataset, &s->call.tally->counts, err);
-  if (status == TEGULA_OK) status = tegula__dataset_view_all(dataset, s->call.options, &s->call.tally->counts, &view, err);
+  if (status == TEGULA_OK)
+    status = tegula__dataset_view_all(dataset, s->call.options, &s->call.tally->counts, &view, err);
   if (view != NULL) s->dataset = view;
   status = sum_view(view != NULL ? view : dataset, s, folder, out, status, err);
   s->dataset = dataset;
@@ -162,12 +183,14 @@ static tegula_status sum_dataset(tegula_dataset *dataset, tegula__summing *s, co
 
 static tegula_status check_arguments(tegula_verify_level level, char **out, tegula_error *err) {
   CHECK_ARGUMENT(out != NULL, "the dataset or the place for its sums is NULL");
-  CHECK_ARGUMENT(level == TEGULA_VERIFY_CHECKSUMS || level == TEGULA_VERIFY_DECODE, "sums are made at the levels checksums and decode");
+  CHECK_ARGUMENT(level == TEGULA_VERIFY_CHECKSUMS || level == TEGULA_VERIFY_DECODE,
+                 "sums are made at the levels checksums and decode");
   return TEGULA_OK;
 }
 
-tegula_status tegula_dataset_sums(tegula_dataset *dataset, const char *folder, tegula_verify_level level,
-                                  const tegula_load_options *options, char **out, tegula_error *err) {
+tegula_status tegula_dataset_sums(tegula_dataset *dataset, const char *folder,
+                                  tegula_verify_level level, const tegula_load_options *options,
+                                  char **out, tegula_error *err) {
   CHECK_ARGUMENT(dataset != NULL, "the dataset or the place for its sums is NULL");
   tegula_comm *comm = dataset->context->comm;
   tegula_error unwanted;
@@ -183,8 +206,12 @@ tegula_status tegula_dataset_sums(tegula_dataset *dataset, const char *folder, t
   if (status == TEGULA_OK) status = tegula__tally_start(&tally, local.statistics, err);
   if (status != TEGULA_OK) return tegula__comm_agree(comm, status, err);
   tegula__news_begin(&news, comm, INT64_MAX, &local.progress, &local.progress_state);
-  tegula__summing s = {
-      .context = dataset->context, .dataset = dataset, .comm = comm->size > 1 ? comm : NULL, .news = &news, .level = level, .call = {.options = &local, .tally = &tally}};
+  tegula__summing s = {.context = dataset->context,
+                       .dataset = dataset,
+                       .comm = comm->size > 1 ? comm : NULL,
+                       .news = &news,
+                       .level = level,
+                       .call = {.options = &local, .tally = &tally}};
   tegula__queue_enter(dataset->context->queue, &turn, &(tegula__touch){.places = &dataset->places});
   status = sum_dataset(dataset, &s, folder, &text, err);
   tegula__queue_leave(&turn);

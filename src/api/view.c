@@ -1,9 +1,11 @@
-/* What a call needs to know of late parts is found out before anything is planned: the call then works with a view, a dataset of its own.
+/* What a call needs to know of late parts is found out before anything is planned: the call then
+ * works with a view, a dataset of its own.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * A view has the files and parts of the dataset and of the late parts that are wanted. The last one is kept for the next call, and one of
- * all for good: what it says is borrowed by whoever asks for information. Views borrow from their dataset and end before it. */
+ * A view has the files and parts of the dataset and of the late parts that are wanted. The last one
+ * is kept for the next call, and one of all for good: what it says is borrowed by whoever asks for
+ * information. Views borrow from their dataset and end before it. */
 #include <stdlib.h>
 
 #include "api/api.h"
@@ -24,7 +26,7 @@ typedef struct wish {
   bool *wanted; /* an entry for each late part */
   int64_t count;
   const tegula_load_options *options; /* for progress; may be NULL */
-  double next; /* when it is told again */
+  double next;                        /* when it is told again */
 } wish;
 
 tegula_status tegula__views_create(tegula_dataset *dataset, tegula_error *err) {
@@ -70,21 +72,25 @@ static tegula_status go_on(wish *w, int64_t done, tegula_error *err) {
   if (options == NULL || options->progress == NULL || now < w->next) return TEGULA_OK;
   w->next = now + PROGRESS_SECONDS;
   int64_t bytes = 0;
-  tegula__shape_bytes(w->dataset->manifest.shape, w->dataset->manifest.ndim, w->dataset->manifest.dtype.item_size, &bytes);
+  tegula__shape_bytes(w->dataset->manifest.shape, w->dataset->manifest.ndim,
+                      w->dataset->manifest.dtype.item_size, &bytes);
   if (options->progress(options->progress_state, 0, bytes) == 0) return TEGULA_OK;
-  return tegula__fail(err, TEGULA_CANCELLED, NULL, -1, "cancelled after describing %lld of %lld sources", (long long)done,
+  return tegula__fail(err, TEGULA_CANCELLED, NULL, -1,
+                      "cancelled after describing %lld of %lld sources", (long long)done,
                       (long long)w->count);
 }
 
 /* What is found out is what the files say that were described: they have not changed since. */
-static tegula_status check_from(const wish *w, int64_t file, int64_t *checked, tegula__io_counts *counts, tegula_error *err) {
+static tegula_status check_from(const wish *w, int64_t file, int64_t *checked,
+                                tegula__io_counts *counts, tegula_error *err) {
   const tegula__file *from = &w->dataset->views->files[file];
   if (file == *checked) return TEGULA_OK;
   *checked = file;
   return tegula__io_unchanged(from->path, &from->stamp, counts, err);
 }
 
-static tegula_status resolve_each(wish *w, tegula__store *store, tegula__io_counts *counts, tegula_error *err) {
+static tegula_status resolve_each(wish *w, tegula__store *store, tegula__io_counts *counts,
+                                  tegula_error *err) {
   const tegula_dataset *dataset = w->dataset;
   const tegula__manifest *manifest = &dataset->manifest;
   int64_t done = 0, checked = TEGULA__NO_FILE;
@@ -98,8 +104,10 @@ static tegula_status resolve_each(wish *w, tegula__store *store, tegula__io_coun
   return TEGULA_OK;
 }
 
-/* All sources were opened before this: those that still have their names were there together, with the files that speak of them. */
-static tegula_status check_together(const wish *w, tegula__folders *folders, tegula__io_counts *counts, tegula_error *err) {
+/* All sources were opened before this: those that still have their names were there together, with
+ * the files that speak of them. */
+static tegula_status check_together(const wish *w, tegula__folders *folders,
+                                    tegula__io_counts *counts, tegula_error *err) {
   const tegula__manifest *manifest = &w->dataset->manifest;
   int64_t checked = TEGULA__NO_FILE;
   if (!tegula__folders_used(folders)) return TEGULA_OK;
@@ -119,7 +127,8 @@ static tegula_status resolve_wanted(wish *w, tegula__io_counts *counts, tegula_e
   tegula__store store = {.state = NULL};
   tegula_status status;
   FORWARD_WITH(status, tegula__folders_create(&folders, err));
-  FORWARD_WITH(status, tegula__store_create(w->dataset->context->handles, folders, counts, &store, err));
+  FORWARD_WITH(status,
+               tegula__store_create(w->dataset->context->handles, folders, counts, &store, err));
   FORWARD_WITH(status, resolve_each(w, &store, counts, err));
   status = check_together(w, folders, counts, err);
 done:
@@ -131,11 +140,13 @@ done:
 /* ---- views ---- */
 
 /* How the dataset is found again in its file. */
-static tegula_status copy_request(const tegula_dataset *dataset, tegula_dataset *view, tegula_error *err) {
+static tegula_status copy_request(const tegula_dataset *dataset, tegula_dataset *view,
+                                  tegula_error *err) {
   view->locked = dataset->locked;
   view->opened = tegula__strdup(dataset->opened);
   view->asked = tegula__strdup(dataset->asked);
-  bool good = (view->opened != NULL || dataset->opened == NULL) && (view->asked != NULL || dataset->asked == NULL);
+  bool good = (view->opened != NULL || dataset->opened == NULL) &&
+              (view->asked != NULL || dataset->asked == NULL);
   return good ? TEGULA_OK : tegula__out_of_memory(err, 64);
 }
 
@@ -145,9 +156,11 @@ static tegula_status make_view(const wish *w, tegula_dataset **out, tegula_error
   if (view == NULL) return tegula__out_of_memory(err, sizeof *view);
   atomic_init(&view->references, 1);
   tegula__manifest *manifest = &view->manifest;
-  tegula_status status = tegula__manifest_view(&dataset->manifest, dataset->views->files, w->wanted, manifest, err);
+  tegula_status status =
+      tegula__manifest_view(&dataset->manifest, dataset->views->files, w->wanted, manifest, err);
   if (status == TEGULA_OK)
-    status = tegula__file_set_create(dataset->context->handles, manifest->files, manifest->file_count, false, &view->files, err);
+    status = tegula__file_set_create(dataset->context->handles, manifest->files,
+                                     manifest->file_count, false, &view->files, err);
   if (status == TEGULA_OK) status = tegula__dataset_name_codecs(view, err);
   if (status == TEGULA_OK) status = copy_request(dataset, view, err);
   if (status == TEGULA_OK) {
@@ -170,14 +183,16 @@ static tegula_dataset *find_view(const wish *w) {
   tegula__views *views = w->dataset->views;
   pthread_mutex_lock(&views->lock);
   tegula_dataset *view = views->all != NULL ? views->all : views->recent;
-  for (int64_t i = 0; view != NULL && view != views->all && i < w->dataset->manifest.late_count; i++)
+  for (int64_t i = 0; view != NULL && view != views->all && i < w->dataset->manifest.late_count;
+       i++)
     if (w->wanted[i] && !views->in_recent[i]) view = NULL;
   if (view != NULL) (void)tegula__dataset_retain(view);
   pthread_mutex_unlock(&views->lock);
   return view;
 }
 
-/* Keeps the view for later calls. The one that was kept lives as long as somebody works with it. Takes w->wanted. */
+/* Keeps the view for later calls. The one that was kept lives as long as somebody works with it.
+ * Takes w->wanted. */
 static void keep_view(wish *w, tegula_dataset *view) {
   tegula__views *views = w->dataset->views;
   tegula_dataset *old;
@@ -202,7 +217,8 @@ static void keep_view(wish *w, tegula_dataset *view) {
   tegula_dataset_close(old);
 }
 
-static tegula_status view_of(wish *w, tegula__io_counts *counts, tegula_dataset **out, tegula_error *err) {
+static tegula_status view_of(wish *w, tegula__io_counts *counts, tegula_dataset **out,
+                             tegula_error *err) {
   tegula__io_counts uncounted = {0};
   *out = find_view(w);
   if (*out != NULL) return TEGULA_OK;
@@ -214,20 +230,26 @@ static tegula_status view_of(wish *w, tegula__io_counts *counts, tegula_dataset 
 }
 
 /* What a plan finds nothing for would be left as it was in memory. */
-static tegula_status check_view(const tegula_dataset *view, const tegula__tile *tiles, int64_t count, tegula_error *err) {
+static tegula_status check_view(const tegula_dataset *view, const tegula__tile *tiles,
+                                int64_t count, tegula_error *err) {
   for (int64_t i = 0; i < count; i++)
     if (!tegula__view_holds(&view->manifest, tiles[i].lo, tiles[i].hi))
-      return tegula__fail(err, TEGULA_INTERNAL, NULL, -1, "tile %lld is not described to its end", (long long)i);
+      return tegula__fail(err, TEGULA_INTERNAL, NULL, -1, "tile %lld is not described to its end",
+                          (long long)i);
   return TEGULA_OK;
 }
 
-static tegula_status start(const tegula_dataset *dataset, const tegula_load_options *options, wish *out, tegula_error *err) {
-  *out = (wish){.dataset = dataset, .options = options, .wanted = calloc((size_t)dataset->manifest.late_count, sizeof *out->wanted)};
+static tegula_status start(const tegula_dataset *dataset, const tegula_load_options *options,
+                           wish *out, tegula_error *err) {
+  *out = (wish){.dataset = dataset,
+                .options = options,
+                .wanted = calloc((size_t)dataset->manifest.late_count, sizeof *out->wanted)};
   return out->wanted != NULL ? TEGULA_OK : tegula__out_of_memory(err, dataset->manifest.late_count);
 }
 
-tegula_status tegula__dataset_view(const tegula_dataset *dataset, const tegula__tile *tiles, int64_t count,
-                                   const tegula_load_options *options, tegula__io_counts *counts, tegula_dataset **out,
+tegula_status tegula__dataset_view(const tegula_dataset *dataset, const tegula__tile *tiles,
+                                   int64_t count, const tegula_load_options *options,
+                                   tegula__io_counts *counts, tegula_dataset **out,
                                    tegula_error *err) {
   wish w;
   if (dataset->views == NULL) {
@@ -235,7 +257,8 @@ tegula_status tegula__dataset_view(const tegula_dataset *dataset, const tegula__
     return TEGULA_OK;
   }
   FORWARD(start(dataset, options, &w, err));
-  for (int64_t i = 0; i < count; i++) tegula__late_mark(&dataset->manifest, tiles[i].lo, tiles[i].hi, w.wanted);
+  for (int64_t i = 0; i < count; i++)
+    tegula__late_mark(&dataset->manifest, tiles[i].lo, tiles[i].hi, w.wanted);
   tegula_status status = view_of(&w, counts, out, err);
   free(w.wanted);
   if (status != TEGULA_OK) return status;
@@ -244,8 +267,10 @@ tegula_status tegula__dataset_view(const tegula_dataset *dataset, const tegula__
   return status;
 }
 
-tegula_status tegula__dataset_view_all(const tegula_dataset *dataset, const tegula_load_options *options, tegula__io_counts *counts,
-                                       tegula_dataset **out, tegula_error *err) {
+tegula_status tegula__dataset_view_all(const tegula_dataset *dataset,
+                                       const tegula_load_options *options,
+                                       tegula__io_counts *counts, tegula_dataset **out,
+                                       tegula_error *err) {
   wish w;
   if (dataset->views == NULL) {
     *out = tegula__dataset_retain(dataset);

@@ -9,8 +9,9 @@
 
 const char *tegula_status_name(tegula_status status) {
   switch (status) {
-#define STATUS_NAME(name, value, text, sentence) \
-  case TEGULA_##name: return text;
+#define STATUS_NAME(name, value, text, sentence)                                                   \
+  case TEGULA_##name:                                                                              \
+    return text;
     TEGULA_STATUS_MAP(STATUS_NAME)
 #undef STATUS_NAME
   }
@@ -19,8 +20,9 @@ const char *tegula_status_name(tegula_status status) {
 
 const char *tegula_status_text(tegula_status status) {
   switch (status) {
-#define STATUS_TEXT(name, value, text, sentence) \
-  case TEGULA_##name: return sentence;
+#define STATUS_TEXT(name, value, text, sentence)                                                   \
+  case TEGULA_##name:                                                                              \
+    return sentence;
     TEGULA_STATUS_MAP(STATUS_TEXT)
 #undef STATUS_TEXT
   }
@@ -45,7 +47,8 @@ static void to_one_line(char *text) {
     if ((unsigned char)*text < 0x20) *text = ' ';
 }
 
-static void fill(tegula_error *err, tegula_status status, const char *path, int64_t offset, const char *format, va_list arguments) {
+static void fill(tegula_error *err, tegula_status status, const char *path, int64_t offset,
+                 const char *format, va_list arguments) {
   tegula__error_clear(err);
   err->status = status;
   err->offset = offset;
@@ -54,7 +57,8 @@ static void fill(tegula_error *err, tegula_status status, const char *path, int6
   to_one_line(err->message);
 }
 
-tegula_status tegula__fail(tegula_error *err, tegula_status status, const char *path, int64_t offset, const char *format, ...) {
+tegula_status tegula__fail(tegula_error *err, tegula_status status, const char *path,
+                           int64_t offset, const char *format, ...) {
   if (err != NULL) {
     va_list arguments;
     va_start(arguments, format);
@@ -64,29 +68,39 @@ tegula_status tegula__fail(tegula_error *err, tegula_status status, const char *
   return status;
 }
 
-tegula_status tegula_error_set(tegula_error *err, tegula_status status, const char *path, int64_t offset, const char *message) {
-  return tegula__fail(err, status, path, offset, "%s", message != NULL ? message : tegula_status_text(status));
+tegula_status tegula_error_set(tegula_error *err, tegula_status status, const char *path,
+                               int64_t offset, const char *message) {
+  return tegula__fail(err, status, path, offset, "%s",
+                      message != NULL ? message : tegula_status_text(status));
 }
 
 static tegula_status status_of_errno(int os_errno) {
   switch (os_errno) {
     case ENOENT:
-    case ENOTDIR: return TEGULA_NOT_FOUND;
+    case ENOTDIR:
+      return TEGULA_NOT_FOUND;
     case EACCES:
     case EPERM:
-    case EROFS: return TEGULA_PERMISSION;
+    case EROFS:
+      return TEGULA_PERMISSION;
     case EEXIST:
-    case ENOTEMPTY: return TEGULA_EXISTS;
-    case ENOMEM: return TEGULA_OUT_OF_MEMORY;
+    case ENOTEMPTY:
+      return TEGULA_EXISTS;
+    case ENOMEM:
+      return TEGULA_OUT_OF_MEMORY;
     case EMFILE:
     case ENFILE:
-    case ENAMETOOLONG: return TEGULA_LIMIT_EXCEEDED;
-    case ESTALE: return TEGULA_CHANGED;
-    default: return TEGULA_IO;
+    case ENAMETOOLONG:
+      return TEGULA_LIMIT_EXCEEDED;
+    case ESTALE:
+      return TEGULA_CHANGED;
+    default:
+      return TEGULA_IO;
   }
 }
 
-tegula_status tegula__fail_errno(tegula_error *err, int os_errno, const char *path, int64_t offset, const char *format, ...) {
+tegula_status tegula__fail_errno(tegula_error *err, int os_errno, const char *path, int64_t offset,
+                                 const char *format, ...) {
   tegula_status status = status_of_errno(os_errno);
   if (err == NULL) return status;
   va_list arguments;
@@ -96,7 +110,8 @@ tegula_status tegula__fail_errno(tegula_error *err, int os_errno, const char *pa
   err->os_errno = os_errno;
   char scratch[128];
   size_t used = strlen(err->message);
-  snprintf(err->message + used, sizeof err->message - used, ": %s", strerror_r(os_errno, scratch, sizeof scratch));
+  snprintf(err->message + used, sizeof err->message - used, ": %s",
+           strerror_r(os_errno, scratch, sizeof scratch));
   return status;
 }
 
@@ -112,5 +127,6 @@ tegula_status tegula__hint(tegula_error *err, tegula_status status, const char *
 }
 
 tegula_status tegula__out_of_memory(tegula_error *err, int64_t bytes) {
-  return tegula__fail(err, TEGULA_OUT_OF_MEMORY, NULL, -1, "could not get %lld bytes of memory", (long long)bytes);
+  return tegula__fail(err, TEGULA_OUT_OF_MEMORY, NULL, -1, "could not get %lld bytes of memory",
+                      (long long)bytes);
 }

@@ -31,7 +31,8 @@ bool tegula__first_error_wanted(const tegula__first_error *first, int64_t item) 
   return item < atomic_load_explicit(&first->item, memory_order_relaxed);
 }
 
-void tegula__first_error_set(tegula__first_error *first, int64_t item, tegula_status status, const tegula_error *error) {
+void tegula__first_error_set(tegula__first_error *first, int64_t item, tegula_status status,
+                             const tegula_error *error) {
   pthread_mutex_lock(&first->lock);
   if (item < atomic_load(&first->item)) {
     first->error = *error;

@@ -2,7 +2,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Sources: sched(7), proc(5), the kernel's Documentation/admin-guide/cgroup-v2.rst. Files that are not there mean "no limit". */
+ * Sources: sched(7), proc(5), the kernel's Documentation/admin-guide/cgroup-v2.rst. Files that are
+ * not there mean "no limit". */
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
@@ -29,7 +30,8 @@ static bool read_text(const char *path, char *out, size_t size) {
   return got > 0;
 }
 
-/* This process's folder in the version 2 hierarchy ("0::/a/b" in /proc/self/cgroup), or "" for the root. */
+/* This process's folder in the version 2 hierarchy ("0::/a/b" in /proc/self/cgroup), or "" for the
+ * root. */
 static void cgroup_folder(char out[2048]) {
   char text[2048];
   out[0] = '\0';
@@ -43,7 +45,8 @@ static void cgroup_folder(char out[2048]) {
 
 typedef void (*folder_fn)(const char *folder, void *state);
 
-/* Calls visit for the process's cgroup folder and each of its parents: the tightest limit counts. */
+/* Calls visit for the process's cgroup folder and each of its parents: the tightest limit
+ * counts. */
 static void each_cgroup(folder_fn visit, void *state) {
   char relative[2048], folder[2304];
   cgroup_folder(relative);
@@ -65,7 +68,9 @@ static bool read_limit(const char *folder, const char *name, char *text, size_t 
 static void tighten_processors(const char *folder, void *state) {
   char text[128];
   long long quota, period;
-  if (!read_limit(folder, "cpu.max", text, sizeof text) || sscanf(text, "%lld %lld", &quota, &period) != 2) return;
+  if (!read_limit(folder, "cpu.max", text, sizeof text) ||
+      sscanf(text, "%lld %lld", &quota, &period) != 2)
+    return;
   if (quota <= 0 || period <= 0) return;
   int64_t granted = tegula__ceil_div(quota, period);
   if (granted < *(int64_t *)state) *(int64_t *)state = granted;
@@ -94,8 +99,10 @@ int32_t tegula__granted_threads(void) {
 /* The value of "name <number>" in a text of lines; -1 when it is not there. */
 static long long line_value(const char *text, const char *name) {
   size_t size = strlen(name);
-  for (const char *line = text; line != NULL && *line != '\0'; line = strchr(line, '\n'), line = line ? line + 1 : NULL)
-    if (strncmp(line, name, size) == 0 && (line[size] == ' ' || line[size] == ':')) return atoll(line + size + 1);
+  for (const char *line = text; line != NULL && *line != '\0';
+       line = strchr(line, '\n'), line = line ? line + 1 : NULL)
+    if (strncmp(line, name, size) == 0 && (line[size] == ' ' || line[size] == ':'))
+      return atoll(line + size + 1);
   return -1;
 }
 

@@ -2,7 +2,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Depth is counted before jansson sees the text, because jansson parses by recursion and the stack may be that of a small thread. */
+ * Depth is counted before jansson sees the text, because jansson parses by recursion and the stack
+ * may be that of a small thread. */
 #include "base/json.h"
 
 #include <jansson.h>
@@ -12,7 +13,8 @@
 
 /* ---- parse ---- */
 
-/* The deepest nesting of lists and objects; texts are skipped. Wrong only for what is no JSON anyway. */
+/* The deepest nesting of lists and objects; texts are skipped. Wrong only for what is no JSON
+ * anyway. */
 static int64_t deepest(const char *text, size_t size, size_t *where) {
   int64_t depth = 0, most = 0;
   for (size_t i = 0; i < size; i++) {
@@ -32,19 +34,25 @@ static int64_t deepest(const char *text, size_t size, size_t *where) {
   return most;
 }
 
-static tegula_status parse_failed(const json_error_t *reason, const char *file, size_t size, tegula_error *err) {
-  if (json_error_code(reason) == json_error_out_of_memory) return tegula__out_of_memory(err, (int64_t)size);
-  return tegula__fail(err, TEGULA_CORRUPT, file, reason->position, "\"%s\" is no valid JSON: line %d, column %d: %s", file, reason->line,
+static tegula_status parse_failed(const json_error_t *reason, const char *file, size_t size,
+                                  tegula_error *err) {
+  if (json_error_code(reason) == json_error_out_of_memory)
+    return tegula__out_of_memory(err, (int64_t)size);
+  return tegula__fail(err, TEGULA_CORRUPT, file, reason->position,
+                      "\"%s\" is no valid JSON: line %d, column %d: %s", file, reason->line,
                       reason->column, reason->text);
 }
 
-tegula_status tegula__json_parse(const void *text, size_t size, size_t maximum, const char *file, tegula__json *out, tegula_error *err) {
+tegula_status tegula__json_parse(const void *text, size_t size, size_t maximum, const char *file,
+                                 tegula__json *out, tegula_error *err) {
   if (size > maximum)
-    return tegula__fail(err, TEGULA_LIMIT_EXCEEDED, file, -1, "\"%s\" is too long: expected at most %zu bytes of JSON, found %zu", file,
+    return tegula__fail(err, TEGULA_LIMIT_EXCEEDED, file, -1,
+                        "\"%s\" is too long: expected at most %zu bytes of JSON, found %zu", file,
                         maximum, size);
   size_t where = 0;
   if (deepest(text, size, &where) > TEGULA__JSON_DEPTH)
-    return tegula__fail(err, TEGULA_CORRUPT, file, (int64_t)where, "\"%s\" is too deep: more than %d lists and objects inside one another",
+    return tegula__fail(err, TEGULA_CORRUPT, file, (int64_t)where,
+                        "\"%s\" is too deep: more than %d lists and objects inside one another",
                         file, TEGULA__JSON_DEPTH);
   json_error_t reason;
   json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &reason);
@@ -65,14 +73,21 @@ void tegula__json_free(tegula__json *document) {
 tegula__json_kind tegula__json_kind_of(const tegula__json *value) {
   if (value->value == NULL) return TEGULA__JSON_ABSENT;
   switch (json_typeof((const json_t *)value->value)) {
-    case JSON_OBJECT: return TEGULA__JSON_OBJECT;
-    case JSON_ARRAY: return TEGULA__JSON_LIST;
-    case JSON_STRING: return TEGULA__JSON_TEXT;
-    case JSON_INTEGER: return TEGULA__JSON_INTEGER;
-    case JSON_REAL: return TEGULA__JSON_REAL;
+    case JSON_OBJECT:
+      return TEGULA__JSON_OBJECT;
+    case JSON_ARRAY:
+      return TEGULA__JSON_LIST;
+    case JSON_STRING:
+      return TEGULA__JSON_TEXT;
+    case JSON_INTEGER:
+      return TEGULA__JSON_INTEGER;
+    case JSON_REAL:
+      return TEGULA__JSON_REAL;
     case JSON_TRUE:
-    case JSON_FALSE: return TEGULA__JSON_BOOL;
-    case JSON_NULL: break;
+    case JSON_FALSE:
+      return TEGULA__JSON_BOOL;
+    case JSON_NULL:
+      break;
   }
   return TEGULA__JSON_NULL;
 }
@@ -83,20 +98,30 @@ int64_t tegula__json_count(const tegula__json *value) {
 }
 
 tegula__json tegula__json_member(const tegula__json *object, const char *key) {
-  return (tegula__json){.value = json_object_get(object->value, key), .file = object->file, .parent = object, .key = key};
+  return (tegula__json){.value = json_object_get(object->value, key),
+                        .file = object->file,
+                        .parent = object,
+                        .key = key};
 }
 
 tegula__json tegula__json_item(const tegula__json *list, int64_t index) {
-  return (tegula__json){
-      .value = json_array_get(list->value, (size_t)index), .file = list->file, .parent = list, .index = index};
+  return (tegula__json){.value = json_array_get(list->value, (size_t)index),
+                        .file = list->file,
+                        .parent = list,
+                        .index = index};
 }
 
 bool tegula__json_next(const tegula__json *object, tegula__json *member) {
-  json_t *json = (json_t *)object->value; /* jansson's iterators are not const; nothing is changed */
-  void *at = member->key == NULL ? json_object_iter(json) : json_object_iter_next(json, json_object_key_to_iter(member->key));
+  /* jansson's iterators are not const; nothing is changed */
+  json_t *json = (json_t *)object->value;
+  void *at = member->key == NULL
+                 ? json_object_iter(json)
+                 : json_object_iter_next(json, json_object_key_to_iter(member->key));
   RETURN_IF(at == NULL, false);
-  *member = (tegula__json){
-      .value = json_object_iter_value(at), .file = object->file, .parent = object, .key = json_object_iter_key(at)};
+  *member = (tegula__json){.value = json_object_iter_value(at),
+                           .file = object->file,
+                           .parent = object,
+                           .key = json_object_iter_key(at)};
   return true;
 }
 
@@ -122,18 +147,35 @@ static void say_found(const tegula__json *value, char out[FOUND_TEXT]) {
   const json_t *json = value->value;
   long long count = (long long)tegula__json_count(value);
   switch (tegula__json_kind_of(value)) {
-    case TEGULA__JSON_ABSENT: snprintf(out, FOUND_TEXT, "missing"); break;
-    case TEGULA__JSON_NULL: snprintf(out, FOUND_TEXT, "null"); break;
-    case TEGULA__JSON_BOOL: snprintf(out, FOUND_TEXT, json_is_true(json) ? "true" : "false"); break;
-    case TEGULA__JSON_INTEGER: snprintf(out, FOUND_TEXT, "%lld", (long long)json_integer_value(json)); break;
-    case TEGULA__JSON_REAL: snprintf(out, FOUND_TEXT, "the number %.17g", json_real_value(json)); break;
-    case TEGULA__JSON_TEXT: snprintf(out, FOUND_TEXT, "the text \"%.60s\"", json_string_value(json)); break;
-    case TEGULA__JSON_LIST: snprintf(out, FOUND_TEXT, "a list of %lld", count); break;
-    case TEGULA__JSON_OBJECT: snprintf(out, FOUND_TEXT, "an object of %lld", count); break;
+    case TEGULA__JSON_ABSENT:
+      snprintf(out, FOUND_TEXT, "missing");
+      break;
+    case TEGULA__JSON_NULL:
+      snprintf(out, FOUND_TEXT, "null");
+      break;
+    case TEGULA__JSON_BOOL:
+      snprintf(out, FOUND_TEXT, json_is_true(json) ? "true" : "false");
+      break;
+    case TEGULA__JSON_INTEGER:
+      snprintf(out, FOUND_TEXT, "%lld", (long long)json_integer_value(json));
+      break;
+    case TEGULA__JSON_REAL:
+      snprintf(out, FOUND_TEXT, "the number %.17g", json_real_value(json));
+      break;
+    case TEGULA__JSON_TEXT:
+      snprintf(out, FOUND_TEXT, "the text \"%.60s\"", json_string_value(json));
+      break;
+    case TEGULA__JSON_LIST:
+      snprintf(out, FOUND_TEXT, "a list of %lld", count);
+      break;
+    case TEGULA__JSON_OBJECT:
+      snprintf(out, FOUND_TEXT, "an object of %lld", count);
+      break;
   }
 }
 
-tegula_status tegula__json_wrong(const tegula__json *value, tegula_error *err, const char *format, ...) {
+tegula_status tegula__json_wrong(const tegula__json *value, tegula_error *err, const char *format,
+                                 ...) {
   char way[TEGULA__JSON_WAY], found[FOUND_TEXT], expected[256];
   va_list arguments;
   va_start(arguments, format);
@@ -141,18 +183,24 @@ tegula_status tegula__json_wrong(const tegula__json *value, tegula_error *err, c
   va_end(arguments);
   tegula__json_way(value, way);
   say_found(value, found);
-  return tegula__fail(err, TEGULA_CORRUPT, value->file, -1, "\"%s\": %s is %s, expected %s", value->file, way, found, expected);
+  return tegula__fail(err, TEGULA_CORRUPT, value->file, -1, "\"%s\": %s is %s, expected %s",
+                      value->file, way, found, expected);
 }
 
 /* ---- getters ---- */
 
-static const char *const kind_names[] = {"nothing", "null", "true or false", "an integer", "a number", "a text", "a list", "an object"};
+static const char *const kind_names[] = {"nothing",  "null",   "true or false", "an integer",
+                                         "a number", "a text", "a list",        "an object"};
 
-tegula_status tegula__json_expect(const tegula__json *value, tegula__json_kind kind, tegula_error *err) {
-  return tegula__json_kind_of(value) == kind ? TEGULA_OK : tegula__json_wrong(value, err, "%s", kind_names[kind]);
+tegula_status tegula__json_expect(const tegula__json *value, tegula__json_kind kind,
+                                  tegula_error *err) {
+  return tegula__json_kind_of(value) == kind
+             ? TEGULA_OK
+             : tegula__json_wrong(value, err, "%s", kind_names[kind]);
 }
 
-tegula_status tegula__json_integer(const tegula__json *value, int64_t minimum, int64_t maximum, int64_t *out, tegula_error *err) {
+tegula_status tegula__json_integer(const tegula__json *value, int64_t minimum, int64_t maximum,
+                                   int64_t *out, tegula_error *err) {
   if (tegula__json_kind_of(value) == TEGULA__JSON_INTEGER) {
     int64_t found = json_integer_value(value->value);
     if (found >= minimum && found <= maximum) {
@@ -160,27 +208,32 @@ tegula_status tegula__json_integer(const tegula__json *value, int64_t minimum, i
       return TEGULA_OK;
     }
   }
-  if (maximum == INT64_MAX) return tegula__json_wrong(value, err, "an integer of %lld or more", (long long)minimum);
-  return tegula__json_wrong(value, err, "an integer of %lld to %lld", (long long)minimum, (long long)maximum);
+  if (maximum == INT64_MAX)
+    return tegula__json_wrong(value, err, "an integer of %lld or more", (long long)minimum);
+  return tegula__json_wrong(value, err, "an integer of %lld to %lld", (long long)minimum,
+                            (long long)maximum);
 }
 
 tegula_status tegula__json_text(const tegula__json *value, const char **out, tegula_error *err) {
   const char *text = json_string_value(value->value);
-  if (text == NULL || text[0] == '\0') return tegula__json_wrong(value, err, "a text that is not empty");
+  if (text == NULL || text[0] == '\0')
+    return tegula__json_wrong(value, err, "a text that is not empty");
   *out = text; /* without NUL inside: jansson refuses them */
   return TEGULA_OK;
 }
 
-tegula_status tegula__json_lengths(const tegula__json *value, int64_t least, int64_t most, bool alone, int64_t *out, int32_t *count,
-                                   tegula_error *err) {
+tegula_status tegula__json_lengths(const tegula__json *value, int64_t least, int64_t most,
+                                   bool alone, int64_t *out, int32_t *count, tegula_error *err) {
   if (alone && tegula__json_kind_of(value) == TEGULA__JSON_INTEGER) {
     *count = 1;
     return tegula__json_integer(value, 0, INT64_MAX, out, err);
   }
   int64_t found = tegula__json_count(value);
   if (tegula__json_kind_of(value) != TEGULA__JSON_LIST || found < least || found > most)
-    return least == most ? tegula__json_wrong(value, err, "a list of %lld integers", (long long)least)
-                         : tegula__json_wrong(value, err, "a list of %lld to %lld integers", (long long)least, (long long)most);
+    return least == most
+               ? tegula__json_wrong(value, err, "a list of %lld integers", (long long)least)
+               : tegula__json_wrong(value, err, "a list of %lld to %lld integers", (long long)least,
+                                    (long long)most);
   for (int64_t i = 0; i < found; i++) {
     tegula__json item = tegula__json_item(value, i);
     FORWARD(tegula__json_integer(&item, 0, INT64_MAX, &out[i], err));
@@ -196,14 +249,16 @@ static bool is_known(const char *key, const char *const *known) {
   return false;
 }
 
-tegula_status tegula__json_only(const tegula__json *object, const char *const *known, tegula_error *err) {
+tegula_status tegula__json_only(const tegula__json *object, const char *const *known,
+                                tegula_error *err) {
   tegula__json member = {0};
   while (tegula__json_next(object, &member)) {
     if (is_known(member.key, known)) continue;
     char way[TEGULA__JSON_WAY];
     tegula__json_way(&member, way);
     return tegula__hint(err,
-                        tegula__fail(err, TEGULA_CORRUPT, object->file, -1, "\"%s\": %s is no key that is known here", object->file, way),
+                        tegula__fail(err, TEGULA_CORRUPT, object->file, -1,
+                                     "\"%s\": %s is no key that is known here", object->file, way),
                         "correct it, or begin it with _ or x- when it is not meant for tegula");
   }
   return TEGULA_OK;
@@ -218,7 +273,8 @@ static size_t character_bytes(const unsigned char *at) {
   for (size_t i = 1; i < bytes; i++)
     if ((at[i] & 0xC0) != 0x80) return 0;
   bool overlong = (at[0] == 0xE0 && at[1] < 0xA0) || (at[0] == 0xF0 && at[1] < 0x90);
-  bool no_character = (at[0] == 0xED && at[1] >= 0xA0) || (at[0] == 0xF4 && at[1] >= 0x90); /* surrogates; above U+10FFFF */
+  /* surrogates; above U+10FFFF */
+  bool no_character = (at[0] == 0xED && at[1] >= 0xA0) || (at[0] == 0xF4 && at[1] >= 0x90);
   return overlong || no_character ? 0 : bytes;
 }
 

@@ -7,7 +7,9 @@
 
 #include "base/base.h"
 
-void tegula__buffer_init(tegula__buffer *buffer, size_t maximum) { *buffer = (tegula__buffer){.maximum = maximum}; }
+void tegula__buffer_init(tegula__buffer *buffer, size_t maximum) {
+  *buffer = (tegula__buffer){.maximum = maximum};
+}
 
 void tegula__buffer_free(tegula__buffer *buffer) {
   free(buffer->data);
@@ -19,7 +21,8 @@ bool tegula__buffer_reserve(tegula__buffer *buffer, size_t more) {
   size_t need = buffer->size + more;
   RETURN_IF(need <= buffer->capacity, true);
   size_t capacity = buffer->capacity < 64 ? 64 : buffer->capacity;
-  while (capacity < need) capacity = capacity > buffer->maximum / 2 ? buffer->maximum : capacity * 2;
+  while (capacity < need)
+    capacity = capacity > buffer->maximum / 2 ? buffer->maximum : capacity * 2;
   char *data = realloc(buffer->data, capacity);
   RETURN_IF(data == NULL, false);
   buffer->data = data;
@@ -49,7 +52,9 @@ bool tegula__buffer_printf(tegula__buffer *buffer, const char *format, ...) {
 
 void *tegula__realloc_array(void *block, int64_t count, size_t item) {
   int64_t bytes;
-  if (item > INT64_MAX || !tegula__mul(count, (int64_t)item, &bytes) || (uint64_t)bytes > SIZE_MAX / 2) return NULL;
+  if (item > INT64_MAX || !tegula__mul(count, (int64_t)item, &bytes) ||
+      (uint64_t)bytes > SIZE_MAX / 2)
+    return NULL;
   return realloc(block, bytes > 0 ? (size_t)bytes : 1);
 }
 

@@ -2,8 +2,9 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Time off the processor counts as sleep only when the kernel says that the thread gave it up by itself (a voluntary context switch):
- * a thread that other programs push aside is not waiting for storage. */
+ * Time off the processor counts as sleep only when the kernel says that the thread gave it up by
+ * itself (a voluntary context switch): a thread that other programs push aside is not waiting for
+ * storage. */
 #include "base/pace.h"
 
 #include <sys/resource.h>
@@ -11,7 +12,9 @@
 
 #define WINDOW_SECONDS 0.004
 #define PATIENCE 3
-#define CALM_SAMPLE 8 /* one task in so many is timed while nobody sleeps: a timed task costs about half a microsecond more */
+/* one task in so many is timed while nobody sleeps: a timed task costs about half a microsecond
+ * more */
+#define CALM_SAMPLE 8
 
 static int64_t nanoseconds(clockid_t clock) {
   struct timespec now;
@@ -19,10 +22,13 @@ static int64_t nanoseconds(clockid_t clock) {
   return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-static int64_t of_timeval(struct timeval time) { return (int64_t)time.tv_sec * 1000000000 + (int64_t)time.tv_usec * 1000; }
+static int64_t of_timeval(struct timeval time) {
+  return (int64_t)time.tv_sec * 1000000000 + (int64_t)time.tv_usec * 1000;
+}
 
 void tegula__pace_init(tegula__pace *pace, int32_t width, int32_t most) {
-  *pace = (tegula__pace){.width = width, .most = most, .widest = width, .before = width, .settled = width >= most};
+  *pace = (tegula__pace){
+      .width = width, .most = most, .widest = width, .before = width, .settled = width >= most};
   pthread_mutex_init(&pace->lock, NULL);
 }
 
@@ -33,7 +39,9 @@ bool tegula__pace_wants(const tegula__pace *pace, int64_t item) {
   return !atomic_load_explicit(&pace->calm, memory_order_relaxed) || item % CALM_SAMPLE == 0;
 }
 
-int32_t tegula__pace_width(const tegula__pace *pace) { return atomic_load_explicit(&pace->width, memory_order_relaxed); }
+int32_t tegula__pace_width(const tegula__pace *pace) {
+  return atomic_load_explicit(&pace->width, memory_order_relaxed);
+}
 int32_t tegula__pace_widest(const tegula__pace *pace) { return pace->widest; }
 
 void tegula__pace_start(tegula__lap *lap) {
@@ -44,8 +52,8 @@ void tegula__pace_start(tegula__lap *lap) {
   lap->sleeps = usage.ru_nvcsw;
 }
 
-/* The next width, when a window has been measured; lock held. New threads take a while to come, so that a change gets PATIENCE windows to
- * show what it is worth. */
+/* The next width, when a window has been measured; lock held. New threads take a while to come, so
+ * that a change gets PATIENCE windows to show what it is worth. */
 static int32_t decide(tegula__pace *pace, double rate, double asleep) {
   int32_t width = tegula__pace_width(pace);
   bool grown = width > pace->before, was_calm = atomic_exchange(&pace->calm, asleep < 0.1);
@@ -65,7 +73,8 @@ static int32_t decide(tegula__pace *pace, double rate, double asleep) {
 bool tegula__pace_end(tegula__pace *pace, const tegula__lap *start) {
   tegula__lap end;
   tegula__pace_start(&end);
-  int64_t total = end.total_ns - start->total_ns, asleep = total - (end.processor_ns - start->processor_ns);
+  int64_t total = end.total_ns - start->total_ns,
+          asleep = total - (end.processor_ns - start->processor_ns);
   atomic_fetch_add(&pace->total_ns, total);
   if (end.sleeps > start->sleeps && asleep > 0) atomic_fetch_add(&pace->asleep_ns, asleep);
   int64_t tasks = atomic_fetch_add(&pace->tasks, 1) + 1;

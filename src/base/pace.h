@@ -1,10 +1,12 @@
-/* How many workers a job that waits for storage should have: found by measuring the job while it runs.
+/* How many workers a job that waits for storage should have: found by measuring the job while it
+ * runs.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Data that is in memory keeps as many threads busy as there are processors; storage that answers in a millisecond wants dozens of
- * requests on their way. Each task is timed: when the workers of a job slept through most of it, the number of workers is doubled; that
- * goes on while it pays. A width that turns out slower than the one before is taken back. */
+ * Data that is in memory keeps as many threads busy as there are processors; storage that answers
+ * in a millisecond wants dozens of requests on their way. Each task is timed: when the workers of a
+ * job slept through most of it, the number of workers is doubled; that goes on while it pays. A
+ * width that turns out slower than the one before is taken back. */
 #ifndef TEGULA_BASE_PACE_H
 #define TEGULA_BASE_PACE_H
 
@@ -20,7 +22,8 @@ typedef struct tegula__pace {
   pthread_mutex_t lock;                       /* of what follows; only tried, never waited for */
   int32_t widest, before;                     /* width before the last change */
   double window_start, rate_before;           /* tasks a second at the width before */
-  int32_t doubts;                             /* windows in a row in which the last change did not pay */
+  /* windows in a row in which the last change did not pay */
+  int32_t doubts;
   _Atomic bool settled; /* nothing more to find out */
   _Atomic bool calm;    /* nobody slept lately: only some tasks are timed */
 } tegula__pace;

@@ -2,9 +2,10 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * A job lives on the stack of the call that runs it. It leaves the list when its items are handed out, and the call returns when the
- * last helper has left it; both happen under the pool's lock, items themselves are taken with one atomic addition. How wide a waiting
- * job gets is pace.c's decision. */
+ * A job lives on the stack of the call that runs it. It leaves the list when its items are handed
+ * out, and the call returns when the last helper has left it; both happen under the pool's lock,
+ * items themselves are taken with one atomic addition. How wide a waiting job gets is pace.c's
+ * decision. */
 #include "base/pool.h"
 
 #include <pthread.h>
@@ -30,7 +31,8 @@ struct tegula__pool {
   int32_t threads;
   int32_t most;
   int32_t started;
-  int32_t working; /* helpers that count as processors: those with a worker number below `threads` */
+  /* helpers that count as processors: those with a worker number below `threads` */
+  int32_t working;
   bool closing;
   job *jobs;
   pthread_mutex_t lock;
@@ -51,23 +53,29 @@ static int32_t width_of(const tegula__pool *pool, const job *current) {
   return current->pace != NULL ? tegula__pace_width(current->pace) : pool->threads;
 }
 
-/* The oldest job that can use one more worker; lock held. Helpers beyond the processors go only to jobs that wait. */
+/* The oldest job that can use one more worker; lock held. Helpers beyond the processors go only to
+ * jobs that wait. */
 static job *find_job(const tegula__pool *pool) {
   for (job *current = pool->jobs; current != NULL; current = current->next) {
     bool as_processor = current->joined < pool->threads;
-    if (current->joined < width_of(pool, current) && (!as_processor || pool->working < pool->threads - 1)) return current;
+    if (current->joined < width_of(pool, current) &&
+        (!as_processor || pool->working < pool->threads - 1))
+      return current;
   }
   return NULL;
 }
 
-/* Starts helpers up to `wanted`; a thread that cannot be had is done without. Signals go to the program's own threads. Lock held. */
+/* Starts helpers up to `wanted`; a thread that cannot be had is done without. Signals go to the
+ * program's own threads. Lock held. */
 static void *helper_main(void *argument);
 static void start_helpers(tegula__pool *pool, int64_t wanted) {
   if (pool->started >= wanted) return;
   sigset_t all, old;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &old);
-  while (pool->started < wanted && pthread_create(&pool->helpers[pool->started], NULL, helper_main, pool) == 0) pool->started++;
+  while (pool->started < wanted &&
+         pthread_create(&pool->helpers[pool->started], NULL, helper_main, pool) == 0)
+    pool->started++;
   pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
@@ -75,14 +83,16 @@ static void start_helpers(tegula__pool *pool, int64_t wanted) {
 static void widen(tegula__pool *pool, const job *current) {
   pthread_mutex_lock(&pool->lock);
   int64_t left = current->count - atomic_load(&current->taken);
-  start_helpers(pool, tegula__min(tegula__pace_width(current->pace) - 1, current->joined - 1 + tegula__max(left, 0)));
+  start_helpers(pool, tegula__min(tegula__pace_width(current->pace) - 1,
+                                  current->joined - 1 + tegula__max(left, 0)));
   pthread_cond_broadcast(&pool->work);
   pthread_mutex_unlock(&pool->lock);
 }
 
 static void work_on(tegula__pool *pool, job *current, int32_t worker) {
   for (;;) {
-    if (current->pace != NULL && worker >= tegula__pace_width(current->pace)) return; /* it got narrower */
+    /* it got narrower */
+    if (current->pace != NULL && worker >= tegula__pace_width(current->pace)) return;
     int64_t item = atomic_fetch_add_explicit(&current->taken, 1, memory_order_relaxed);
     if (item >= current->count) return;
     if (current->pace == NULL || !tegula__pace_wants(current->pace, item)) {
@@ -106,7 +116,8 @@ static void help(tegula__pool *pool, job *current) {
   pthread_mutex_lock(&pool->lock);
   if (atomic_load(&current->taken) >= current->count) unlist(pool, current);
   pool->working -= as_processor;
-  if (as_processor && pool->jobs != NULL) pthread_cond_signal(&pool->work); /* another job may wait for a processor */
+  /* another job may wait for a processor */
+  if (as_processor && pool->jobs != NULL) pthread_cond_signal(&pool->work);
   if (--current->running == 0) pthread_cond_broadcast(&pool->idle);
 }
 
@@ -126,7 +137,8 @@ static void *helper_main(void *argument) {
   return NULL;
 }
 
-tegula_status tegula__pool_create(int32_t threads, int32_t most, tegula__pool **out, tegula_error *err) {
+tegula_status tegula__pool_create(int32_t threads, int32_t most, tegula__pool **out,
+                                  tegula_error *err) {
   if (most < threads) most = threads;
   tegula__pool *pool = calloc(1, sizeof *pool);
   pthread_t *helpers = calloc((size_t)most, sizeof *helpers);
@@ -193,7 +205,8 @@ void tegula__pool_run(tegula__pool *pool, int64_t count, tegula__task_fn task, v
   run(pool, &mine);
 }
 
-int32_t tegula__pool_run_waiting(tegula__pool *pool, int64_t count, tegula__task_fn task, void *state) {
+int32_t tegula__pool_run_waiting(tegula__pool *pool, int64_t count, tegula__task_fn task,
+                                 void *state) {
   tegula__pace pace;
   tegula__pace_init(&pace, pool->threads, pool->most);
   job mine = {.task = task, .state = state, .count = count, .joined = 1, .pace = &pace};

@@ -28,7 +28,8 @@ bool tegula__shape_bytes(const int64_t *shape, int32_t ndim, uint32_t item_size,
   return tegula__mul(count, item_size, bytes);
 }
 
-void tegula__dense_strides(const int64_t *shape, int32_t ndim, uint32_t item_size, char order, int64_t *strides) {
+void tegula__dense_strides(const int64_t *shape, int32_t ndim, uint32_t item_size, char order,
+                           int64_t *strides) {
   int64_t stride = item_size;
   for (int32_t i = 0; i < ndim; i++) {
     int32_t k = order == 'F' ? i : ndim - 1 - i;
@@ -40,7 +41,8 @@ void tegula__dense_strides(const int64_t *shape, int32_t ndim, uint32_t item_siz
 void tegula__shape_format(const int64_t *shape, int32_t ndim, char out[TEGULA__SHAPE_TEXT]) {
   size_t used = (size_t)snprintf(out, TEGULA__SHAPE_TEXT, "(");
   for (int32_t k = 0; k < ndim; k++) {
-    used += (size_t)snprintf(out + used, TEGULA__SHAPE_TEXT - used, k > 0 ? ", %lld" : "%lld", (long long)shape[k]);
+    used += (size_t)snprintf(out + used, TEGULA__SHAPE_TEXT - used, k > 0 ? ", %lld" : "%lld",
+                             (long long)shape[k]);
     if (used > TEGULA__SHAPE_TEXT - 32) { /* room for the end and one more number */
       snprintf(out + used, TEGULA__SHAPE_TEXT - used, "%s", k + 1 < ndim ? ", ...)" : ")");
       return;
@@ -49,9 +51,10 @@ void tegula__shape_format(const int64_t *shape, int32_t ndim, char out[TEGULA__S
   snprintf(out + used, TEGULA__SHAPE_TEXT - used, ndim == 1 ? ",)" : ")");
 }
 
-bool tegula__box_intersect(int32_t ndim, const int64_t *a_lo, const int64_t *a_hi, const int64_t *b_lo, const int64_t *b_hi, int64_t *lo,
-                           int64_t *hi) {
-  for (int32_t k = ndim - 1; k >= 0; k--) { /* whoever asks for many boxes has chosen them by axis 0 already */
+bool tegula__box_intersect(int32_t ndim, const int64_t *a_lo, const int64_t *a_hi,
+                           const int64_t *b_lo, const int64_t *b_hi, int64_t *lo, int64_t *hi) {
+  /* whoever asks for many boxes has chosen them by axis 0 already */
+  for (int32_t k = ndim - 1; k >= 0; k--) {
     int64_t l = tegula__max(a_lo[k], b_lo[k]), h = tegula__min(a_hi[k], b_hi[k]);
     RETURN_IF(l >= h, false);
     lo[k] = l;

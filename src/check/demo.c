@@ -2,11 +2,12 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * With i = index in C order of the whole array and z(i) = splitmix64's mix of (seed * 0xD1342543DE82EF95 + (i+1) * 0x9E3779B97F4A7C15):
- * integers are z's low bits, bool its top bit, f8 (z>>11) * 2^-53, f4 (z>>40) * 2^-24, f2 (z>>53) * 2^-11, bfloat16 (z>>56) * 2^-8; parts
- * of complex numbers are numbers 2i and 2i+1 of the float's sequence. A ramp is i mod 1000: integers keep the low bits, bool is "not 0",
- * bfloat16 rounds to nearest even, complex has imaginary part 0.
- * Values are compared as bytes, so a bool of 2 differs from 1. */
+ * With i = index in C order of the whole array and z(i) = splitmix64's mix of (seed *
+ * 0xD1342543DE82EF95 + (i+1) * 0x9E3779B97F4A7C15): integers are z's low bits, bool its top bit, f8
+ * (z>>11) * 2^-53, f4 (z>>40) * 2^-24, f2 (z>>53) * 2^-11, bfloat16 (z>>56) * 2^-8; parts of
+ * complex numbers are numbers 2i and 2i+1 of the float's sequence. A ramp is i mod 1000: integers
+ * keep the low bits, bool is "not 0", bfloat16 rounds to nearest even, complex has imaginary part
+ * 0. Values are compared as bytes, so a bool of 2 differs from 1. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -52,63 +53,102 @@ typedef struct generator {
 } generator;
 
 /* Writes `count` values in the processor's byte order; `expression` uses z or n. */
-#define GENERATE(type, expression)                                 \
-  for (int64_t k = 0; k < count; k++) {                            \
-    uint64_t z = mix(at + (uint64_t)k * by);                       \
-    type value = (type)(expression);                               \
-    memcpy(out + k * (int64_t)sizeof value, &value, sizeof value); \
+#define GENERATE(type, expression)                                                                 \
+  for (int64_t k = 0; k < count; k++) {                                                            \
+    uint64_t z = mix(at + (uint64_t)k * by);                                                       \
+    type value = (type)(expression);                                                               \
+    memcpy(out + k * (int64_t)sizeof value, &value, sizeof value);                                 \
   }
 
-static void generate_random(const generator *maker, int64_t index, int64_t step, int64_t count, char *out) {
+static void generate_random(const generator *maker, int64_t index, int64_t step, int64_t count,
+                            char *out) {
   uint64_t by = (uint64_t)step * INDEX_FACTOR;
   uint64_t at = maker->seed * SEED_FACTOR + ((uint64_t)index + 1) * INDEX_FACTOR;
   switch (maker->dtype.kind << 8 | maker->dtype.item_size) {
-    case 'b' << 8 | 1: GENERATE(uint8_t, z >> 63); break;
+    case 'b' << 8 | 1:
+      GENERATE(uint8_t, z >> 63);
+      break;
     case 'i' << 8 | 1:
-    case 'u' << 8 | 1: GENERATE(uint8_t, z); break;
+    case 'u' << 8 | 1:
+      GENERATE(uint8_t, z);
+      break;
     case 'i' << 8 | 2:
-    case 'u' << 8 | 2: GENERATE(uint16_t, z); break;
+    case 'u' << 8 | 2:
+      GENERATE(uint16_t, z);
+      break;
     case 'i' << 8 | 4:
-    case 'u' << 8 | 4: GENERATE(uint32_t, z); break;
+    case 'u' << 8 | 4:
+      GENERATE(uint32_t, z);
+      break;
     case 'i' << 8 | 8:
-    case 'u' << 8 | 8: GENERATE(uint64_t, z); break;
-    case 'f' << 8 | 2: GENERATE(uint16_t, half_bits((uint32_t)(z >> 53), -11)); break;
-    case 'E' << 8 | 2: GENERATE(uint16_t, bfloat_bits((float)(z >> 56) * 0x1p-8f)); break;
-    case 'f' << 8 | 4: GENERATE(float, float_of(z)); break;
-    default: GENERATE(double, double_of(z)); break;
+    case 'u' << 8 | 8:
+      GENERATE(uint64_t, z);
+      break;
+    case 'f' << 8 | 2:
+      GENERATE(uint16_t, half_bits((uint32_t)(z >> 53), -11));
+      break;
+    case 'E' << 8 | 2:
+      GENERATE(uint16_t, bfloat_bits((float)(z >> 56) * 0x1p-8f));
+      break;
+    case 'f' << 8 | 4:
+      GENERATE(float, float_of(z));
+      break;
+    default:
+      GENERATE(double, double_of(z));
+      break;
   }
 }
 
 #undef GENERATE
-#define GENERATE(type, expression)                                 \
-  for (int64_t k = 0; k < count; k++) {                            \
-    uint32_t n = (uint32_t)((index + k * step) % 1000);            \
-    type value = (type)(expression);                               \
-    memcpy(out + k * (int64_t)sizeof value, &value, sizeof value); \
+#define GENERATE(type, expression)                                                                 \
+  for (int64_t k = 0; k < count; k++) {                                                            \
+    uint32_t n = (uint32_t)((index + k * step) % 1000);                                            \
+    type value = (type)(expression);                                                               \
+    memcpy(out + k * (int64_t)sizeof value, &value, sizeof value);                                 \
   }
 
-static void generate_ramp(const generator *maker, int64_t index, int64_t step, int64_t count, char *out) {
+static void generate_ramp(const generator *maker, int64_t index, int64_t step, int64_t count,
+                          char *out) {
   switch (maker->dtype.kind << 8 | maker->dtype.item_size) {
-    case 'b' << 8 | 1: GENERATE(uint8_t, n != 0); break;
+    case 'b' << 8 | 1:
+      GENERATE(uint8_t, n != 0);
+      break;
     case 'i' << 8 | 1:
-    case 'u' << 8 | 1: GENERATE(uint8_t, n); break;
+    case 'u' << 8 | 1:
+      GENERATE(uint8_t, n);
+      break;
     case 'i' << 8 | 2:
-    case 'u' << 8 | 2: GENERATE(uint16_t, n); break;
+    case 'u' << 8 | 2:
+      GENERATE(uint16_t, n);
+      break;
     case 'i' << 8 | 4:
-    case 'u' << 8 | 4: GENERATE(uint32_t, n); break;
+    case 'u' << 8 | 4:
+      GENERATE(uint32_t, n);
+      break;
     case 'i' << 8 | 8:
-    case 'u' << 8 | 8: GENERATE(uint64_t, n); break;
-    case 'f' << 8 | 2: GENERATE(uint16_t, half_bits(n, 0)); break;
-    case 'E' << 8 | 2: GENERATE(uint16_t, bfloat_bits((float)n)); break;
-    case 'f' << 8 | 4: GENERATE(float, n); break;
-    default: GENERATE(double, n); break;
+    case 'u' << 8 | 8:
+      GENERATE(uint64_t, n);
+      break;
+    case 'f' << 8 | 2:
+      GENERATE(uint16_t, half_bits(n, 0));
+      break;
+    case 'E' << 8 | 2:
+      GENERATE(uint16_t, bfloat_bits((float)n));
+      break;
+    case 'f' << 8 | 4:
+      GENERATE(float, n);
+      break;
+    default:
+      GENERATE(double, n);
+      break;
   }
 }
 
 #undef GENERATE
 
 /* Complex numbers: both parts of each element; at most CHUNK_ELEMENTS elements. */
-static void generate_complex(const generator *maker, int64_t index, int64_t step, int64_t count, char *out) {
+static void generate_complex(const generator *maker, int64_t index, int64_t step, int64_t count,
+                             char *out) {
   size_t part = maker->dtype.item_size / 2;
   generator parts = *maker;
   parts.dtype.kind = 'f';
@@ -118,7 +158,8 @@ static void generate_complex(const generator *maker, int64_t index, int64_t step
     generate_ramp(&parts, index, step, count, values[0]);
     memset(values[1], 0, (size_t)count * part);
   } else { /* part numbers count modulo 2^64, as the mix does */
-    int64_t first = (int64_t)((uint64_t)index * 2), second = (int64_t)((uint64_t)index * 2 + 1), by = (int64_t)((uint64_t)step * 2);
+    int64_t first = (int64_t)((uint64_t)index * 2), second = (int64_t)((uint64_t)index * 2 + 1),
+            by = (int64_t)((uint64_t)step * 2);
     generate_random(&parts, first, by, count, values[0]);
     generate_random(&parts, second, by, count, values[1]);
   }
@@ -132,13 +173,19 @@ static uint32_t order_group(tegula_dtype dtype) {
   return dtype.order == TEGULA__NATIVE_ORDER ? 1 : tegula__dtype_swap_size(dtype);
 }
 
-/* `count` <= CHUNK_ELEMENTS values of indices index, index + step, ... in the byte order of the dtype. */
-static void generate(const generator *maker, const tegula__kernels *kernels, int64_t index, int64_t step, int64_t count, char *out) {
-  if (maker->dtype.kind == 'c') generate_complex(maker, index, step, count, out);
-  else if (maker->values == TEGULA_VALUES_RAMP) generate_ramp(maker, index, step, count, out);
-  else generate_random(maker, index, step, count, out);
+/* `count` <= CHUNK_ELEMENTS values of indices index, index + step, ... in the byte order of the
+ * dtype. */
+static void generate(const generator *maker, const tegula__kernels *kernels, int64_t index,
+                     int64_t step, int64_t count, char *out) {
+  if (maker->dtype.kind == 'c')
+    generate_complex(maker, index, step, count, out);
+  else if (maker->values == TEGULA_VALUES_RAMP)
+    generate_ramp(maker, index, step, count, out);
+  else
+    generate_random(maker, index, step, count, out);
   uint32_t group = order_group(maker->dtype);
-  if (group > 1) tegula__swap_groups(kernels, out, out, (size_t)count * maker->dtype.item_size, group);
+  if (group > 1)
+    tegula__swap_groups(kernels, out, out, (size_t)count * maker->dtype.item_size, group);
 }
 
 /* ---- the view as a list of axes ---- */
@@ -162,7 +209,8 @@ typedef struct demo_job {
 static void job_add_axis(demo_job *job, demo_axis axis) {
   if (axis.extent == 1) return;
   demo_axis *last = job->ndim > 0 ? &job->axes[job->ndim - 1] : NULL;
-  if (last && last->index == axis.index * axis.extent && last->stride == axis.stride * axis.extent) {
+  if (last && last->index == axis.index * axis.extent &&
+      last->stride == axis.stride * axis.extent) {
     last->extent *= axis.extent;
     last->index = axis.index;
     last->stride = axis.stride;
@@ -171,7 +219,8 @@ static void job_add_axis(demo_job *job, demo_axis axis) {
   }
 }
 
-/* Fills in data, index, count and axes. The box lies within the shape, whose product has been checked. */
+/* Fills in data, index, count and axes. The box lies within the shape, whose product has been
+ * checked. */
 static void job_set_axes(demo_job *job, const tegula_view *view, const int64_t *shape) {
   int64_t index_steps[TEGULA_MAX_DIMS];
   tegula__dense_strides(shape, view->box.ndim, 1, 'C', index_steps);
@@ -179,7 +228,8 @@ static void job_set_axes(demo_job *job, const tegula_view *view, const int64_t *
   job->count = tegula__box_count(view->box.ndim, view->box.lo, view->box.hi);
   for (int32_t k = 0; k < view->box.ndim; k++) {
     job->index += view->box.lo[k] * index_steps[k];
-    job_add_axis(job, (demo_axis){view->box.hi[k] - view->box.lo[k], index_steps[k], view->stride_bytes[k]});
+    job_add_axis(
+        job, (demo_axis){view->box.hi[k] - view->box.lo[k], index_steps[k], view->stride_bytes[k]});
   }
   if (job->ndim == 0) job->axes[job->ndim++] = (demo_axis){1, 1, job->maker.dtype.item_size};
 }
@@ -195,7 +245,8 @@ static void scatter(char *dst, int64_t stride, const char *values, int64_t count
 }
 
 /* Number of the first element that differs, `count` for none. */
-static int64_t first_difference(const char *found, int64_t stride, const char *values, int64_t count, uint32_t item) {
+static int64_t first_difference(const char *found, int64_t stride, const char *values,
+                                int64_t count, uint32_t item) {
   if (stride == (int64_t)item && memcmp(found, values, (size_t)count * item) == 0) return count;
   for (int64_t k = 0; k < count; k++)
     if (memcmp(found + k * stride, values + k * (int64_t)item, item) != 0) return k;
@@ -223,7 +274,9 @@ static int64_t run_line(const demo_job *job, char *data, int64_t index, int64_t 
 static void note_difference(demo_job *job, int64_t position) {
   int64_t known = __atomic_load_n(&job->differs, __ATOMIC_RELAXED);
   while (position < known)
-    if (__atomic_compare_exchange_n(&job->differs, &known, position, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) return;
+    if (__atomic_compare_exchange_n(&job->differs, &known, position, true, __ATOMIC_RELAXED,
+                                    __ATOMIC_RELAXED))
+      return;
 }
 
 /* Where the element at `position` of the box is: its entries in `entry`, address and index. */
@@ -306,8 +359,10 @@ static void integer_text(const char *item, uint32_t size, bool is_signed, char *
     value |= (uint64_t)(unsigned char)item[byte] << (8 * k);
   }
   int unused = (int)(64 - 8 * size);
-  if (is_signed) snprintf(out, room, "%" PRId64, (int64_t)(value << unused) >> unused);
-  else snprintf(out, room, "%" PRIu64, value);
+  if (is_signed)
+    snprintf(out, room, "%" PRId64, (int64_t)(value << unused) >> unused);
+  else
+    snprintf(out, room, "%" PRIu64, value);
 }
 
 enum { VALUE_TEXT = 80 };
@@ -320,7 +375,8 @@ static void value_text(const demo_job *job, const char *item, char out[VALUE_TEX
   if (dtype.kind == 'c') {
     char real[VALUE_TEXT / 2], imaginary[VALUE_TEXT / 2];
     float_text(native, dtype.item_size / 2, false, real, sizeof real);
-    float_text(native + dtype.item_size / 2, dtype.item_size / 2, false, imaginary, sizeof imaginary);
+    float_text(native + dtype.item_size / 2, dtype.item_size / 2, false, imaginary,
+               sizeof imaginary);
     snprintf(out, VALUE_TEXT, "(%.36s, %.36s)", real, imaginary);
   } else if (dtype.kind == 'f' || dtype.kind == 'E') {
     float_text(native, dtype.item_size, dtype.kind == 'E', out, VALUE_TEXT);
@@ -329,10 +385,12 @@ static void value_text(const demo_job *job, const char *item, char out[VALUE_TEX
   }
 }
 
-static tegula_status report_difference(const demo_job *job, const tegula_view *view, const int64_t *shape, tegula_error *err) {
+static tegula_status report_difference(const demo_job *job, const tegula_view *view,
+                                       const int64_t *shape, tegula_error *err) {
   int64_t entry[TEGULA_MAX_DIMS + 1], index, left;
   const char *found = locate(job, job->differs, entry, &index);
-  char expected[MAX_ITEM], place[TEGULA__SHAPE_TEXT], expected_text[VALUE_TEXT], found_text[VALUE_TEXT];
+  char expected[MAX_ITEM], place[TEGULA__SHAPE_TEXT], expected_text[VALUE_TEXT],
+      found_text[VALUE_TEXT];
   generate(&job->maker, job->kernels, index, 1, 1, expected);
   value_text(job, expected, expected_text);
   value_text(job, found, found_text);
@@ -343,9 +401,12 @@ static tegula_status report_difference(const demo_job *job, const tegula_view *v
   }
   tegula__shape_format(entry, view->box.ndim, place);
   if (job->maker.values == TEGULA_VALUES_RAMP)
-    return tegula__fail(err, TEGULA_MISMATCH, NULL, -1, "values differ from the ramp, first at index %s: expected %s, found %s", place,
-                        expected_text, found_text);
-  return tegula__fail(err, TEGULA_MISMATCH, NULL, -1, "values differ from seed %" PRIu64 ", first at index %s: expected %s, found %s",
+    return tegula__fail(err, TEGULA_MISMATCH, NULL, -1,
+                        "values differ from the ramp, first at index %s: expected %s, found %s",
+                        place, expected_text, found_text);
+  return tegula__fail(err, TEGULA_MISMATCH, NULL, -1,
+                      "values differ from seed %" PRIu64
+                      ", first at index %s: expected %s, found %s",
                       job->maker.seed, place, expected_text, found_text);
 }
 
@@ -355,41 +416,51 @@ static tegula_status check_box(const tegula_view *view, const int64_t *shape, te
   int64_t count;
   int32_t ndim = view->box.ndim;
   if (ndim < 0 || ndim > TEGULA_MAX_DIMS)
-    return tegula__fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1, "view has %d axes, expected 0 to %d", (int)ndim, TEGULA_MAX_DIMS);
-  if (ndim > 0 && shape == NULL) return tegula__fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1, "shape is NULL");
+    return tegula__fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1,
+                        "view has %d axes, expected 0 to %d", (int)ndim, TEGULA_MAX_DIMS);
+  if (ndim > 0 && shape == NULL)
+    return tegula__fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1, "shape is NULL");
   for (int32_t k = 0; k < ndim; k++) {
     int64_t lo = view->box.lo[k], hi = view->box.hi[k];
     if (lo < 0 || hi < lo || hi > shape[k])
-      return tegula__fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1, "box [%lld, %lld) of axis %d is not within [0, %lld)", (long long)lo,
+      return tegula__fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1,
+                          "box [%lld, %lld) of axis %d is not within [0, %lld)", (long long)lo,
                           (long long)hi, (int)k, (long long)shape[k]);
   }
   if (!tegula__shape_count(shape, ndim, &count))
-    return tegula__fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1, "shape has more than 2^63 - 1 elements");
+    return tegula__fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1,
+                        "shape has more than 2^63 - 1 elements");
   if (view->data == NULL && tegula__box_count(ndim, view->box.lo, view->box.hi) > 0)
     return tegula__fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1, "view has no memory: data is NULL");
   return TEGULA_OK;
 }
 
-static tegula_status check_arguments(const tegula_view *view, const int64_t *shape, tegula_values values, bool writes,
-                                     tegula_error *err) {
+static tegula_status check_arguments(const tegula_view *view, const int64_t *shape,
+                                     tegula_values values, bool writes, tegula_error *err) {
   if (view == NULL) return tegula__fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1, "view is NULL");
   if (values != TEGULA_VALUES_RANDOM && values != TEGULA_VALUES_RAMP)
-    return tegula__fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1, "unknown kind of demonstration values: %d", (int)values);
-  if (!tegula__dtype_valid(view->dtype)) return tegula__fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1, "dtype of the view is not valid");
+    return tegula__fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1,
+                        "unknown kind of demonstration values: %d", (int)values);
+  if (!tegula__dtype_valid(view->dtype))
+    return tegula__fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1, "dtype of the view is not valid");
   if (strchr("biufEc", view->dtype.kind) == NULL) {
     char name[TEGULA_DTYPE_TEXT];
     tegula_dtype_format(view->dtype, name);
-    tegula_status status = tegula__fail(err, TEGULA_UNSUPPORTED, NULL, -1, "no demonstration values exist for dtype \"%s\"", name);
+    tegula_status status = tegula__fail(err, TEGULA_UNSUPPORTED, NULL, -1,
+                                        "no demonstration values exist for dtype \"%s\"", name);
     return tegula__hint(err, status, "use bool, an integer, float, bfloat16 or complex dtype");
   }
   if (view->device_type != 0 && view->device_type != TEGULA_DEVICE_HOST)
-    return tegula__fail(err, TEGULA_UNSUPPORTED, NULL, -1, "view is on device type %d, expected host memory", (int)view->device_type);
-  if (writes && (view->flags & TEGULA_VIEW_READ_ONLY)) return tegula__fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1, "view is read-only");
+    return tegula__fail(err, TEGULA_UNSUPPORTED, NULL, -1,
+                        "view is on device type %d, expected host memory", (int)view->device_type);
+  if (writes && (view->flags & TEGULA_VIEW_READ_ONLY))
+    return tegula__fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1, "view is read-only");
   return check_box(view, shape, err);
 }
 
-static tegula_status demo_run(tegula__pool *pool, const tegula__kernels *kernels, const tegula_view *view, const int64_t *shape,
-                              tegula_values values, uint64_t seed, bool checking, tegula_error *err) {
+static tegula_status demo_run(tegula__pool *pool, const tegula__kernels *kernels,
+                              const tegula_view *view, const int64_t *shape, tegula_values values,
+                              uint64_t seed, bool checking, tegula_error *err) {
   FORWARD(check_arguments(view, shape, values, !checking, err));
   demo_job job = {.kernels = kernels, .maker = {view->dtype, values, seed}, .checking = checking};
   if (tegula__box_count(view->box.ndim, view->box.lo, view->box.hi) == 0) return TEGULA_OK;
@@ -399,12 +470,14 @@ static tegula_status demo_run(tegula__pool *pool, const tegula__kernels *kernels
   return job.differs < job.count ? report_difference(&job, view, shape, err) : TEGULA_OK;
 }
 
-tegula_status tegula__demo_fill(tegula__pool *pool, const tegula__kernels *kernels, const tegula_view *view, const int64_t *shape,
-                                tegula_values values, uint64_t seed, tegula_error *err) {
+tegula_status tegula__demo_fill(tegula__pool *pool, const tegula__kernels *kernels,
+                                const tegula_view *view, const int64_t *shape, tegula_values values,
+                                uint64_t seed, tegula_error *err) {
   return demo_run(pool, kernels, view, shape, values, seed, false, err);
 }
 
-tegula_status tegula__demo_check(tegula__pool *pool, const tegula__kernels *kernels, const tegula_view *view, const int64_t *shape,
+tegula_status tegula__demo_check(tegula__pool *pool, const tegula__kernels *kernels,
+                                 const tegula_view *view, const int64_t *shape,
                                  tegula_values values, uint64_t seed, tegula_error *err) {
   return demo_run(pool, kernels, view, shape, values, seed, true, err);
 }

@@ -2,7 +2,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Numbers get as many digits as tell them apart from their neighbours; what is too long is cut and ends in "...". */
+ * Numbers get as many digits as tell them apart from their neighbours; what is too long is cut and
+ * ends in "...". */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -15,7 +16,7 @@ enum { FLOAT_TEXT = 48 };
 
 static double half_value(uint16_t bits) {
   int exponent = bits >> 10 & 31, fraction = bits & 1023;
-  double magnitude = exponent == 31 ? (fraction != 0 ? NAN : INFINITY)
+  double magnitude = exponent == 31  ? (fraction != 0 ? NAN : INFINITY)
                      : exponent == 0 ? ldexp(fraction, -24)
                                      : ldexp(1024 + fraction, exponent - 25);
   return bits & 0x8000 ? -magnitude : magnitude;
@@ -40,7 +41,8 @@ static double float_value(uint8_t kind, uint32_t size, const void *at) {
   return single;
 }
 
-/* The shortest text that reads back as the same number (of single precision for 4 bytes and less). */
+/* The shortest text that reads back as the same number (of single precision for 4 bytes and
+ * less). */
 static void format_float(double value, uint32_t size, char out[FLOAT_TEXT]) {
   if (isnan(value)) {
     snprintf(out, FLOAT_TEXT, "nan");
@@ -62,7 +64,8 @@ static void format_complex(uint32_t size, const char *at, char *out, size_t room
 
 static void format_integer(tegula_dtype dtype, const void *at, char *out, size_t room) {
   uint64_t bits = 0;
-  memcpy((char *)&bits + (TEGULA__NATIVE_ORDER == '<' ? 0 : 8 - dtype.item_size), at, dtype.item_size);
+  memcpy((char *)&bits + (TEGULA__NATIVE_ORDER == '<' ? 0 : 8 - dtype.item_size), at,
+         dtype.item_size);
   int unused = 64 - 8 * (int)dtype.item_size;
   int64_t value = (int64_t)(bits << unused) >> unused;
   if (dtype.kind == 'u')
@@ -105,7 +108,8 @@ static void format_code_points(const char *at, size_t count, char *out, size_t r
     if (plain)
       out[used++] = (char)code;
     else
-      used += (size_t)snprintf(out + used, room - used, code < 0x10000 ? "\\u%04" PRIx32 : "\\U%08" PRIx32, code);
+      used += (size_t)snprintf(out + used, room - used,
+                               code < 0x10000 ? "\\u%04" PRIx32 : "\\U%08" PRIx32, code);
   }
   snprintf(out + used, room - used, "'");
 }
@@ -124,16 +128,28 @@ static void format_digits(const unsigned char *at, size_t size, char *out, size_
 void tegula__element_format(tegula_dtype dtype, const void *element, char *out, size_t room) {
   char number[FLOAT_TEXT];
   switch (dtype.kind) {
-    case 'b': snprintf(out, room, *(const char *)element != 0 ? "True" : "False"); return;
+    case 'b':
+      snprintf(out, room, *(const char *)element != 0 ? "True" : "False");
+      return;
     case 'f':
     case 'E':
       format_float(float_value(dtype.kind, dtype.item_size, element), dtype.item_size, number);
       snprintf(out, room, "%s", number);
       return;
-    case 'c': format_complex(dtype.item_size, element, out, room); return;
-    case 'S': format_bytes(element, dtype.item_size, out, room); return;
-    case 'U': format_code_points(element, dtype.item_size / 4, out, room); return;
-    case 'V': format_digits(element, dtype.item_size, out, room); return;
-    default: format_integer(dtype, element, out, room); return;
+    case 'c':
+      format_complex(dtype.item_size, element, out, room);
+      return;
+    case 'S':
+      format_bytes(element, dtype.item_size, out, room);
+      return;
+    case 'U':
+      format_code_points(element, dtype.item_size / 4, out, room);
+      return;
+    case 'V':
+      format_digits(element, dtype.item_size, out, room);
+      return;
+    default:
+      format_integer(dtype, element, out, room);
+      return;
   }
 }

@@ -1,9 +1,11 @@
-/* The content hash of an array that is spread over tiles: groups of blocks are gathered into scratch memory in C order and hashed there.
+/* The content hash of an array that is spread over tiles: groups of blocks are gathered into
+ * scratch memory in C order and hashed there.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * A group is a range of elements, so a few boxes; each meets some tiles in pieces. What is done with the pieces differs: they are gathered, or
- * packed to be sent to another rank, or put where they came from another rank. */
+ * A group is a range of elements, so a few boxes; each meets some tiles in pieces. What is done
+ * with the pieces differs: they are gathered, or packed to be sent to another rank, or put where
+ * they came from another rank. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,18 +18,19 @@
 
 typedef struct piece_walk {
   const tegula__hash_groups *h;
-  const int64_t *lo, *hi;  /* the box */
-  char *box;               /* its memory in the group: dense */
+  const int64_t *lo, *hi; /* the box */
+  char *box;              /* its memory in the group: dense */
   const tegula__tile *tile;
-  int64_t number;          /* of the tile */
+  int64_t number;                                     /* of the tile */
   int64_t from[TEGULA_MAX_DIMS], to[TEGULA_MAX_DIMS]; /* the piece */
 } piece_walk;
 
 typedef void (*piece_fn)(void *state, const piece_walk *walk);
 
-static void walk_pieces(const tegula__hash_groups *h, int64_t group, const tegula__targets *targets, int64_t *vectors, char *memory, piece_fn each,
-                        void *state) {
-  int64_t first = group * h->group * h->block, count = tegula__min(h->group * h->block, h->elements - first);
+static void walk_pieces(const tegula__hash_groups *h, int64_t group, const tegula__targets *targets,
+                        int64_t *vectors, char *memory, piece_fn each, void *state) {
+  int64_t first = group * h->group * h->block,
+          count = tegula__min(h->group * h->block, h->elements - first);
   int32_t boxes = tegula__range_boxes(h->shape, h->ndim, first, count, vectors);
   piece_walk walk = {.h = h, .box = memory};
   for (int32_t i = 0; i < boxes; i++) {
@@ -38,9 +41,12 @@ static void walk_pieces(const tegula__hash_groups *h, int64_t group, const tegul
     for (int64_t t = from; t < to; t++) {
       walk.number = targets->sorted[t];
       walk.tile = &targets->tiles[walk.number];
-      if (tegula__box_intersect(h->ndim, walk.lo, walk.hi, walk.tile->lo, walk.tile->hi, walk.from, walk.to)) each(state, &walk);
+      if (tegula__box_intersect(h->ndim, walk.lo, walk.hi, walk.tile->lo, walk.tile->hi, walk.from,
+                                walk.to))
+        each(state, &walk);
     }
-    if (walk.box != NULL) walk.box += tegula__box_count(h->ndim, walk.lo, walk.hi) * h->dtype.item_size;
+    if (walk.box != NULL)
+      walk.box += tegula__box_count(h->ndim, walk.lo, walk.hi) * h->dtype.item_size;
   }
 }
 
@@ -65,9 +71,11 @@ static void copy_out(const piece_walk *walk, char *to, const int64_t *to_strides
   int64_t extents[TEGULA_MAX_DIMS];
   const char *source = walk->tile->data;
   extents_of(walk, extents);
-  for (int32_t k = 0; k < h->ndim; k++) source += (walk->from[k] - walk->tile->lo[k]) * walk->tile->strides[k];
+  for (int32_t k = 0; k < h->ndim; k++)
+    source += (walk->from[k] - walk->tile->lo[k]) * walk->tile->strides[k];
   uint32_t swap = walk->tile->order != h->dtype.order ? tegula__dtype_swap_size(h->dtype) : 1;
-  tegula__copy_strided(h->kernels, to, to_strides, source, walk->tile->strides, extents, h->ndim, h->dtype.item_size, swap);
+  tegula__copy_strided(h->kernels, to, to_strides, source, walk->tile->strides, extents, h->ndim,
+                       h->dtype.item_size, swap);
 }
 
 static void gather_piece(void *state, const piece_walk *walk) {
@@ -77,13 +85,16 @@ static void gather_piece(void *state, const piece_walk *walk) {
   copy_out(walk, to, strides);
 }
 
-void tegula__hash_groups_gather(const tegula__hash_groups *h, int64_t group, const tegula__targets *targets, char *whole) {
+void tegula__hash_groups_gather(const tegula__hash_groups *h, int64_t group,
+                                const tegula__targets *targets, char *whole) {
   walk_pieces(h, group, targets, h->vectors, whole, gather_piece, NULL);
 }
 
 /* ---- pieces between ranks ---- */
 
-static int64_t piece_bytes(const piece_walk *walk) { return tegula__box_count(walk->h->ndim, walk->from, walk->to) * walk->h->dtype.item_size; }
+static int64_t piece_bytes(const piece_walk *walk) {
+  return tegula__box_count(walk->h->ndim, walk->from, walk->to) * walk->h->dtype.item_size;
+}
 
 /* Either side walks over the tiles of all ranks, so that both meet the pieces in the same order. */
 typedef struct part_state {
@@ -105,20 +116,23 @@ static void copy_part(void *opaque, const piece_walk *walk) {
     copy_out(walk, state->part + state->bytes, dense);
   } else if (state->part != NULL) {
     char *to = in_box(walk, strides);
-    tegula__copy_strided(h->kernels, to, strides, state->part + state->bytes, dense, extents, h->ndim, h->dtype.item_size, 1);
+    tegula__copy_strided(h->kernels, to, strides, state->part + state->bytes, dense, extents,
+                         h->ndim, h->dtype.item_size, 1);
   }
   state->bytes += piece_bytes(walk);
 }
 
-int64_t tegula__hash_groups_take(const tegula__hash_groups *h, int64_t group, const tegula__targets *everyone, const int32_t *owners, int32_t owner,
-                                 char *part) {
+int64_t tegula__hash_groups_take(const tegula__hash_groups *h, int64_t group,
+                                 const tegula__targets *everyone, const int32_t *owners,
+                                 int32_t owner, char *part) {
   part_state state = {.owners = owners, .owner = owner, .part = part, .take = true};
   walk_pieces(h, group, everyone, h->vectors, NULL, copy_part, &state);
   return state.bytes;
 }
 
-int64_t tegula__hash_groups_put(const tegula__hash_groups *h, int64_t group, const tegula__targets *everyone, const int32_t *owners, int32_t owner,
-                                const char *part, char *whole) {
+int64_t tegula__hash_groups_put(const tegula__hash_groups *h, int64_t group,
+                                const tegula__targets *everyone, const int32_t *owners,
+                                int32_t owner, const char *part, char *whole) {
   part_state state = {.owners = owners, .owner = owner, .part = (char *)part}; /* only read */
   walk_pieces(h, group, everyone, h->vectors, whole, copy_part, &state);
   return state.bytes;
@@ -134,24 +148,32 @@ static void visit_piece(void *opaque, const piece_walk *walk) {
   state->each(state->state, walk->number);
 }
 
-void tegula__hash_groups_visit(const tegula__hash_groups *h, int64_t group, const tegula__targets *targets, tegula__hash_tile_fn each, void *state) {
+void tegula__hash_groups_visit(const tegula__hash_groups *h, int64_t group,
+                               const tegula__targets *targets, tegula__hash_tile_fn each,
+                               void *state) {
   visit_state visit = {.each = each, .state = state};
   walk_pieces(h, group, targets, h->vectors, NULL, visit_piece, &visit);
 }
 
 /* ---- hashing ---- */
 
-void tegula__hash_groups_sum(const tegula__hash_groups *h, int64_t group, char *whole, tegula__hash128 *into) {
-  int64_t first = group * h->group * h->block, count = tegula__min(h->group * h->block, h->elements - first);
+void tegula__hash_groups_sum(const tegula__hash_groups *h, int64_t group, char *whole,
+                             tegula__hash128 *into) {
+  int64_t first = group * h->group * h->block,
+          count = tegula__min(h->group * h->block, h->elements - first);
   tegula__hash_canonical(h->kernels, h->dtype, whole, count);
   for (int64_t at = 0; at < count; at += h->block) {
     int64_t some = tegula__min(h->block, count - at);
-    tegula__hash_xor(into, tegula__hash_block(whole + at * h->dtype.item_size, (size_t)(some * h->dtype.item_size), (first + at) / h->block));
+    tegula__hash_xor(into, tegula__hash_block(whole + at * h->dtype.item_size,
+                                              (size_t)(some * h->dtype.item_size),
+                                              (first + at) / h->block));
   }
 }
 
 /* Entries for the boxes of a group. */
-static int64_t vector_count(const tegula__hash_groups *h) { return TEGULA__RANGE_BOXES * 2 * (int64_t)tegula__max(1, h->ndim); }
+static int64_t vector_count(const tegula__hash_groups *h) {
+  return TEGULA__RANGE_BOXES * 2 * (int64_t)tegula__max(1, h->ndim);
+}
 
 void tegula__hash_groups_free(tegula__hash_groups *h) {
   free(h->vectors);
@@ -159,10 +181,12 @@ void tegula__hash_groups_free(tegula__hash_groups *h) {
   *h = (tegula__hash_groups){0};
 }
 
-tegula_status tegula__hash_groups_create(const tegula__kernels *kernels, tegula_dtype dtype, const int64_t *shape, int32_t ndim,
+tegula_status tegula__hash_groups_create(const tegula__kernels *kernels, tegula_dtype dtype,
+                                         const int64_t *shape, int32_t ndim,
                                          tegula__hash_groups *out, tegula_error *err) {
   tegula__hash_groups *h = out;
-  *h = (tegula__hash_groups){.kernels = kernels, .dtype = tegula_dtype_native(dtype), .shape = shape, .ndim = ndim};
+  *h = (tegula__hash_groups){
+      .kernels = kernels, .dtype = tegula_dtype_native(dtype), .shape = shape, .ndim = ndim};
   tegula__shape_count(shape, ndim, &h->elements); /* the tiling has checked it */
   h->block = tegula__hash_block_elements(dtype);
   h->group = tegula__max(1, GROUP_BYTES / (h->block * dtype.item_size));
@@ -170,7 +194,8 @@ tegula_status tegula__hash_groups_create(const tegula__kernels *kernels, tegula_
   h->bytes = h->group * h->block * dtype.item_size;
   h->vectors = malloc((size_t)vector_count(h) * sizeof *h->vectors);
   h->wanted = malloc((size_t)h->count + 1);
-  if (h->vectors == NULL || h->wanted == NULL) return tegula__fail(err, TEGULA_OUT_OF_MEMORY, NULL, -1, "could not get memory for hashing");
+  if (h->vectors == NULL || h->wanted == NULL)
+    return tegula__fail(err, TEGULA_OUT_OF_MEMORY, NULL, -1, "could not get memory for hashing");
   memset(h->wanted, 1, (size_t)h->count + 1);
   return TEGULA_OK;
 }
@@ -188,17 +213,20 @@ static void hash_group(void *state, int32_t worker, int64_t group) {
   const tegula__hash_groups *h = job->h;
   if (!h->wanted[group]) return;
   int64_t vector_bytes = vector_count(h) * (int64_t)sizeof(int64_t);
-  if (job->scratch[worker] == NULL) job->scratch[worker] = malloc((size_t)(vector_bytes + h->bytes));
+  if (job->scratch[worker] == NULL)
+    job->scratch[worker] = malloc((size_t)(vector_bytes + h->bytes));
   if (job->scratch[worker] == NULL) {
     atomic_store(&job->out_of_memory, true);
     return;
   }
   char *data = job->scratch[worker] + vector_bytes;
-  walk_pieces(h, group, job->targets, (int64_t *)(void *)job->scratch[worker], data, gather_piece, NULL);
+  walk_pieces(h, group, job->targets, (int64_t *)(void *)job->scratch[worker], data, gather_piece,
+              NULL);
   tegula__hash_groups_sum(h, group, data, &job->sums[worker]);
 }
 
-tegula_status tegula__hash_groups_run(const tegula__hash_groups *h, tegula__pool *pool, const tegula__targets *targets, tegula__hash128 *into,
+tegula_status tegula__hash_groups_run(const tegula__hash_groups *h, tegula__pool *pool,
+                                      const tegula__targets *targets, tegula__hash128 *into,
                                       tegula_error *err) {
   hash_job job = {.h = h, .targets = targets};
   int32_t threads = tegula__pool_threads(pool);
@@ -216,8 +244,10 @@ tegula_status tegula__hash_groups_run(const tegula__hash_groups *h, tegula__pool
   return tegula__fail(err, TEGULA_OUT_OF_MEMORY, NULL, -1, "could not get memory for hashing");
 }
 
-tegula_status tegula__hash_tiles(tegula__pool *pool, const tegula__kernels *kernels, tegula_dtype dtype, const int64_t *shape,
-                                 int32_t ndim, const tegula__targets *targets, tegula__hash128 *into, tegula_error *err) {
+tegula_status tegula__hash_tiles(tegula__pool *pool, const tegula__kernels *kernels,
+                                 tegula_dtype dtype, const int64_t *shape, int32_t ndim,
+                                 const tegula__targets *targets, tegula__hash128 *into,
+                                 tegula_error *err) {
   tegula__hash_groups groups;
   tegula_status status = tegula__hash_groups_create(kernels, dtype, shape, ndim, &groups, err);
   if (status == TEGULA_OK) status = tegula__hash_groups_run(&groups, pool, targets, into, err);

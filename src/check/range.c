@@ -9,7 +9,8 @@
  *   c c c .      box 2: [2,3) x [0,3) */
 #include "check/check.h"
 
-int32_t tegula__range_boxes(const int64_t *shape, int32_t ndim, int64_t first, int64_t count, int64_t *vectors) {
+int32_t tegula__range_boxes(const int64_t *shape, int32_t ndim, int64_t first, int64_t count,
+                            int64_t *vectors) {
   int64_t inner[TEGULA_MAX_DIMS + 1]; /* elements of one index along axis k - 1 */
   inner[ndim] = 1;
   for (int32_t k = ndim - 1; k >= 0; k--) inner[k] = inner[k + 1] * shape[k];

@@ -18,7 +18,9 @@ struct tegula__sum_state {
   XXH3_state_t *xxh;
 };
 
-static tegula__hash128 hash_of(XXH128_hash_t hash) { return (tegula__hash128){.low = hash.low64, .high = hash.high64}; }
+static tegula__hash128 hash_of(XXH128_hash_t hash) {
+  return (tegula__hash128){.low = hash.low64, .high = hash.high64};
+}
 
 tegula__sum_state *tegula__sum_create(void) {
   tegula__sum_state *state = malloc(sizeof *state);
@@ -35,13 +37,21 @@ void tegula__sum_destroy(tegula__sum_state *state) {
   free(state);
 }
 
-void tegula__sum_reset(tegula__sum_state *state, int64_t seed) { XXH3_128bits_reset_withSeed(state->xxh, (XXH64_hash_t)seed); }
+void tegula__sum_reset(tegula__sum_state *state, int64_t seed) {
+  XXH3_128bits_reset_withSeed(state->xxh, (XXH64_hash_t)seed);
+}
 
-void tegula__sum_update(tegula__sum_state *state, const void *data, size_t size) { XXH3_128bits_update(state->xxh, data, size); }
+void tegula__sum_update(tegula__sum_state *state, const void *data, size_t size) {
+  XXH3_128bits_update(state->xxh, data, size);
+}
 
-tegula__hash128 tegula__sum_digest(const tegula__sum_state *state) { return hash_of(XXH3_128bits_digest(state->xxh)); }
+tegula__hash128 tegula__sum_digest(const tegula__sum_state *state) {
+  return hash_of(XXH3_128bits_digest(state->xxh));
+}
 
-tegula__hash128 tegula__sum_of(const void *data, size_t size) { return hash_of(XXH3_128bits(data, size)); }
+tegula__hash128 tegula__sum_of(const void *data, size_t size) {
+  return hash_of(XXH3_128bits(data, size));
+}
 
 bool tegula__sum_of_blocks(const tegula__hash128 *blocks, int64_t count, tegula__hash128 *out) {
   *out = blocks[0];
@@ -63,7 +73,8 @@ bool tegula__sum_of_blocks(const tegula__hash128 *blocks, int64_t count, tegula_
 }
 
 void tegula__sum_format(tegula__hash128 sum, char out[TEGULA__SUM_TEXT]) {
-  snprintf(out, TEGULA__SUM_TEXT, "%016llx%016llx", (unsigned long long)sum.high, (unsigned long long)sum.low);
+  snprintf(out, TEGULA__SUM_TEXT, "%016llx%016llx", (unsigned long long)sum.high,
+           (unsigned long long)sum.low);
 }
 
 void tegula__sums_free(tegula__sums *sums) {

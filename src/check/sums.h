@@ -1,15 +1,17 @@
-/* sums: digests of stored bytes: of files, of their blocks, of their chunks; and the JSON text that keeps them (docs/checks.md).
+/* sums: digests of stored bytes: of files, of their blocks, of their chunks; and the JSON text that
+ * keeps them (docs/checks.md).
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * All are XXH3-128 without a seed. A file is cut into blocks so that many threads can work on one file; the sum of a file of one block is
- * that of its bytes, of more than one that of its blocks' digests (16 bytes each, big-endian) one after the other. */
+ * All are XXH3-128 without a seed. A file is cut into blocks so that many threads can work on one
+ * file; the sum of a file of one block is that of its bytes, of more than one that of its blocks'
+ * digests (16 bytes each, big-endian) one after the other. */
 #ifndef TEGULA_CHECK_SUMS_H
 #define TEGULA_CHECK_SUMS_H
 
 #include "check/check.h"
 
-#define TEGULA__SUMS_KEY "tegula_sums" /* the first key, whose value is the version: 1 */
+#define TEGULA__SUMS_KEY "tegula_sums"         /* the first key, whose value is the version: 1 */
 #define TEGULA__SUMS_BYTES ((size_t)256 << 20) /* the longest text */
 #define TEGULA__SUM_BLOCK ((int64_t)16 << 20)
 
@@ -26,19 +28,23 @@ tegula__hash128 tegula__sum_of(const void *data, size_t size);
 /* Of a file, from its blocks: at least one. False: no memory. */
 bool tegula__sum_of_blocks(const tegula__hash128 *blocks, int64_t count, tegula__hash128 *out);
 
-static inline bool tegula__sum_same(tegula__hash128 a, tegula__hash128 b) { return a.low == b.low && a.high == b.high; }
+static inline bool tegula__sum_same(tegula__hash128 a, tegula__hash128 b) {
+  return a.low == b.low && a.high == b.high;
+}
 /* 32 hexadecimal digits and a zero. */
 #define TEGULA__SUM_TEXT 33
 void tegula__sum_format(tegula__hash128 sum, char out[TEGULA__SUM_TEXT]);
 
 /* Blocks of a file of so many bytes: one also when it is empty. */
-static inline int64_t tegula__sum_blocks(int64_t size) { return size == 0 ? 1 : tegula__ceil_div(size, TEGULA__SUM_BLOCK); }
+static inline int64_t tegula__sum_blocks(int64_t size) {
+  return size == 0 ? 1 : tegula__ceil_div(size, TEGULA__SUM_BLOCK);
+}
 
 /* ---- what is kept ---- */
 
 typedef struct tegula__chunk_sum {
   int64_t file, offset, length;
-  int64_t at; /* of its first element: ndim numbers from here on in `vectors` */
+  int64_t at;               /* of its first element: ndim numbers from here on in `vectors` */
   const tegula__part *part; /* that alone shows it, of the dataset it was listed from; or NULL */
   tegula__hash128 sum;
 } tegula__chunk_sum;
@@ -68,9 +74,13 @@ typedef struct tegula__sums {
 } tegula__sums;
 
 void tegula__sums_free(tegula__sums *sums);
-/* Names of files relative to `folder` where they can be; NULL: absolute. The text (to be freed) ends with a digest of itself. */
-tegula_status tegula__sums_write(const tegula__sums *sums, const char *folder, char **out, tegula_error *err);
-/* `path` is the file of the text: names are relative to its folder. Nothing in the text is believed; nothing is opened. */
-tegula_status tegula__sums_read(const void *text, size_t size, const char *path, tegula__sums *out, tegula_error *err);
+/* Names of files relative to `folder` where they can be; NULL: absolute. The text (to be freed)
+ * ends with a digest of itself. */
+tegula_status tegula__sums_write(const tegula__sums *sums, const char *folder, char **out,
+                                 tegula_error *err);
+/* `path` is the file of the text: names are relative to its folder. Nothing in the text is
+ * believed; nothing is opened. */
+tegula_status tegula__sums_read(const void *text, size_t size, const char *path, tegula__sums *out,
+                                tegula_error *err);
 
 #endif

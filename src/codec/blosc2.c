@@ -1,13 +1,15 @@
-/* blosc2: HDF5 filter 32026, a contiguous frame of c-blosc2 with one chunk, or with an array (metalayer "b2nd", once "caterva") that
- * fills one chunk of the dataset.
+/* blosc2: HDF5 filter 32026, a contiguous frame of c-blosc2 with one chunk, or with an array
+ * (metalayer "b2nd", once "caterva") that fills one chunk of the dataset.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * The library is opened when a dataset in Blosc2 is first met, under the name (TEGULA_BLOSC2_SONAME) that stands for the binary
- * interface of the headers compiled with. Linked, the one in the Python package would put its own copies of LZ4 and zstd before ours, and
- * programs would not start where it is absent.
+ * The library is opened when a dataset in Blosc2 is first met, under the name
+ * (TEGULA_BLOSC2_SONAME) that stands for the binary interface of the headers compiled with. Linked,
+ * the one in the Python package would put its own copies of LZ4 and zstd before ours, and programs
+ * would not start where it is absent.
  *
- * It has codecs that are plugins: for these it runs `python` to ask where they are, because a chunk says so. No such chunk reaches it. */
+ * It has codecs that are plugins: for these it runs `python` to ask where they are, because a chunk
+ * says so. No such chunk reaches it. */
 #include "codec/codec_priv.h"
 
 #ifdef TEGULA_HAVE_BLOSC2
@@ -74,51 +76,69 @@ static bool found(void) {
 }
 
 static tegula_status not_found(tegula_error *err) {
-  return tegula__fail(err, TEGULA_UNSUPPORTED, NULL, -1, "blosc2: no " TEGULA_BLOSC2_SONAME " was found");
+  return tegula__fail(err, TEGULA_UNSUPPORTED, NULL, -1,
+                      "blosc2: no " TEGULA_BLOSC2_SONAME " was found");
 }
 
-/* Memory that decoding takes must be in proportion: blocks and chunks may reach beyond the array's edge, not far. */
+/* Memory that decoding takes must be in proportion: blocks and chunks may reach beyond the array's
+ * edge, not far. */
 static bool in_proportion(const blosc2_schunk *frame, size_t room) {
   int64_t most = tegula__min((int64_t)(room / 2), INT32_MAX) + (64 << 10);
-  return frame->chunksize >= 0 && frame->chunksize / 16 <= most && frame->nchunks >= 0 && frame->nchunks / 2 <= most;
+  return frame->chunksize >= 0 && frame->chunksize / 16 <= most && frame->nchunks >= 0 &&
+         frame->nchunks / 2 <= most;
 }
 
-/* A chunk's header of 32 bytes: are its codec and filters those that the library has in itself, and were its values set? */
+/* A chunk's header of 32 bytes: are its codec and filters those that the library has in itself, and
+ * were its values set? */
 static tegula_status check_chunk(const uint8_t *header, tegula_error *err) {
-  enum { EXTENDED = BLOSC_DOSHUFFLE | BLOSC_DOBITSHUFFLE, CODEC = BLOSC2_CHUNK_FILTER_CODES + BLOSC2_MAX_FILTERS };
+  enum {
+    EXTENDED = BLOSC_DOSHUFFLE | BLOSC_DOBITSHUFFLE,
+    CODEC = BLOSC2_CHUNK_FILTER_CODES + BLOSC2_MAX_FILTERS
+  };
   bool extended = (header[BLOSC2_CHUNK_FLAGS] & EXTENDED) == EXTENDED;
   unsigned codec = header[BLOSC2_CHUNK_FLAGS] >> 5;
   if (codec == BLOSC_UDCODEC_FORMAT && extended) codec = header[CODEC];
   if (codec > BLOSC_ZSTD && (codec < BLOSC_CODEC_NDLZ || codec > BLOSC_CODEC_ZFP_FIXED_RATE))
-    return tegula__fail(err, TEGULA_UNSUPPORTED, NULL, -1, "blosc2: codec %u is a plugin, expected one that libblosc2 has itself", codec);
+    return tegula__fail(err, TEGULA_UNSUPPORTED, NULL, -1,
+                        "blosc2: codec %u is a plugin, expected one that libblosc2 has itself",
+                        codec);
   for (int k = 0; extended && k < BLOSC2_MAX_FILTERS; k++) {
     unsigned filter = header[BLOSC2_CHUNK_FILTER_CODES + k];
-    if (filter >= BLOSC_LAST_FILTER && (filter < BLOSC_FILTER_NDCELL || filter > BLOSC_FILTER_INT_TRUNC))
-      return tegula__fail(err, TEGULA_UNSUPPORTED, NULL, -1, "blosc2: filter %u is a plugin, expected one that libblosc2 has itself",
+    if (filter >= BLOSC_LAST_FILTER &&
+        (filter < BLOSC_FILTER_NDCELL || filter > BLOSC_FILTER_INT_TRUNC))
+      return tegula__fail(err, TEGULA_UNSUPPORTED, NULL, -1,
+                          "blosc2: filter %u is a plugin, expected one that libblosc2 has itself",
                           filter);
   }
-  if (extended && (header[BLOSC2_CHUNK_BLOSC2_FLAGS] >> 4 & BLOSC2_SPECIAL_MASK) == BLOSC2_SPECIAL_UNINIT)
-    return tegula__fail(err, TEGULA_UNSUPPORTED, NULL, -1, "blosc2: a chunk whose values were never set");
+  if (extended &&
+      (header[BLOSC2_CHUNK_BLOSC2_FLAGS] >> 4 & BLOSC2_SPECIAL_MASK) == BLOSC2_SPECIAL_UNINIT)
+    return tegula__fail(err, TEGULA_UNSUPPORTED, NULL, -1,
+                        "blosc2: a chunk whose values were never set");
   return TEGULA_OK;
 }
 
 /* The index of a frame is a chunk too, behind all others. */
 static tegula_status check_index(const tegula__stage *stage, tegula_error *err) {
   enum { HEADER_LENGTH = 11, STORED_BYTES = 39, LEAST = 87, HEADER = BLOSC_EXTENDED_HEADER_LENGTH };
-  if (stage->in_size < LEAST + HEADER) return tegula__codec_no_stream(err, &tegula__codec_blosc2, stage);
-  uint64_t first = tegula__read_be32(stage->in + HEADER_LENGTH), stored = tegula__read_be64(stage->in + STORED_BYTES);
+  if (stage->in_size < LEAST + HEADER)
+    return tegula__codec_no_stream(err, &tegula__codec_blosc2, stage);
+  uint64_t first = tegula__read_be32(stage->in + HEADER_LENGTH),
+           stored = tegula__read_be64(stage->in + STORED_BYTES);
   uint64_t most = stage->in_size - HEADER;
-  if (first > most || stored > most - first) return tegula__codec_no_stream(err, &tegula__codec_blosc2, stage);
+  if (first > most || stored > most - first)
+    return tegula__codec_no_stream(err, &tegula__codec_blosc2, stage);
   return check_chunk((const uint8_t *)stage->in + first + stored, err);
 }
 
-static tegula_status check_chunks(const tegula__stage *stage, blosc2_schunk *frame, tegula_error *err) {
+static tegula_status check_chunks(const tegula__stage *stage, blosc2_schunk *frame,
+                                  tegula_error *err) {
   tegula_status status = TEGULA_OK;
   for (int64_t k = 0; status == TEGULA_OK && k < frame->nchunks; k++) {
     uint8_t *chunk = NULL;
     bool ours = false;
     int stored = library.chunk(frame, k, &chunk, &ours);
-    if (stored < BLOSC_MIN_HEADER_LENGTH) status = tegula__codec_no_stream(err, &tegula__codec_blosc2, stage);
+    if (stored < BLOSC_MIN_HEADER_LENGTH)
+      status = tegula__codec_no_stream(err, &tegula__codec_blosc2, stage);
     else {
       uint8_t header[BLOSC_EXTENDED_HEADER_LENGTH] = {0};
       memcpy(header, chunk, tegula__min(stored, BLOSC_EXTENDED_HEADER_LENGTH));
@@ -134,12 +154,15 @@ static bool undo_array(const tegula__stage *stage, b2nd_array_t *array, size_t *
   for (int8_t k = 0; k < array->ndim; k++)
     if (!tegula__mul(bytes, array->shape[k], &bytes)) return false;
   *size = (size_t)bytes;
-  return *size <= stage->room && library.array_read(array, start, array->shape, stage->out, array->shape, bytes) >= 0;
+  return *size <= stage->room &&
+         library.array_read(array, start, array->shape, stage->out, array->shape, bytes) >= 0;
 }
 
 static bool undo_chunk(const tegula__stage *stage, blosc2_schunk *frame, size_t *size) {
-  if (frame->nchunks != 1 || frame->nbytes < 0 || (uint64_t)frame->nbytes > stage->room) return false;
-  int got = library.decompress(frame, 0, stage->out, (int32_t)tegula__min((int64_t)stage->room, INT32_MAX));
+  if (frame->nchunks != 1 || frame->nbytes < 0 || (uint64_t)frame->nbytes > stage->room)
+    return false;
+  int got = library.decompress(frame, 0, stage->out,
+                               (int32_t)tegula__min((int64_t)stage->room, INT32_MAX));
   *size = got < 0 ? 0 : (size_t)got;
   return got >= 0 && got == frame->nbytes;
 }
@@ -152,7 +175,8 @@ static tegula_status undo(const tegula__stage *stage, size_t *size, tegula_error
   if (!found()) return not_found(err);
   FORWARD(check_index(stage, err));
   /* nothing is written to the frame: it is not copied, and the library takes no const */
-  blosc2_schunk *frame = library.frame_open((uint8_t *)(uintptr_t)stage->in, (int64_t)stage->in_size, false);
+  blosc2_schunk *frame =
+      library.frame_open((uint8_t *)(uintptr_t)stage->in, (int64_t)stage->in_size, false);
   if (frame == NULL) return tegula__codec_no_stream(err, &tegula__codec_blosc2, stage);
   bool good = in_proportion(frame, stage->room);
   tegula_status status = good ? check_chunks(stage, frame, err) : TEGULA_OK;
@@ -183,12 +207,17 @@ static tegula_status check_encode(const tegula__filter *filter, tegula_error *er
   const tegula__codec *codec = &tegula__codec_blosc2;
   const char *name = NULL;
   uint32_t compressor = tegula__filter_param(filter, TEGULA__BLOSC_COMPRESSOR, BLOSC_BLOSCLZ);
-  FORWARD(tegula__codec_range(err, codec, "level", tegula__filter_param(filter, TEGULA__BLOSC_LEVEL_PARAM, TEGULA__BLOSC_LEVEL), 0, 9));
-  FORWARD(tegula__codec_range(err, codec, "shuffle", tegula__filter_param(filter, TEGULA__BLOSC_SHUFFLE, BLOSC_SHUFFLE), 0, 2));
+  FORWARD(tegula__codec_range(
+      err, codec, "level",
+      tegula__filter_param(filter, TEGULA__BLOSC_LEVEL_PARAM, TEGULA__BLOSC_LEVEL), 0, 9));
+  FORWARD(tegula__codec_range(err, codec, "shuffle",
+                              tegula__filter_param(filter, TEGULA__BLOSC_SHUFFLE, BLOSC_SHUFFLE), 0,
+                              2));
   FORWARD(tegula__codec_range(err, codec, "compressor", compressor, BLOSC_BLOSCLZ, BLOSC_ZSTD));
   if (!found()) return not_found(err);
   if (library.compressor_name((int)compressor, &name) >= 0) return TEGULA_OK;
-  return tegula__fail(err, TEGULA_UNSUPPORTED, NULL, -1, "blosc2: this libblosc2 has no compressor %u, only %s", compressor,
+  return tegula__fail(err, TEGULA_UNSUPPORTED, NULL, -1,
+                      "blosc2: this libblosc2 has no compressor %u, only %s", compressor,
                       library.compressors());
 }
 
@@ -199,16 +228,19 @@ static int64_t most_encoded(const tegula__filter *filter, int64_t size) {
   return tegula__add(size, FRAME, &size) ? size : INT64_MAX;
 }
 
-/* Item sizes that do not divide the chunk (it comes from another compressor) confuse the library. */
+/* Item sizes that do not divide the chunk (it comes from another compressor) confuse the
+ * library. */
 static blosc2_schunk *new_frame(const tegula__filter *filter, size_t size) {
   blosc2_cparams how = BLOSC2_CPARAMS_DEFAULTS;
   blosc2_dparams back = BLOSC2_DPARAMS_DEFAULTS;
   blosc2_storage storage = {.contiguous = true, .cparams = &how, .dparams = &back};
   how.typesize = (int32_t)tegula__blosc_item(tegula__filter_param(filter, TEGULA__BLOSC_ITEM, 1));
   if (size % (size_t)how.typesize != 0) how.typesize = 1;
-  how.clevel = (uint8_t)tegula__filter_param(filter, TEGULA__BLOSC_LEVEL_PARAM, TEGULA__BLOSC_LEVEL);
+  how.clevel =
+      (uint8_t)tegula__filter_param(filter, TEGULA__BLOSC_LEVEL_PARAM, TEGULA__BLOSC_LEVEL);
   how.compcode = (uint8_t)tegula__filter_param(filter, TEGULA__BLOSC_COMPRESSOR, BLOSC_BLOSCLZ);
-  how.filters[BLOSC2_MAX_FILTERS - 1] = (uint8_t)tegula__filter_param(filter, TEGULA__BLOSC_SHUFFLE, BLOSC_SHUFFLE);
+  how.filters[BLOSC2_MAX_FILTERS - 1] =
+      (uint8_t)tegula__filter_param(filter, TEGULA__BLOSC_SHUFFLE, BLOSC_SHUFFLE);
   how.nthreads = back.nthreads = 1;
   return library.frame_new(&storage);
 }

@@ -2,9 +2,10 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * A byte below 32 begins that many literals and one more. Else its upper 3 bits are a length (7: the next byte is added) and 2 more, its
- * lower 5 bits and the next byte how far back a copy begins, less 1. A copy may reach into itself: then it repeats a pattern.
- * liblzf copies byte by byte, which is slow where bytes repeat, as they do behind a shuffle. */
+ * A byte below 32 begins that many literals and one more. Else its upper 3 bits are a length (7:
+ * the next byte is added) and 2 more, its lower 5 bits and the next byte how far back a copy
+ * begins, less 1. A copy may reach into itself: then it repeats a pattern. liblzf copies byte by
+ * byte, which is slow where bytes repeat, as they do behind a shuffle. */
 #include "codec/codec_priv.h"
 
 enum { WIDE = 16, LITERALS = 32 };
@@ -27,12 +28,15 @@ static void copy_near(unsigned char *out, size_t back, size_t length) {
     memset(out, out[-1], length);
     return;
   }
-  size_t step = back >= WIDE ? WIDE : WIDE / back * back, done = 0; /* so many bytes of each wide copy are right */
+  /* so many bytes of each wide copy are right */
+  size_t step = back >= WIDE ? WIDE : WIDE / back * back, done = 0;
   for (; back < WIDE && done < WIDE; done++) out[done] = out[(ptrdiff_t)done - (ptrdiff_t)back];
-  for (size_t from = back >= WIDE ? back : step; done < length; done += step) copy_wide(out + done, out + (ptrdiff_t)done - (ptrdiff_t)from);
+  for (size_t from = back >= WIDE ? back : step; done < length; done += step)
+    copy_wide(out + done, out + (ptrdiff_t)done - (ptrdiff_t)from);
 }
 
-/* False: the stream ends too early, or reaches back before its start; *full when there is no room. */
+/* False: the stream ends too early, or reaches back before its start; *full when there is no
+ * room. */
 static bool literals(cursor *c, size_t count, bool *full) {
   size_t left = (size_t)(c->in_end - c->in), room = (size_t)(c->out_end - c->out);
   if (count > left) return false;
@@ -55,7 +59,8 @@ static bool copy(cursor *c, unsigned first, bool *full) {
   size_t back = ((size_t)(first & 31) << 8 | *c->in++) + 1;
   if (back > (size_t)(c->out - c->start)) return false;
   if ((*full = length > room)) return false;
-  if (room - length >= WIDE) copy_near(c->out, back, length);
+  if (room - length >= WIDE)
+    copy_near(c->out, back, length);
   else
     for (size_t i = 0; i < length; i++) c->out[i] = c->out[(ptrdiff_t)i - (ptrdiff_t)back];
   c->out += length;
@@ -74,10 +79,12 @@ static tegula_status undo(const tegula__stage *stage, size_t *size, tegula_error
   }
   *size = (size_t)(c.out - c.start);
   if (good) return TEGULA_OK;
-  return full ? tegula__codec_too_large(err, &tegula__codec_lzf, stage, 0) : tegula__codec_no_stream(err, &tegula__codec_lzf, stage);
+  return full ? tegula__codec_too_large(err, &tegula__codec_lzf, stage, 0)
+              : tegula__codec_no_stream(err, &tegula__codec_lzf, stage);
 }
 
-/* ---- encoding: where the same three bytes were last, by a hash of them; the first match is taken ---- */
+/* ---- encoding: where the same three bytes were last, by a hash of them; the first match is taken
+ * ---- */
 
 enum { HASH_BITS = 14, SHORTEST = 3, LONGEST = 264, FARTHEST = 1 << 13, LONG_LENGTH = 7 };
 
@@ -142,7 +149,9 @@ static void compress(writer *w, size_t size, uint32_t *seen) {
 
 static tegula_status apply(const tegula__encode_stage *stage, size_t *size, tegula_error *err) {
   const size_t table = sizeof(uint32_t) << HASH_BITS;
-  writer w = {.in = (const unsigned char *)stage->in, .out = (unsigned char *)stage->out, .room = stage->room};
+  writer w = {.in = (const unsigned char *)stage->in,
+              .out = (unsigned char *)stage->out,
+              .room = stage->room};
   *size = TEGULA__SKIPPED;
   if (stage->in_size >= UINT32_MAX) return TEGULA_OK; /* places have 32 bits */
   FORWARD(tegula__scratch_reserve(&stage->encoder->inner, table, err));
@@ -152,4 +161,5 @@ static tegula_status apply(const tegula__encode_stage *stage, size_t *size, tegu
   return TEGULA_OK;
 }
 
-const tegula__codec tegula__codec_lzf = {.name = "lzf", .available = true, .undo = undo, .apply = apply};
+const tegula__codec tegula__codec_lzf = {
+    .name = "lzf", .available = true, .undo = undo, .apply = apply};

@@ -14,10 +14,13 @@ static tegula_status undo(const tegula__stage *stage, size_t *size, tegula_error
   *size = ZSTD_decompressDCtx(decoder->zstd, stage->out, stage->room, stage->in, stage->in_size);
   if (!ZSTD_isError(*size)) return TEGULA_OK;
   switch (ZSTD_getErrorCode(*size)) {
-    case ZSTD_error_memory_allocation: return tegula__out_of_memory(err, (int64_t)stage->room);
-    case ZSTD_error_dstSize_tooSmall: return tegula__codec_too_large(err, &tegula__codec_zstd, stage, 0);
+    case ZSTD_error_memory_allocation:
+      return tegula__out_of_memory(err, (int64_t)stage->room);
+    case ZSTD_error_dstSize_tooSmall:
+      return tegula__codec_too_large(err, &tegula__codec_zstd, stage, 0);
     default:
-      return tegula__codec_corrupt(err, &tegula__codec_zstd, "%zu stored bytes are no valid frame: %s", stage->in_size,
+      return tegula__codec_corrupt(err, &tegula__codec_zstd,
+                                   "%zu stored bytes are no valid frame: %s", stage->in_size,
                                    ZSTD_getErrorName(*size));
   }
 }
@@ -25,7 +28,8 @@ static tegula_status undo(const tegula__stage *stage, size_t *size, tegula_error
 static void release(tegula__decoder *decoder) { ZSTD_freeDCtx(decoder->zstd); }
 
 static tegula_status check_encode(const tegula__filter *filter, tegula_error *err) {
-  return tegula__codec_range(err, &tegula__codec_zstd, "level", tegula__filter_param(filter, 0, TEGULA__ZSTD_LEVEL), 1,
+  return tegula__codec_range(err, &tegula__codec_zstd, "level",
+                             tegula__filter_param(filter, 0, TEGULA__ZSTD_LEVEL), 1,
                              (uint32_t)ZSTD_maxCLevel());
 }
 
@@ -39,9 +43,11 @@ static tegula_status apply(const tegula__encode_stage *stage, size_t *size, tegu
   int level = (int)tegula__filter_param(stage->filter, 0, TEGULA__ZSTD_LEVEL);
   if (encoder->zstd == NULL) encoder->zstd = ZSTD_createCCtx();
   if (encoder->zstd == NULL) return tegula__out_of_memory(err, 128 << 10);
-  *size = ZSTD_compressCCtx(encoder->zstd, stage->out, stage->room, stage->in, stage->in_size, level);
+  *size =
+      ZSTD_compressCCtx(encoder->zstd, stage->out, stage->room, stage->in, stage->in_size, level);
   if (!ZSTD_isError(*size)) return TEGULA_OK;
-  if (ZSTD_getErrorCode(*size) == ZSTD_error_memory_allocation) return tegula__out_of_memory(err, (int64_t)stage->in_size);
+  if (ZSTD_getErrorCode(*size) == ZSTD_error_memory_allocation)
+    return tegula__out_of_memory(err, (int64_t)stage->in_size);
   return tegula__codec_refused(err, &tegula__codec_zstd, stage);
 }
 

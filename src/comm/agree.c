@@ -2,8 +2,9 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * One maximum over all ranks tells whether one failed (the lowest rank wins) and whether they were called alike: for each item its hash h and
- * -h are compared, max(h) = -max(-h) only when all are the same. Then the rank that failed sends its error, of fixed size. */
+ * One maximum over all ranks tells whether one failed (the lowest rank wins) and whether they were
+ * called alike: for each item its hash h and -h are compared, max(h) = -max(-h) only when all are
+ * the same. Then the rank that failed sends its error, of fixed size. */
 #include <stdio.h>
 #include <string.h>
 
@@ -43,7 +44,8 @@ void tegula__call_mix(tegula__call *call, const void *data, size_t size) {
 
 /* ---- what the ranks say ---- */
 
-static int64_t as_number(uint64_t hash) { return (int64_t)(hash >> 1); } /* 0 or more, so that it can be negated */
+/* 0 or more, so that it can be negated */
+static int64_t as_number(uint64_t hash) { return (int64_t)(hash >> 1); }
 
 static uint64_t name_hash(const char *name) { return mix(START, name, strlen(name)); }
 
@@ -56,17 +58,20 @@ static bool pair_differs(const tegula_comm *comm, int pair) {
   return comm->all[FIRST_PAIR + 2 * pair] != -comm->all[FIRST_PAIR + 2 * pair + 1];
 }
 
-static tegula_status reduce(tegula_comm *comm, tegula_plugin_reduction reduction, int32_t count, tegula_error *err) {
+static tegula_status reduce(tegula_comm *comm, tegula_plugin_reduction reduction, int32_t count,
+                            tegula_error *err) {
   tegula_plugin_request request;
   FORWARD(tegula__comm_usable(comm, err));
-  tegula_status started = comm->plugin->reduce(comm->group, reduction, comm->mine, comm->all, count, &request, err);
+  tegula_status started =
+      comm->plugin->reduce(comm->group, reduction, comm->mine, comm->all, count, &request, err);
   return tegula__comm_wait(comm, started, &request, true, err);
 }
 
 /* ---- not called alike ---- */
 
 /* The first thing that differs between two calls; both have the same, or *what is "call". */
-static void find_difference(const tegula__call *a, const tegula__call *b, const char **what, const char **one, const char **other) {
+static void find_difference(const tegula__call *a, const tegula__call *b, const char **what,
+                            const char **one, const char **other) {
   *what = "";
   *one = a->name;
   *other = b->name;
@@ -86,8 +91,10 @@ static bool same_call(const tegula__call *a, const tegula__call *b) {
   return what[0] == '\0' && strcmp(a->name, b->name) == 0;
 }
 
-/* All ranks are here: each learns what rank 0 was called with, and what the first rank that differs from it. */
-static tegula_status say_difference(tegula_comm *comm, const tegula__call *call, tegula_error *err) {
+/* All ranks are here: each learns what rank 0 was called with, and what the first rank that differs
+ * from it. */
+static tegula_status say_difference(tegula_comm *comm, const tegula__call *call,
+                                    tegula_error *err) {
   tegula__call of_root = *call, mine = *call;
   const char *what, *one, *other;
   comm->call = *call;
@@ -102,16 +109,23 @@ static tegula_status say_difference(tegula_comm *comm, const tegula__call *call,
   find_difference(&of_root, &comm->call, &what, &one, &other);
   tegula_status status =
       what[0] == '\0'
-          ? tegula__fail(err, TEGULA_MISMATCH, NULL, -1, "the ranks do not make the same call: rank 0 is in %s, rank %d in %s", one, rank, other)
-          : tegula__fail(err, TEGULA_MISMATCH, NULL, -1, "the ranks were not called alike: %s of rank 0: %s, of rank %d: %s", what, one, rank, other);
+          ? tegula__fail(err, TEGULA_MISMATCH, NULL, -1,
+                         "the ranks do not make the same call: rank 0 is in %s, rank %d in %s", one,
+                         rank, other)
+          : tegula__fail(err, TEGULA_MISMATCH, NULL, -1,
+                         "the ranks were not called alike: %s of rank 0: %s, of rank %d: %s", what,
+                         one, rank, other);
   if (err != NULL) err->rank = rank;
-  return tegula__hint(err, status, "all ranks must make the same calls, in the same order, with the same paths and options");
+  return tegula__hint(
+      err, status,
+      "all ranks must make the same calls, in the same order, with the same paths and options");
 }
 
 /* ---- agreements ---- */
 
 /* The error of the rank that failed, on all. */
-static tegula_status share_error(tegula_comm *comm, int32_t rank, tegula_status mine, tegula_error *err) {
+static tegula_status share_error(tegula_comm *comm, int32_t rank, tegula_status mine,
+                                 tegula_error *err) {
   if (rank == comm->rank) {
     comm->error = *err;
     comm->error.status = mine;
@@ -135,7 +149,8 @@ typedef struct agreement {
 } agreement;
 
 /* *all_leave: every rank is in tegula__comm_end. */
-static tegula_status agree(tegula_comm *comm, const agreement *a, bool *all_leave, tegula_status mine, tegula_error *err) {
+static tegula_status agree(tegula_comm *comm, const agreement *a, bool *all_leave,
+                           tegula_status mine, tegula_error *err) {
   const tegula__call *call = a->call;
   int pairs = a->value_count > 0 ? 1 + call->count : 1 + TEGULA__CALL_ITEMS;
   memset(comm->mine, 0, sizeof comm->mine);
@@ -143,17 +158,21 @@ static tegula_status agree(tegula_comm *comm, const agreement *a, bool *all_leav
   comm->mine[STAYING] = !a->leaves;
   put_pair(comm, 0, name_hash(call->name));
   for (int32_t i = 0; i < call->count; i++) put_pair(comm, 1 + i, call->items[i].hash);
-  for (int32_t i = 0; i < a->value_count; i++) comm->mine[TEGULA__AGREEMENT - a->value_count + i] = a->values[i];
+  for (int32_t i = 0; i < a->value_count; i++)
+    comm->mine[TEGULA__AGREEMENT - a->value_count + i] = a->values[i];
   FORWARD(reduce(comm, TEGULA_PLUGIN_MAX, TEGULA__AGREEMENT, err));
   *all_leave = comm->all[STAYING] == 0;
-  if (comm->all[FAILED] > 0) return share_error(comm, (int32_t)(comm->size - comm->all[FAILED]), mine, err);
+  if (comm->all[FAILED] > 0)
+    return share_error(comm, (int32_t)(comm->size - comm->all[FAILED]), mine, err);
   for (int pair = 0; pair < pairs; pair++)
     if (pair_differs(comm, pair)) return say_difference(comm, call, err);
-  for (int32_t i = 0; i < a->value_count; i++) a->values[i] = comm->all[TEGULA__AGREEMENT - a->value_count + i];
+  for (int32_t i = 0; i < a->value_count; i++)
+    a->values[i] = comm->all[TEGULA__AGREEMENT - a->value_count + i];
   return TEGULA_OK;
 }
 
-tegula_status tegula__comm_agree_values(tegula_comm *comm, const tegula__call *call, tegula_status mine, int64_t *values, int32_t count,
+tegula_status tegula__comm_agree_values(tegula_comm *comm, const tegula__call *call,
+                                        tegula_status mine, int64_t *values, int32_t count,
                                         tegula_error *err) {
   tegula__call end;
   tegula_error unwanted;
@@ -169,7 +188,8 @@ tegula_status tegula__comm_agree_values(tegula_comm *comm, const tegula__call *c
   return agree(comm, &a, &all_leave, mine, err != NULL ? err : &unwanted);
 }
 
-tegula_status tegula__comm_agree_call(tegula_comm *comm, const tegula__call *call, tegula_status mine, tegula_error *err) {
+tegula_status tegula__comm_agree_call(tegula_comm *comm, const tegula__call *call,
+                                      tegula_status mine, tegula_error *err) {
   return tegula__comm_agree_values(comm, call, mine, NULL, 0, err);
 }
 
@@ -195,7 +215,8 @@ tegula_status tegula__comm_agree(tegula_comm *comm, tegula_status mine, tegula_e
 
 #define PIECE ((int64_t)1 << 30)
 
-tegula_status tegula__comm_reduce(tegula_comm *comm, tegula_plugin_reduction reduction, int64_t *values, int32_t count, tegula_error *err) {
+tegula_status tegula__comm_reduce(tegula_comm *comm, tegula_plugin_reduction reduction,
+                                  int64_t *values, int32_t count, tegula_error *err) {
   if (comm->size == 1) return TEGULA_OK;
   for (int32_t at = 0; at < count; at += TEGULA__AGREEMENT) {
     int32_t some = (int32_t)tegula__min(TEGULA__AGREEMENT, count - at);
@@ -206,40 +227,51 @@ tegula_status tegula__comm_reduce(tegula_comm *comm, tegula_plugin_reduction red
   return TEGULA_OK;
 }
 
-tegula_status tegula__comm_broadcast(tegula_comm *comm, void *data, int64_t bytes, int32_t root, tegula_error *err) {
+tegula_status tegula__comm_broadcast(tegula_comm *comm, void *data, int64_t bytes, int32_t root,
+                                     tegula_error *err) {
   if (comm->size == 1) return TEGULA_OK;
   for (int64_t at = 0; at < bytes; at += PIECE) {
     tegula_plugin_request request;
     FORWARD(tegula__comm_usable(comm, err));
     tegula_status started =
-        comm->plugin->broadcast(comm->group, (char *)data + at, (int32_t)tegula__min(PIECE, bytes - at), root, &request, err);
+        comm->plugin->broadcast(comm->group, (char *)data + at,
+                                (int32_t)tegula__min(PIECE, bytes - at), root, &request, err);
     FORWARD(tegula__comm_wait(comm, started, &request, true, err));
   }
   return TEGULA_OK;
 }
 
-tegula_status tegula__comm_send(tegula_comm *comm, const void *data, int64_t bytes, int32_t rank, tegula_error *err) {
+tegula_status tegula__comm_send(tegula_comm *comm, const void *data, int64_t bytes, int32_t rank,
+                                tegula_error *err) {
   tegula_plugin_request request;
   FORWARD(tegula__comm_usable(comm, err));
-  tegula_status started = comm->plugin->send(comm->group, data, (int32_t)bytes, rank, TEGULA__TAG_DATA, &request, err);
+  tegula_status started =
+      comm->plugin->send(comm->group, data, (int32_t)bytes, rank, TEGULA__TAG_DATA, &request, err);
   return tegula__comm_wait(comm, started, &request, false, err);
 }
 
-tegula_status tegula__comm_receive(tegula_comm *comm, void *data, int64_t bytes, int32_t rank, tegula_error *err) {
+tegula_status tegula__comm_receive(tegula_comm *comm, void *data, int64_t bytes, int32_t rank,
+                                   tegula_error *err) {
   tegula_plugin_request request;
   FORWARD(tegula__comm_usable(comm, err));
-  tegula_status started = comm->plugin->receive(comm->group, data, (int32_t)bytes, rank, TEGULA__TAG_DATA, &request, err);
+  tegula_status started = comm->plugin->receive(comm->group, data, (int32_t)bytes, rank,
+                                                TEGULA__TAG_DATA, &request, err);
   return tegula__comm_wait(comm, started, &request, false, err);
 }
 
-tegula_status tegula__comm_exchange(tegula_comm *comm, const void *data, int64_t bytes, int32_t to, void *in, int64_t in_bytes, int32_t from,
-                                    tegula_error *err) {
+tegula_status tegula__comm_exchange(tegula_comm *comm, const void *data, int64_t bytes, int32_t to,
+                                    void *in, int64_t in_bytes, int32_t from, tegula_error *err) {
   tegula_plugin_request coming, going;
   tegula_status received = TEGULA_OK, sent = TEGULA_OK;
   FORWARD(tegula__comm_usable(comm, err));
-  if (in_bytes > 0) received = comm->plugin->receive(comm->group, in, (int32_t)in_bytes, from, TEGULA__TAG_DATA, &coming, err);
-  if (bytes > 0 && received == TEGULA_OK) sent = comm->plugin->send(comm->group, data, (int32_t)bytes, to, TEGULA__TAG_DATA, &going, err);
-  if (sent != TEGULA_OK) received = sent; /* what was to come stays on its way: the group is broken */
-  if (in_bytes > 0 || received != TEGULA_OK) FORWARD(tegula__comm_wait(comm, received, &coming, false, err));
+  if (in_bytes > 0)
+    received = comm->plugin->receive(comm->group, in, (int32_t)in_bytes, from, TEGULA__TAG_DATA,
+                                     &coming, err);
+  if (bytes > 0 && received == TEGULA_OK)
+    sent = comm->plugin->send(comm->group, data, (int32_t)bytes, to, TEGULA__TAG_DATA, &going, err);
+  /* what was to come stays on its way: the group is broken */
+  if (sent != TEGULA_OK) received = sent;
+  if (in_bytes > 0 || received != TEGULA_OK)
+    FORWARD(tegula__comm_wait(comm, received, &coming, false, err));
   return bytes > 0 ? tegula__comm_wait(comm, sent, &going, false, err) : TEGULA_OK;
 }

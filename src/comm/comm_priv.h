@@ -10,8 +10,10 @@ enum { TEGULA__TAG_DATA = 1, TEGULA__TAG_TOKEN = 2, TEGULA__TAG_REPORT = 3, TEGU
 
 /* May transfers be started? */
 tegula_status tegula__comm_usable(tegula_comm *comm, tegula_error *err);
-/* Waits for a transfer that was started with `started`; a failure of either breaks the group. `collective`: all ranks take part. */
-tegula_status tegula__comm_wait(tegula_comm *comm, tegula_status started, tegula_plugin_request *request, bool collective, tegula_error *err);
+/* Waits for a transfer that was started with `started`; a failure of either breaks the group.
+ * `collective`: all ranks take part. */
+tegula_status tegula__comm_wait(tegula_comm *comm, tegula_status started,
+                                tegula_plugin_request *request, bool collective, tegula_error *err);
 
 /* Receives a message that was probed; false when it does not come at once. */
 bool tegula__comm_take(tegula_comm *comm, void *data, int64_t bytes, int32_t rank, int32_t tag);

@@ -6,7 +6,8 @@
 
 #include "comm/comm_priv.h"
 
-static tegula_status fill(tegula_comm *comm, char **all, const void *own, int64_t count, int64_t item, tegula_error *err) {
+static tegula_status fill(tegula_comm *comm, char **all, const void *own, int64_t count,
+                          int64_t item, tegula_error *err) {
   int64_t at = 0;
   for (int32_t rank = 0; rank < comm->size; rank++) {
     int64_t some = rank == comm->rank ? count : 0;
@@ -21,7 +22,8 @@ static tegula_status fill(tegula_comm *comm, char **all, const void *own, int64_
   return TEGULA_OK;
 }
 
-tegula_status tegula__comm_gather(tegula_comm *comm, void **items, int64_t *count, size_t item, tegula_error *err) {
+tegula_status tegula__comm_gather(tegula_comm *comm, void **items, int64_t *count, size_t item,
+                                  tegula_error *err) {
   int64_t all = *count;
   RETURN_IF(comm->size == 1, TEGULA_OK);
   FORWARD(tegula__comm_reduce(comm, TEGULA_PLUGIN_SUM, &all, 1, err));

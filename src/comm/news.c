@@ -2,17 +2,19 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Each rank sends the bytes that it has done to rank 0, at most every 0.2 seconds and without waiting; rank 0 looks for them when its own progress
- * function is called, and while it waits for the others. Only the thread that made the call calls MPI: it is one of those that move bytes. When the
- * call has ended well rank 0 hears what is left, because messages that nobody receives are no good end for an MPI; after a failure, in which ranks may be
- * in different calls, they are dropped later. */
+ * Each rank sends the bytes that it has done to rank 0, at most every 0.2 seconds and without
+ * waiting; rank 0 looks for them when its own progress function is called, and while it waits for
+ * the others. Only the thread that made the call calls MPI: it is one of those that move bytes.
+ * When the call has ended well rank 0 hears what is left, because messages that nobody receives are
+ * no good end for an MPI; after a failure, in which ranks may be in different calls, they are
+ * dropped later. */
 #include <sched.h>
 #include <stdlib.h>
 
 #include "comm/comm_priv.h"
 
 static const double longest_end = 2; /* seconds */
-static const double interval = 0.2; /* seconds, and a ten-thousandth more for each rank */
+static const double interval = 0.2;  /* seconds, and a ten-thousandth more for each rank */
 
 static bool is_time(tegula__news *news) {
   double now = tegula__now();
@@ -23,11 +25,15 @@ static bool is_time(tegula__news *news) {
 
 static void send_news(tegula__news *news) {
   tegula_comm *comm = news->comm;
-  if (comm->telling && comm->plugin->test(comm->group, &comm->told, &comm->told_done, NULL) == TEGULA_OK && comm->told_done) comm->telling = false;
+  if (comm->telling &&
+      comm->plugin->test(comm->group, &comm->told, &comm->told_done, NULL) == TEGULA_OK &&
+      comm->told_done)
+    comm->telling = false;
   if (comm->telling || !is_time(news)) return;
   comm->news_text[0] = news->call;
   comm->news_text[1] = atomic_load(&news->done);
-  comm->telling = comm->plugin->send(comm->group, comm->news_text, sizeof comm->news_text, 0, TEGULA__TAG_NEWS, &comm->told, NULL) == TEGULA_OK;
+  comm->telling = comm->plugin->send(comm->group, comm->news_text, sizeof comm->news_text, 0,
+                                     TEGULA__TAG_NEWS, &comm->told, NULL) == TEGULA_OK;
   news->count += comm->telling;
 }
 
@@ -35,9 +41,11 @@ static void send_news(tegula__news *news) {
 static void hear_rank(tegula__news *news, int32_t rank) {
   tegula_comm *comm = news->comm;
   bool there = false;
-  while (comm->plugin->probe(comm->group, rank, TEGULA__TAG_NEWS, &there, NULL) == TEGULA_OK && there) {
+  while (comm->plugin->probe(comm->group, rank, TEGULA__TAG_NEWS, &there, NULL) == TEGULA_OK &&
+         there) {
     const int64_t *text = comm->news_heard;
-    comm->deaf = !tegula__comm_take(comm, comm->news_heard, sizeof comm->news_heard, rank, TEGULA__TAG_NEWS);
+    comm->deaf =
+        !tegula__comm_take(comm, comm->news_heard, sizeof comm->news_heard, rank, TEGULA__TAG_NEWS);
     if (comm->deaf) return; /* what is on its way may still be written there */
     news->count += text[0] == news->call;
     if (text[0] != news->call || news->others == NULL || text[1] <= news->others[rank]) continue;
@@ -48,7 +56,8 @@ static void hear_rank(tegula__news *news, int32_t rank) {
 
 static void hear_all(tegula__news *news) {
   if (!is_time(news)) return;
-  for (int32_t rank = 1; rank < news->comm->size && !news->comm->deaf; rank++) hear_rank(news, rank);
+  for (int32_t rank = 1; rank < news->comm->size && !news->comm->deaf; rank++)
+    hear_rank(news, rank);
 }
 
 static int tell(tegula__news *news) {
@@ -71,14 +80,23 @@ void tegula__news_wait(tegula_comm *comm) {
   int64_t before = atomic_load(&news->sum);
   if (comm->rank != 0) return;
   hear_all(news);
-  if (atomic_load(&news->sum) != before) (void)tell(news); /* too late to cancel: this rank's part is done */
+  /* too late to cancel: this rank's part is done */
+  if (atomic_load(&news->sum) != before) (void)tell(news);
 }
 
-void tegula__news_begin(tegula__news *news, tegula_comm *comm, int64_t total, tegula_progress_fn *progress, void **state) {
-  *news = (tegula__news){.comm = comm, .total = total, .call = comm->step, .thread = pthread_self(), .progress = *progress, .state = *state};
+void tegula__news_begin(tegula__news *news, tegula_comm *comm, int64_t total,
+                        tegula_progress_fn *progress, void **state) {
+  *news = (tegula__news){.comm = comm,
+                         .total = total,
+                         .call = comm->step,
+                         .thread = pthread_self(),
+                         .progress = *progress,
+                         .state = *state};
   if (comm->size == 1) return;
   news->next = tegula__now() + interval;
-  if (comm->rank == 0 && *progress != NULL) news->others = calloc((size_t)comm->size, sizeof *news->others); /* without it they are not counted */
+  /* without it they are not counted */
+  if (comm->rank == 0 && *progress != NULL)
+    news->others = calloc((size_t)comm->size, sizeof *news->others);
   comm->news = news;
   *progress = own_progress;
   *state = news;
@@ -88,21 +106,25 @@ void tegula__news_begin(tegula__news *news, tegula_comm *comm, int64_t total, te
 static void hear_the_rest(tegula__news *news) {
   tegula_comm *comm = news->comm;
   int64_t sent = comm->rank == 0 ? 0 : news->count;
-  if (tegula__comm_reduce(comm, TEGULA_PLUGIN_SUM, &sent, 1, NULL) != TEGULA_OK || comm->rank != 0) return;
-  for (double until = tegula__now() + longest_end; news->count < sent && !comm->deaf && tegula__now() < until; sched_yield())
+  if (tegula__comm_reduce(comm, TEGULA_PLUGIN_SUM, &sent, 1, NULL) != TEGULA_OK || comm->rank != 0)
+    return;
+  for (double until = tegula__now() + longest_end;
+       news->count < sent && !comm->deaf && tegula__now() < until; sched_yield())
     for (int32_t rank = 1; rank < comm->size && !comm->deaf; rank++) hear_rank(news, rank);
 }
 
 void tegula__news_drop(tegula_comm *comm) {
   tegula__news none = {.comm = comm, .call = -1};
-  for (int32_t rank = 1; comm->rank == 0 && rank < comm->size && !comm->deaf; rank++) hear_rank(&none, rank);
+  for (int32_t rank = 1; comm->rank == 0 && rank < comm->size && !comm->deaf; rank++)
+    hear_rank(&none, rank);
 }
 
 void tegula__news_end(tegula__news *news, tegula_status status) {
   if (news->comm->size == 1) return;
   if (news->comm->news == news) news->comm->news = NULL;
   if (status == TEGULA_OK) hear_the_rest(news);
-  if (status == TEGULA_OK && news->comm->rank == 0 && news->progress != NULL && atomic_load(&news->done) + atomic_load(&news->sum) < news->total)
+  if (status == TEGULA_OK && news->comm->rank == 0 && news->progress != NULL &&
+      atomic_load(&news->done) + atomic_load(&news->sum) < news->total)
     (void)news->progress(news->state, news->total, news->total);
   free(news->others);
 }

@@ -7,10 +7,12 @@
 
 static const tegula_comm self = {.rank = 0, .size = 1};
 
-/* With one rank the struct is never written to; the type is not const because other communicators have state. */
+/* With one rank the struct is never written to; the type is not const because other communicators
+ * have state. */
 tegula_comm *tegula__comm_self(void) { return (tegula_comm *)&self; }
 
-tegula_status tegula__comm_create(const tegula_plugin_comm *plugin, void *group, tegula_comm **out, tegula_error *err) {
+tegula_status tegula__comm_create(const tegula_plugin_comm *plugin, void *group, tegula_comm **out,
+                                  tegula_error *err) {
   tegula_comm *comm = calloc(1, sizeof *comm);
   if (comm == NULL) return tegula__out_of_memory(err, sizeof *comm);
   comm->plugin = plugin;

@@ -2,8 +2,10 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * A rank that has waited for a while, and each whose deadline is over, sends a token with the number of its wait to ranks 0 and 1. After the deadline rank 0
- * looks who has sent none, tells all that did, and every rank fails with that message. Rank 1 does it when rank 0 is the one that is missing. */
+ * A rank that has waited for a while, and each whose deadline is over, sends a token with the
+ * number of its wait to ranks 0 and 1. After the deadline rank 0 looks who has sent none, tells all
+ * that did, and every rank fails with that message. Rank 1 does it when rank 0 is the one that is
+ * missing. */
 #include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
@@ -31,10 +33,13 @@ static tegula_status breaks(tegula_comm *comm, const tegula_error *why, tegula_e
 
 tegula_status tegula__comm_usable(tegula_comm *comm, tegula_error *err) {
   if (comm->broken) return broken(comm, err);
-  if (comm->plugin->any_thread(comm->group) || pthread_equal(comm->thread, pthread_self())) return TEGULA_OK;
-  return tegula__hint(err,
-                      tegula__fail(err, TEGULA_COMM, NULL, -1, "this thread may not call MPI, which was initialised for calls from one thread"),
-                      "initialise MPI with MPI_THREAD_SERIALIZED or more");
+  if (comm->plugin->any_thread(comm->group) || pthread_equal(comm->thread, pthread_self()))
+    return TEGULA_OK;
+  return tegula__hint(
+      err,
+      tegula__fail(err, TEGULA_COMM, NULL, -1,
+                   "this thread may not call MPI, which was initialised for calls from one thread"),
+      "initialise MPI with MPI_THREAD_SERIALIZED or more");
 }
 
 /* ---- backing off ---- */
@@ -45,8 +50,9 @@ typedef struct pause_state {
   double since;
 } pause_state;
 
-/* First the processor is given away, which other ranks on it may need. Then come pauses, each a small part of what has been waited: an answer
- * goes through many hands, on processors that ranks share, and each of them may be in a pause. */
+/* First the processor is given away, which other ranks on it may need. Then come pauses, each a
+ * small part of what has been waited: an answer goes through many hands, on processors that ranks
+ * share, and each of them may be in a pause. */
 static void pause_a_moment(pause_state *pause) {
   if (pause->turns < SPINS) {
     pause->turns++;
@@ -65,7 +71,8 @@ static void pause_a_moment(pause_state *pause) {
 /* Sends without waiting: the ranks that it goes to may be the ones that do nothing any more. */
 static void tell(tegula_comm *comm, const void *data, int64_t bytes, int32_t rank, int32_t tag) {
   tegula_plugin_request request;
-  if (rank != comm->rank && rank < comm->size) (void)comm->plugin->send(comm->group, data, (int32_t)bytes, rank, tag, &request, NULL);
+  if (rank != comm->rank && rank < comm->size)
+    (void)comm->plugin->send(comm->group, data, (int32_t)bytes, rank, tag, &request, NULL);
 }
 
 static void send_tokens(tegula_comm *comm) {
@@ -77,7 +84,9 @@ static void send_tokens(tegula_comm *comm) {
 bool tegula__comm_take(tegula_comm *comm, void *data, int64_t bytes, int32_t rank, int32_t tag) {
   tegula_plugin_request request;
   bool done = false;
-  if (comm->plugin->receive(comm->group, data, (int32_t)bytes, rank, tag, &request, NULL) != TEGULA_OK) return false;
+  if (comm->plugin->receive(comm->group, data, (int32_t)bytes, rank, tag, &request, NULL) !=
+      TEGULA_OK)
+    return false;
   for (pause_state pause = {0}; !done && pause.nanoseconds < LONGEST_NS; pause_a_moment(&pause))
     if (comm->plugin->test(comm->group, &request, &done, NULL) != TEGULA_OK) return false;
   return done;
@@ -86,7 +95,8 @@ bool tegula__comm_take(tegula_comm *comm, void *data, int64_t bytes, int32_t ran
 /* Is rank `rank` at this wait? Earlier tokens of it are dropped. */
 static bool has_come(tegula_comm *comm, int32_t rank) {
   bool there = false;
-  while (comm->plugin->probe(comm->group, rank, TEGULA__TAG_TOKEN, &there, NULL) == TEGULA_OK && there) {
+  while (comm->plugin->probe(comm->group, rank, TEGULA__TAG_TOKEN, &there, NULL) == TEGULA_OK &&
+         there) {
     int64_t step = -1;
     if (!tegula__comm_take(comm, &step, sizeof step, rank, TEGULA__TAG_TOKEN)) return false;
     if (step >= comm->step) return true;
@@ -117,11 +127,14 @@ static void compose(tegula_comm *comm, const char *come) {
       first = i;
     }
   name_missing(comm, come, names, sizeof names);
-  tegula__hint(&comm->error,
-               count == 0 ? tegula__fail(&comm->error, TEGULA_TIMEOUT, NULL, -1, "the %d ranks did not agree within the deadline", comm->size)
-                          : tegula__fail(&comm->error, TEGULA_TIMEOUT, NULL, -1, "%s did not come to an agreement of %d ranks within the deadline", names,
-                                         comm->size),
-               "a rank that is gone, stopped, or waits for storage; give more time where it is only slow");
+  tegula__hint(
+      &comm->error,
+      count == 0 ? tegula__fail(&comm->error, TEGULA_TIMEOUT, NULL, -1,
+                                "the %d ranks did not agree within the deadline", comm->size)
+                 : tegula__fail(&comm->error, TEGULA_TIMEOUT, NULL, -1,
+                                "%s did not come to an agreement of %d ranks within the deadline",
+                                names, comm->size),
+      "a rank that is gone, stopped, or waits for storage; give more time where it is only slow");
   comm->error.rank = first;
 }
 
@@ -137,7 +150,9 @@ static bool report(tegula_comm *comm) {
       if (!come[i]) come[i] = (char)has_come(comm, i);
   if (comm->rank == 1 && come[0]) return false;
   compose(comm, come);
-  for (int32_t i = 0; i < comm->size; i++) tell(comm, &comm->error, sizeof comm->error, i, TEGULA__TAG_REPORT); /* a late one hears it, too */
+  /* a late one hears it, too */
+  for (int32_t i = 0; i < comm->size; i++)
+    tell(comm, &comm->error, sizeof comm->error, i, TEGULA__TAG_REPORT);
   return true;
 }
 
@@ -147,8 +162,12 @@ static bool hear(tegula_comm *comm) {
   for (pause_state pause = {0}; tegula__now() < until; pause_a_moment(&pause))
     for (int32_t i = 0; i < 2; i++) {
       bool there = false;
-      if (i == comm->rank || comm->plugin->probe(comm->group, i, TEGULA__TAG_REPORT, &there, NULL) != TEGULA_OK || !there) continue;
-      if (tegula__comm_take(comm, &comm->error, sizeof comm->error, i, TEGULA__TAG_REPORT)) return true;
+      if (i == comm->rank ||
+          comm->plugin->probe(comm->group, i, TEGULA__TAG_REPORT, &there, NULL) != TEGULA_OK ||
+          !there)
+        continue;
+      if (tegula__comm_take(comm, &comm->error, sizeof comm->error, i, TEGULA__TAG_REPORT))
+        return true;
     }
   return false;
 }
@@ -158,7 +177,9 @@ static tegula_status give_up(tegula_comm *comm, tegula_error *err) {
   bool known = comm->rank < 2 && report(comm);
   if (!known) known = hear(comm);
   if (!known) {
-    tegula__fail(&comm->error, TEGULA_TIMEOUT, NULL, -1, "ranks 0 and 1 of %d did not come to an agreement within the deadline", comm->size);
+    tegula__fail(&comm->error, TEGULA_TIMEOUT, NULL, -1,
+                 "ranks 0 and 1 of %d did not come to an agreement within the deadline",
+                 comm->size);
     comm->error.rank = 0;
   }
   tegula_error why = comm->error;
@@ -167,7 +188,9 @@ static tegula_status give_up(tegula_comm *comm, tegula_error *err) {
 
 /* ---- the wait ---- */
 
-tegula_status tegula__comm_wait(tegula_comm *comm, tegula_status started, tegula_plugin_request *request, bool collective, tegula_error *err) {
+tegula_status tegula__comm_wait(tegula_comm *comm, tegula_status started,
+                                tegula_plugin_request *request, bool collective,
+                                tegula_error *err) {
   tegula_error local;
   tegula__error_clear(&local);
   if (started != TEGULA_OK) {
@@ -179,7 +202,8 @@ tegula_status tegula__comm_wait(tegula_comm *comm, tegula_status started, tegula
   double began = comm->deadline > 0 ? tegula__now() : 0;
   bool done = false, told = false;
   for (pause_state pause = {0}; true; pause_a_moment(&pause)) {
-    if (comm->plugin->test(comm->group, request, &done, &local) != TEGULA_OK) return breaks(comm, &local, err);
+    if (comm->plugin->test(comm->group, request, &done, &local) != TEGULA_OK)
+      return breaks(comm, &local, err);
     if (done) return TEGULA_OK;
     if (comm->news != NULL && pause.nanoseconds > 0) tegula__news_wait(comm);
     if (comm->deadline <= 0 || pause.nanoseconds == 0) continue;

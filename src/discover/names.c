@@ -2,8 +2,9 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Names are compared with one reference: outside of digits they must be equal, and exactly one run of digits may differ. Numbers
- * stay text, so they may have any length. The work is linear but for one sort. */
+ * Names are compared with one reference: outside of digits they must be equal, and exactly one run
+ * of digits may differ. Numbers stay text, so they may have any length. The work is linear but for
+ * one sort. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +30,8 @@ static const char *skip_digits(const char *text) {
 
 /* ---- two names ---- */
 
-/* Are two names equal outside of their runs of digits? If so: how many runs differ, and which is the last of these. */
+/* Are two names equal outside of their runs of digits? If so: how many runs differ, and which is
+ * the last of these. */
 static bool compare_skeletons(const char *a, const char *b, int *differing, int *which) {
   *differing = 0;
   *which = -1;
@@ -51,8 +53,9 @@ static bool compare_skeletons(const char *a, const char *b, int *differing, int 
   }
 }
 
-/* The name whose form most others share, if there is one (Boyer and Moore's vote): so that it is the foreign one that gets named.
- */
+/* The name whose form most others share, if there is one (Boyer and Moore's vote): so that it is
+ * the foreign one that gets
+ * named. */
 static const char *find_reference(char *const *names, int64_t count) {
   const char *candidate = names[0];
   int64_t votes = 0;
@@ -72,7 +75,11 @@ static numbered make_numbered(char *name, int run) {
   }
   const char *end = skip_digits(at), *digits = at;
   while (digits + 1 < end && *digits == '0') digits++;
-  return (numbered){.name = name, .run = at, .run_size = (size_t)(end - at), .digits = digits, .size = (size_t)(end - digits)};
+  return (numbered){.name = name,
+                    .run = at,
+                    .run_size = (size_t)(end - at),
+                    .digits = digits,
+                    .size = (size_t)(end - digits)};
 }
 
 static int compare_numbers(const numbered *a, const numbered *b) {
@@ -95,7 +102,8 @@ static bool follows(const numbered *a, const numbered *b) {
   }
   if (nines == a->size) return b->size == a->size + 1 && b->digits[0] == '1';
   size_t same = a->size - 1 - nines;
-  return b->size == a->size && memcmp(a->digits, b->digits, same) == 0 && b->digits[same] == a->digits[same] + 1;
+  return b->size == a->size && memcmp(a->digits, b->digits, same) == 0 &&
+         b->digits[same] == a->digits[same] + 1;
 }
 
 /* ---- refusals ---- */
@@ -108,22 +116,27 @@ static const char *shown(const char *name, const tegula__name_set *set) {
   return size > 0 && strncmp(name, where, size) == 0 && name[size] == '/' ? name + size + 1 : name;
 }
 
-static const char *path_of(const tegula__name_set *set, const char *name) { return set->path != NULL ? set->path : name; }
+static const char *path_of(const tegula__name_set *set, const char *name) {
+  return set->path != NULL ? set->path : name;
+}
 
-static tegula_status refuse_pair(const tegula__name_set *set, tegula_status status, const char *a, const char *b, const char *what,
-                                 tegula_error *err) {
+static tegula_status refuse_pair(const tegula__name_set *set, tegula_status status, const char *a,
+                                 const char *b, const char *what, tegula_error *err) {
   return tegula__hint(err,
-                      tegula__fail(err, status, path_of(set, a), -1, "\"%s\" is no sequence of %s: \"%.200s\" and \"%.200s\" %s",
+                      tegula__fail(err, status, path_of(set, a), -1,
+                                   "\"%s\" is no sequence of %s: \"%.200s\" and \"%.200s\" %s",
                                    set->where, set->things, shown(a, set), shown(b, set), what),
                       "%s", set->foreign_hint);
 }
 
-static tegula_status refuse_foreign(const tegula__name_set *set, const char *name, const char *reference, tegula_error *err) {
-  return tegula__hint(err,
-                      tegula__fail(err, TEGULA_MISMATCH, path_of(set, name), -1,
-                                   "\"%s\" is no sequence of %s: \"%.200s\" is not named like \"%.200s\"", set->where, set->things,
-                                   shown(name, set), shown(reference, set)),
-                      "%s", set->foreign_hint);
+static tegula_status refuse_foreign(const tegula__name_set *set, const char *name,
+                                    const char *reference, tegula_error *err) {
+  return tegula__hint(
+      err,
+      tegula__fail(err, TEGULA_MISMATCH, path_of(set, name), -1,
+                   "\"%s\" is no sequence of %s: \"%.200s\" is not named like \"%.200s\"",
+                   set->where, set->things, shown(name, set), shown(reference, set)),
+      "%s", set->foreign_hint);
 }
 
 /* The number after a's, written as in a's name: 0009 gives 0010. */
@@ -138,54 +151,66 @@ static void next_number(const numbered *a, char *out, size_t size) {
   if (i > 0) memmove(out, out + 1, digits + 1);
 }
 
-static tegula_status refuse_hole(const tegula__name_set *set, const numbered *a, const numbered *b, tegula_error *err) {
+static tegula_status refuse_hole(const tegula__name_set *set, const numbered *a, const numbered *b,
+                                 tegula_error *err) {
   char number[80];
   next_number(a, number, sizeof number);
   const char *name = shown(a->name, set);
   return tegula__hint(err,
                       tegula__fail(err, TEGULA_INCOMPLETE, path_of(set, a->name), -1,
-                                   "\"%s\" has a hole: number %s (\"%.*s%s%.100s\") is missing between \"%.200s\" and \"%.200s\"",
-                                   set->where, number, (int)tegula__min(a->run - name, 200), name, number, a->run + a->run_size, name,
-                                   shown(b->name, set)),
+                                   "\"%s\" has a hole: number %s (\"%.*s%s%.100s\") is missing "
+                                   "between \"%.200s\" and \"%.200s\"",
+                                   set->where, number, (int)tegula__min(a->run - name, 200), name,
+                                   number, a->run + a->run_size, name, shown(b->name, set)),
                       "%s", set->hole_hint);
 }
 
 /* ---- the sequence ---- */
 
 /* The number of the only run of digits that differs. */
-static tegula_status find_run(char *const *names, int64_t count, const char *reference, const tegula__name_set *set, int *run,
-                              tegula_error *err) {
+static tegula_status find_run(char *const *names, int64_t count, const char *reference,
+                              const tegula__name_set *set, int *run, tegula_error *err) {
   *run = -1;
   for (int64_t i = 0; i < count; i++) {
     int differing, which;
-    if (!compare_skeletons(reference, names[i], &differing, &which)) return refuse_foreign(set, names[i], reference, err);
+    if (!compare_skeletons(reference, names[i], &differing, &which))
+      return refuse_foreign(set, names[i], reference, err);
     if (differing == 0) continue;
     if (differing > 1 || (*run >= 0 && *run != which))
-      return refuse_pair(set, TEGULA_MISMATCH, names[i], reference, "and their like differ in more than one number", err);
+      return refuse_pair(set, TEGULA_MISMATCH, names[i], reference,
+                         "and their like differ in more than one number", err);
     *run = which;
   }
-  if (*run < 0) return refuse_pair(set, TEGULA_MISMATCH, names[0], names[1], "are the same name", err);
+  if (*run < 0)
+    return refuse_pair(set, TEGULA_MISMATCH, names[0], names[1], "are the same name", err);
   return TEGULA_OK;
 }
 
-/* All widths must be those of one %0Wd: a number with leading zeros fixes W, and no number is shorter. */
-static tegula_status check_widths(const numbered *items, int64_t count, const tegula__name_set *set, tegula_error *err) {
+/* All widths must be those of one %0Wd: a number with leading zeros fixes W, and no number is
+ * shorter. */
+static tegula_status check_widths(const numbered *items, int64_t count, const tegula__name_set *set,
+                                  tegula_error *err) {
   const numbered *padded = NULL;
   for (int64_t i = 0; i < count && padded == NULL; i++) {
     if (items[i].run_size > items[i].size) padded = &items[i];
   }
   for (int64_t i = 0; i < count && padded != NULL; i++) {
     bool zeros = items[i].run_size > items[i].size;
-    bool good = zeros ? items[i].run_size == padded->run_size : items[i].run_size >= padded->run_size;
-    if (!good) return refuse_pair(set, TEGULA_MISMATCH, padded->name, items[i].name, "pad their numbers differently", err);
+    bool good =
+        zeros ? items[i].run_size == padded->run_size : items[i].run_size >= padded->run_size;
+    if (!good)
+      return refuse_pair(set, TEGULA_MISMATCH, padded->name, items[i].name,
+                         "pad their numbers differently", err);
   }
   return TEGULA_OK;
 }
 
-static tegula_status check_sequence(const numbered *items, int64_t count, const tegula__name_set *set, tegula_error *err) {
+static tegula_status check_sequence(const numbered *items, int64_t count,
+                                    const tegula__name_set *set, tegula_error *err) {
   for (int64_t i = 1; i < count; i++) {
     if (compare_numbers(&items[i - 1], &items[i]) == 0)
-      return refuse_pair(set, TEGULA_MISMATCH, items[i - 1].name, items[i].name, "have the same number", err);
+      return refuse_pair(set, TEGULA_MISMATCH, items[i - 1].name, items[i].name,
+                         "have the same number", err);
   }
   FORWARD(check_widths(items, count, set, err));
   for (int64_t i = 1; i < count; i++) {
@@ -194,7 +219,8 @@ static tegula_status check_sequence(const numbered *items, int64_t count, const 
   return TEGULA_OK;
 }
 
-tegula_status tegula__names_order_set(char **names, int64_t count, const tegula__name_set *set, tegula_error *err) {
+tegula_status tegula__names_order_set(char **names, int64_t count, const tegula__name_set *set,
+                                      tegula_error *err) {
   if (count < 2) return TEGULA_OK;
   const char *reference = find_reference(names, count);
   int run;
@@ -209,11 +235,13 @@ tegula_status tegula__names_order_set(char **names, int64_t count, const tegula_
   return status;
 }
 
-tegula_status tegula__names_order(char **names, int64_t count, const char *where, tegula_error *err) {
+tegula_status tegula__names_order(char **names, int64_t count, const char *where,
+                                  tegula_error *err) {
   const tegula__name_set files = {
       .where = where,
       .things = "files",
-      .foreign_hint = "move away what does not belong to the set, open a quoted pattern, or pass the files as a list in the order wanted",
+      .foreign_hint = "move away what does not belong to the set, open a quoted pattern, or pass "
+                      "the files as a list in the order wanted",
       .hole_hint = "bring the missing file back, or pass the files as a list to load without it"};
   return tegula__names_order_set(names, count, &files, err);
 }
@@ -233,20 +261,27 @@ static bool is_one_sequence(const char *const *paths, int64_t count) {
   return true;
 }
 
-/* Two neighbours that differ in one number only. In one sequence that number must not fall; in any other list it must not fall while the
- * text rises (part_12, part_2): that is how a shell sorts, and nobody else. */
-tegula_status tegula__names_check_order(const char *const *paths, int64_t count, tegula_error *err) {
+/* Two neighbours that differ in one number only. In one sequence that number must not fall; in any
+ * other list it must not fall while the text rises (part_12, part_2): that is how a shell sorts,
+ * and nobody else. */
+tegula_status tegula__names_check_order(const char *const *paths, int64_t count,
+                                        tegula_error *err) {
   bool sequence = is_one_sequence(paths, count);
   for (int64_t i = 1; i < count; i++) {
     int differing, run;
     if (!compare_skeletons(paths[i - 1], paths[i], &differing, &run) || differing != 1) continue;
-    numbered before = make_numbered((char *)paths[i - 1], run), now = make_numbered((char *)paths[i], run);
-    if (compare_numbers(&before, &now) <= 0 || (!sequence && strcmp(paths[i - 1], paths[i]) > 0)) continue;
-    return tegula__hint(err,
-                        tegula__fail(err, TEGULA_INVALID_ARGUMENT, paths[i], -1,
-                                     "the files are a numbered sequence out of order: \"%.300s\" comes after \"%.300s\"", paths[i],
-                                     paths[i - 1]),
-                        "quote the pattern so that the shell does not expand it, or say that the order is as given (--as-given)");
+    numbered before = make_numbered((char *)paths[i - 1], run),
+             now = make_numbered((char *)paths[i], run);
+    if (compare_numbers(&before, &now) <= 0 || (!sequence && strcmp(paths[i - 1], paths[i]) > 0))
+      continue;
+    return tegula__hint(
+        err,
+        tegula__fail(
+            err, TEGULA_INVALID_ARGUMENT, paths[i], -1,
+            "the files are a numbered sequence out of order: \"%.300s\" comes after \"%.300s\"",
+            paths[i], paths[i - 1]),
+        "quote the pattern so that the shell does not expand it, or say that the order is as given "
+        "(--as-given)");
   }
   return TEGULA_OK;
 }

@@ -2,8 +2,9 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Names are put in order by the rule for files. In each group a name that is there as it stands wins over what it would match. The
- * file is opened once for each group that is looked into, and once for all datasets. */
+ * Names are put in order by the rule for files. In each group a name that is there as it stands
+ * wins over what it would match. The file is opened once for each group that is looked into, and
+ * once for all datasets. */
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +31,8 @@ static void free_names(name_list *list) {
 
 /* Takes `name`. */
 static tegula_status add_name(name_list *list, char *name, tegula_error *err) {
-  if (name == NULL || !tegula__vector_reserve((void **)&list->items, &list->capacity, list->count + 1, sizeof *list->items)) {
+  if (name == NULL || !tegula__vector_reserve((void **)&list->items, &list->capacity,
+                                              list->count + 1, sizeof *list->items)) {
     free(name);
     return tegula__out_of_memory(err, (list->count + 1) * (int64_t)sizeof *list->items);
   }
@@ -58,25 +60,32 @@ static tegula_status take_name(void *state, const char *name, tegula_error *err)
   return add_name(&at->names, tegula__strprintf("%s/%s", at->group, name), err);
 }
 
-static tegula_status expand(matching *m, const char *group, const char *rest, bool behind, tegula_error *err);
+static tegula_status expand(matching *m, const char *group, const char *rest, bool behind,
+                            tegula_error *err);
 
-static tegula_status expand_level(matching *m, level *at, const char *inside, bool behind, tegula_error *err) {
+static tegula_status expand_level(matching *m, level *at, const char *inside, bool behind,
+                                  tegula_error *err) {
   tegula_error error;
-  tegula_status status = m->format->names(m->source, m->options, at->group[0] != '\0' ? at->group : "/", take_name, at, &error);
-  if (behind && status == TEGULA_INVALID_ARGUMENT) return TEGULA_OK; /* what matches a part in the middle need not be a group */
+  tegula_status status = m->format->names(
+      m->source, m->options, at->group[0] != '\0' ? at->group : "/", take_name, at, &error);
+  /* what matches a part in the middle need not be a group */
+  if (behind && status == TEGULA_INVALID_ARGUMENT) return TEGULA_OK;
   if (status != TEGULA_OK) {
     if (err != NULL) *err = error;
     return status;
   }
   for (int64_t i = 0; i < at->names.count; i++) {
-    if (inside != NULL) FORWARD(expand(m, at->names.items[i], inside, true, err));
-    else FORWARD(add_name(&m->names, strdup(at->names.items[i]), err));
+    if (inside != NULL)
+      FORWARD(expand(m, at->names.items[i], inside, true, err));
+    else
+      FORWARD(add_name(&m->names, strdup(at->names.items[i]), err));
   }
   return TEGULA_OK;
 }
 
 /* Adds what matches `rest` in the group; `behind` a part with wildcards. */
-static tegula_status expand(matching *m, const char *group, const char *rest, bool behind, tegula_error *err) {
+static tegula_status expand(matching *m, const char *group, const char *rest, bool behind,
+                            tegula_error *err) {
   size_t size = strcspn(rest, "/"), slashes = strspn(rest + size, "/");
   const char *inside = rest[size + slashes] != '\0' ? rest + size + slashes : NULL;
   char *wanted = strndup(rest, size);
@@ -106,23 +115,30 @@ static tegula_status find_names(matching *m, tegula_error *err) {
 static tegula_status nothing_matches(const matching *m, tegula__manifest *out, tegula_error *err) {
   tegula_error found;
   tegula_status status = m->format->describe(m->source, m->options, out, &found);
-  if (status == TEGULA_OK) return TEGULA_OK; /* by a name that is no path of plain parts, such as "./a*" */
+  /* by a name that is no path of plain parts, such as "./a*" */
+  if (status == TEGULA_OK) return TEGULA_OK;
   const char *path = m->source->path;
   if (status == TEGULA_NOT_FOUND)
-    tegula__fail(err, status, path, -1, "no dataset in \"%s\" matches \"%.200s\"", path, m->options->dataset);
+    tegula__fail(err, status, path, -1, "no dataset in \"%s\" matches \"%.200s\"", path,
+                 m->options->dataset);
   else if (err != NULL)
     *err = found;
-  return status == TEGULA_NOT_FOUND && found.hint[0] != '\0' ? tegula__hint(err, status, "%s", found.hint) : status;
+  return status == TEGULA_NOT_FOUND && found.hint[0] != '\0'
+             ? tegula__hint(err, status, "%s", found.hint)
+             : status;
 }
 
 static tegula_status order_names(matching *m, tegula_error *err) {
-  char *where = tegula__strprintf("%.200s\" in \"%s", m->options->dataset, m->source->path); /* quoted as a whole */
+  /* quoted as a whole */
+  char *where = tegula__strprintf("%.200s\" in \"%s", m->options->dataset, m->source->path);
   if (where == NULL) return tegula__out_of_memory(err, (int64_t)strlen(m->source->path));
-  const tegula__name_set set = {.where = where,
-                                .path = m->source->path,
-                                .things = "datasets",
-                                .foreign_hint = "choose a pattern that matches only the datasets of one numbered sequence",
-                                .hole_hint = "the dataset was lost or never written; a pattern with [ ] can take those in front of it"};
+  const tegula__name_set set = {
+      .where = where,
+      .path = m->source->path,
+      .things = "datasets",
+      .foreign_hint = "choose a pattern that matches only the datasets of one numbered sequence",
+      .hole_hint = "the dataset was lost or never written; a pattern with [ ] can take those in "
+                   "front of it"};
   tegula_status status = tegula__names_order_set(m->names.items, m->names.count, &set, err);
   free(where);
   return status;
@@ -130,14 +146,16 @@ static tegula_status order_names(matching *m, tegula_error *err) {
 
 /* ---- one array ---- */
 
-/* What the numbered names have in common in front of their numbers: "/data" for /data_0001 and /data_0002. */
+/* What the numbered names have in common in front of their numbers: "/data" for /data_0001 and
+ * /data_0002. */
 static char *common_name(const name_list *names) {
   const char *first = names->items[0], *last = names->items[names->count - 1];
   size_t size = 0;
   while (first[size] != '\0' && first[size] == last[size]) size++;
   while (size > 0 && first[size - 1] >= '0' && first[size - 1] <= '9') size--;
   while (size > 0 && strchr("_-. ", first[size - 1]) != NULL) size--;
-  return tegula__strprintf("%.*s%s", (int)size, first, size == 0 || first[size - 1] == '/' ? "data" : "");
+  return tegula__strprintf("%.*s%s", (int)size, first,
+                           size == 0 || first[size - 1] == '/' ? "data" : "");
 }
 
 static tegula_status rename_array(tegula__manifest *manifest, char *name, tegula_error *err) {
@@ -160,7 +178,8 @@ static tegula_status own_file(const matching *m, tegula__manifest *shard, tegula
 /* The table of files as any description has it: empty where there is only the source. */
 static tegula_status share_files(const matching *m, tegula__manifest *joined, tegula_error *err) {
   FORWARD(tegula__manifest_merge_files(joined, err));
-  if (joined->file_count > 1 || strcmp(joined->files[0].path, m->source->path) != 0) return TEGULA_OK;
+  if (joined->file_count > 1 || strcmp(joined->files[0].path, m->source->path) != 0)
+    return TEGULA_OK;
   free(joined->files[0].path);
   free(joined->files);
   joined->files = NULL;
@@ -168,10 +187,12 @@ static tegula_status share_files(const matching *m, tegula__manifest *joined, te
   return TEGULA_OK;
 }
 
-static tegula_status join_shards(const matching *m, tegula__manifest *shards, tegula__manifest *out, tegula_error *err) {
+static tegula_status join_shards(const matching *m, tegula__manifest *shards, tegula__manifest *out,
+                                 tegula_error *err) {
   for (int64_t i = 0; i < m->names.count; i++) {
     FORWARD(own_file(m, &shards[i], err));
-    FORWARD(rename_array(&shards[i], strdup(m->names.items[i]), err)); /* links have the names of what they lead to */
+    /* links have the names of what they lead to */
+    FORWARD(rename_array(&shards[i], strdup(m->names.items[i]), err));
   }
   FORWARD(tegula__manifest_join(shards, m->names.count, out, err));
   FORWARD(share_files(m, out, err));
@@ -189,8 +210,8 @@ static tegula_status describe_names(const matching *m, tegula__manifest *out, te
     tegula__manifest_init(&shards[i]);
     shards[i].format = out->format;
   }
-  tegula_status status =
-      m->format->describe_many(m->source, &options, (const char *const *)m->names.items, count, shards, err);
+  tegula_status status = m->format->describe_many(
+      m->source, &options, (const char *const *)m->names.items, count, shards, err);
   if (status == TEGULA_OK) status = join_shards(m, shards, out, err);
   for (int64_t i = 0; i < count; i++) tegula__manifest_free(&shards[i]);
   free(shards);
@@ -198,23 +219,28 @@ static tegula_status describe_names(const matching *m, tegula__manifest *out, te
 }
 
 static bool has_pattern(const tegula__format *format, const tegula__describe_options *options) {
-  return format->names != NULL && options->dataset != NULL && strpbrk(options->dataset, TEGULA__WILDCARDS) != NULL;
+  return format->names != NULL && options->dataset != NULL &&
+         strpbrk(options->dataset, TEGULA__WILDCARDS) != NULL;
 }
 
-tegula_status tegula__describe_datasets(const tegula__format *format, const tegula__source *source, const tegula__describe_options *options,
+tegula_status tegula__describe_datasets(const tegula__format *format, const tegula__source *source,
+                                        const tegula__describe_options *options,
                                         tegula__manifest *out, tegula_error *err) {
   matching m = {.format = format, .source = source, .options = options};
   if (!has_pattern(format, options)) return format->describe(source, options, out, err);
   tegula_status status = find_names(&m, err);
-  if (status == TEGULA_OK && m.names.count == 0) status = nothing_matches(&m, out, err);
-  else if (status == TEGULA_OK) status = order_names(&m, err);
+  if (status == TEGULA_OK && m.names.count == 0)
+    status = nothing_matches(&m, out, err);
+  else if (status == TEGULA_OK)
+    status = order_names(&m, err);
   if (status == TEGULA_OK && m.names.count > 0) status = describe_names(&m, out, err);
   free_names(&m.names);
   return status;
 }
 
-tegula_status tegula__matching_datasets(const tegula__format *format, const tegula__source *source, const tegula__describe_options *options,
-                                        char ***out, int64_t *count, tegula_error *err) {
+tegula_status tegula__matching_datasets(const tegula__format *format, const tegula__source *source,
+                                        const tegula__describe_options *options, char ***out,
+                                        int64_t *count, tegula_error *err) {
   matching m = {.format = format, .source = source, .options = options};
   *out = NULL;
   *count = 0;

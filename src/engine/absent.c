@@ -5,14 +5,16 @@
 
 #include "engine/engine_priv.h"
 
-static void fill_pieces(const tegula__worker *worker, const tegula__doing *doing, const void *fill) {
+static void fill_pieces(const tegula__worker *worker, const tegula__doing *doing,
+                        const void *fill) {
   int32_t ndim = doing->move->manifest->ndim;
   for (int64_t i = 0; i < worker->piece_count; i++) {
     const tegula__piece *piece = &worker->pieces[i];
     int64_t extents[TEGULA_MAX_DIMS];
     for (int32_t k = 0; k < ndim; k++) extents[k] = piece->hi[k] - piece->lo[k];
     uint32_t swap = piece->tile->order != doing->move->manifest->dtype.order ? doing->swap_size : 1;
-    tegula__fill_strided(tegula__tile_address(piece->tile, ndim, piece->lo), piece->tile->strides, extents, ndim, doing->item_size, fill, swap);
+    tegula__fill_strided(tegula__tile_address(piece->tile, ndim, piece->lo), piece->tile->strides,
+                         extents, ndim, doing->item_size, fill, swap);
   }
 }
 
@@ -24,12 +26,15 @@ static tegula_status absent(const tegula__doing *doing, const int64_t *lo, tegul
   char place[TEGULA__SHAPE_TEXT];
   tegula__shape_format(lo, manifest->ndim, place);
   return tegula__hint(err,
-                      tegula__fail(err, TEGULA_INCOMPLETE, path, -1, "the data at %s of dataset \"%.200s\"%s%s%s was never written", place,
-                                   manifest->name, path != NULL ? " in \"" : "", path != NULL ? path : "", path != NULL ? "\"" : ""),
+                      tegula__fail(err, TEGULA_INCOMPLETE, path, -1,
+                                   "the data at %s of dataset \"%.200s\"%s%s%s was never written",
+                                   place, manifest->name, path != NULL ? " in \"" : "",
+                                   path != NULL ? path : "", path != NULL ? "\"" : ""),
                       "with missing=error or missing=fill it gets the fill value");
 }
 
-static tegula_status fill_chunks(tegula__worker *worker, const tegula__doing *doing, tegula_error *err) {
+static tegula_status fill_chunks(tegula__worker *worker, const tegula__doing *doing,
+                                 tegula_error *err) {
   int64_t lo[TEGULA_MAX_DIMS], hi[TEGULA_MAX_DIMS];
   tegula__part piece;
   for (int64_t i = 0; i < doing->step->count; i++) {
@@ -41,9 +46,11 @@ static tegula_status fill_chunks(tegula__worker *worker, const tegula__doing *do
   return TEGULA_OK;
 }
 
-tegula_status tegula__absent_step(tegula__worker *worker, const tegula__doing *doing, tegula_error *err) {
+tegula_status tegula__absent_step(tegula__worker *worker, const tegula__doing *doing,
+                                  tegula_error *err) {
   const tegula__part *part = doing->part;
-  if (part->kind == TEGULA__PART_CHUNKED && doing->step->count > 0) return fill_chunks(worker, doing, err);
+  if (part->kind == TEGULA__PART_CHUNKED && doing->step->count > 0)
+    return fill_chunks(worker, doing, err);
   if (part->kind == TEGULA__PART_LOST && doing->move->missing != TEGULA_MISSING_FILL) {
     if (err != NULL) *err = *part->lost;
     return part->lost->status;

@@ -1,12 +1,15 @@
-/* Chunk steps: stored chunks that lie next to each other are read at once, then decoded and scattered one by one.
+/* Chunk steps: stored chunks that lie next to each other are read at once, then decoded and
+ * scattered one by one.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * What several parts want of one stored chunk is scattered for one after the other, from one decoded chunk.
+ * What several parts want of one stored chunk is scattered for one after the other, from one
+ * decoded chunk.
  *
- * A chunk that one tile wants as a whole, in the order in which it is stored, is decoded into its final place; every other one into lent
- * memory, from where it is scattered: with its shuffle still to be undone, where that comes last, so that one decoded chunk is all that a
- * worker holds. What a step takes is counted against the staging budget, and given back after it. */
+ * A chunk that one tile wants as a whole, in the order in which it is stored, is decoded into its
+ * final place; every other one into lent memory, from where it is scattered: with its shuffle still
+ * to be undone, where that comes last, so that one decoded chunk is all that a worker holds. What a
+ * step takes is counted against the staging budget, and given back after it. */
 #include <string.h>
 
 #include "engine/engine_priv.h"
@@ -29,54 +32,63 @@ typedef struct memory {
   size_t item; /* chunks may be left shuffled, in such items; 0: no */
 } memory;
 
-static void element_text(const chunk *c, int32_t ndim, char out[TEGULA__SHAPE_TEXT]) { tegula__shape_format(c->lo, ndim, out); }
+static void element_text(const chunk *c, int32_t ndim, char out[TEGULA__SHAPE_TEXT]) {
+  tegula__shape_format(c->lo, ndim, out);
+}
 
-static tegula_status could_not_decode(const tegula__doing *doing, const chunk *c, const tegula_error *why, tegula_error *err) {
+static tegula_status could_not_decode(const tegula__doing *doing, const chunk *c,
+                                      const tegula_error *why, tegula_error *err) {
   const tegula__manifest *manifest = doing->move->manifest;
   char place[TEGULA__SHAPE_TEXT];
   element_text(c, manifest->ndim, place);
   return tegula__fail(err, why->status, doing->file.path, (int64_t)c->planned->entry->offset,
-                      "could not decode the chunk at %s of dataset \"%.200s\" in \"%s\": %.300s", place, manifest->name, doing->file.path,
-                      why->message);
+                      "could not decode the chunk at %s of dataset \"%.200s\" in \"%s\": %.300s",
+                      place, manifest->name, doing->file.path, why->message);
 }
 
-static tegula_status decode(tegula__worker *worker, const tegula__doing *doing, const chunk *c, const tegula__passage *passage,
-                            tegula__decoded *decoded, tegula_error *err) {
+static tegula_status decode(tegula__worker *worker, const tegula__doing *doing, const chunk *c,
+                            const tegula__passage *passage, tegula__decoded *decoded,
+                            tegula_error *err) {
   const tegula__grid *grid = doing->part->grid;
   tegula_error why;
   if (worker->decoder == NULL) worker->decoder = tegula__decoder_create(doing->engine->kernels);
   if (worker->decoder == NULL) return tegula__out_of_memory(err, grid->chunk_bytes);
-  tegula_status status =
-      tegula__decode_with(worker->decoder, grid->filters, grid->filter_count, c->planned->entry->mask, passage, decoded, &why);
+  tegula_status status = tegula__decode_with(worker->decoder, grid->filters, grid->filter_count,
+                                             c->planned->entry->mask, passage, decoded, &why);
   return status == TEGULA_OK ? TEGULA_OK : could_not_decode(doing, c, &why, err);
 }
 
 /* Chunk `index` of the plan, its part and its pieces. */
-static tegula_status look_at(tegula__worker *worker, tegula__doing *doing, int64_t index, chunk *c, tegula_error *err) {
+static tegula_status look_at(tegula__worker *worker, tegula__doing *doing, int64_t index, chunk *c,
+                             tegula_error *err) {
   c->planned = &doing->plan->chunks[index];
   doing->part = &doing->move->manifest->parts[c->planned->part];
   tegula__plan_chunk(doing->plan, index, c->lo, c->hi, &c->piece);
   return tegula__find_pieces(worker, doing, c->lo, c->hi, err);
 }
 
-static void scatter(const tegula__worker *worker, const tegula__doing *doing, const chunk *c, const char *data) {
-  for (int64_t i = 0; i < worker->piece_count; i++) /* read only: nothing is written back in a load */
-    tegula__copy_piece(doing, c->lo, c->piece.strides, (char *)(uintptr_t)data + c->piece.offset, &worker->pieces[i]);
+static void scatter(const tegula__worker *worker, const tegula__doing *doing, const chunk *c,
+                    const char *data) {
+  /* read only: nothing is written back in a load */
+  for (int64_t i = 0; i < worker->piece_count; i++)
+    tegula__copy_piece(doing, c->lo, c->piece.strides, (char *)(uintptr_t)data + c->piece.offset,
+                       &worker->pieces[i]);
 }
 
 /* A stored chunk, for `count` chunks of the plan from `index` on. */
-static tegula_status move_chunk(tegula__worker *worker, tegula__doing *doing, int64_t index, int64_t count, const memory *m,
-                                tegula_error *err) {
+static tegula_status move_chunk(tegula__worker *worker, tegula__doing *doing, int64_t index,
+                                int64_t count, const memory *m, tegula_error *err) {
   const tegula__chunk *entry = doing->plan->chunks[index].entry;
   chunk c;
   FORWARD(look_at(worker, doing, index, &c, err));
-  tegula__passage passage = {.in = m->encoded + (entry->offset - doing->plan->chunks[doing->step->first].entry->offset),
-                             .in_size = entry->length,
-                             .scratch = m->decoded,
-                             .scratch_size = m->room,
-                             .out = count == 1 ? tegula__as_stored(worker, doing, &c.piece) : NULL,
-                             .size = (size_t)doing->part->grid->chunk_bytes,
-                             .item = m->item};
+  tegula__passage passage = {
+      .in = m->encoded + (entry->offset - doing->plan->chunks[doing->step->first].entry->offset),
+      .in_size = entry->length,
+      .scratch = m->decoded,
+      .scratch_size = m->room,
+      .out = count == 1 ? tegula__as_stored(worker, doing, &c.piece) : NULL,
+      .size = (size_t)doing->part->grid->chunk_bytes,
+      .item = m->item};
   tegula__decoded decoded;
   FORWARD(decode(worker, doing, &c, &passage, &decoded, err));
   if (passage.out != NULL) return TEGULA_OK;
@@ -92,10 +104,13 @@ static tegula_status move_chunk(tegula__worker *worker, tegula__doing *doing, in
   return TEGULA_OK;
 }
 
-static tegula_status move_chunks(tegula__worker *worker, const tegula__doing *doing, const memory *m, int64_t span, tegula_error *err) {
+static tegula_status move_chunks(tegula__worker *worker, const tegula__doing *doing,
+                                 const memory *m, int64_t span, tegula_error *err) {
   struct iovec vector = {.iov_base = m->encoded, .iov_len = (size_t)span};
   worker->requests[0] =
-      (tegula__request){.offset = (int64_t)doing->plan->chunks[doing->step->first].entry->offset, .vectors = &vector, .count = 1};
+      (tegula__request){.offset = (int64_t)doing->plan->chunks[doing->step->first].entry->offset,
+                        .vectors = &vector,
+                        .count = 1};
   FORWARD(tegula__lane_move(worker->lane, &doing->file, worker->requests, 1, err));
   tegula__doing own = *doing; /* its part is that of the chunk */
   int64_t end = doing->step->first + doing->step->count;
@@ -107,24 +122,31 @@ static tegula_status move_chunks(tegula__worker *worker, const tegula__doing *do
   return TEGULA_OK;
 }
 
-/* A decoder may hold as much as a chunk: of the workers that are more than there are processors, none keeps a large one. */
+/* A decoder may hold as much as a chunk: of the workers that are more than there are processors,
+ * none keeps a large one. */
 static void drop_large_decoder(tegula__worker *worker, const tegula__doing *doing, int64_t own) {
   if (!worker->extra || own <= tegula__staging_slot(doing->engine->staging)) return;
   tegula__decoder_destroy(worker->decoder);
   worker->decoder = NULL;
 }
 
-tegula_status tegula__chunks_step(tegula__worker *worker, const tegula__doing *doing, tegula_error *err) {
+tegula_status tegula__chunks_step(tegula__worker *worker, const tegula__doing *doing,
+                                  tegula_error *err) {
   const tegula__grid *grid = doing->part->grid;
   const tegula__chunk *first = doing->plan->chunks[doing->step->first].entry;
-  const tegula__chunk *last = doing->plan->chunks[doing->step->first + doing->step->count - 1].entry;
-  int64_t span = (int64_t)(last->offset + last->length - first->offset), read = (span + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+  const tegula__chunk *last =
+      doing->plan->chunks[doing->step->first + doing->step->count - 1].entry;
+  int64_t span = (int64_t)(last->offset + last->length - first->offset),
+          read = (span + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
   memory m = {.item = tegula__planes_item(doing)};
-  int64_t own = tegula__chain_own(grid->filters, grid->filter_count, grid->chunk_bytes, m.item), bytes;
+  int64_t own = tegula__chain_own(grid->filters, grid->filter_count, grid->chunk_bytes, m.item),
+          bytes;
   m.room = grid->filter_count > 0 ? tegula__chain_room(grid->chunk_bytes) : 0;
-  if (m.room > INT64_MAX || !tegula__add(read, (int64_t)m.room, &bytes) || !tegula__add(bytes, m.item > 0 ? TEGULA__STRIP : 0, &bytes))
+  if (m.room > INT64_MAX || !tegula__add(read, (int64_t)m.room, &bytes) ||
+      !tegula__add(bytes, m.item > 0 ? TEGULA__STRIP : 0, &bytes))
     return tegula__out_of_memory(err, INT64_MAX);
-  if (bytes > tegula__staging_slot(doing->engine->staging)) FORWARD(tegula__memory_check(bytes, err));
+  if (bytes > tegula__staging_slot(doing->engine->staging))
+    FORWARD(tegula__memory_check(bytes, err));
   tegula__block block;
   FORWARD(tegula__staging_lend(doing->engine->staging, bytes, own, &block, err));
   m.encoded = block.data;

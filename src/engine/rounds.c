@@ -1,15 +1,17 @@
-/* Chunks in rounds: all of a round are encoded, then somebody finds their places, then all are written.
+/* Chunks in rounds: all of a round are encoded, then somebody finds their places, then all are
+ * written.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * For saves on ranks, where one rank finds the places of all. The caller says which chunks; memory is that of a round's encoded chunks, and one
- * chunk for each worker. */
+ * For saves on ranks, where one rank finds the places of all. The caller says which chunks; memory
+ * is that of a round's encoded chunks, and one chunk for each worker. */
 #include <pthread.h>
 #include <stdlib.h>
 
 #include "engine/engine_priv.h"
 
-#define LARGEST_RUN ((int64_t)4 << 20) /* bytes that one task writes, unless a single chunk has more */
+/* bytes that one task writes, unless a single chunk has more */
+#define LARGEST_RUN ((int64_t)4 << 20)
 
 struct tegula__rounds {
   const tegula__engine *engine;
@@ -17,8 +19,8 @@ struct tegula__rounds {
   tegula__targets own, whole;
   tegula__plan plan; /* the chunks of a round; no steps */
   tegula__encoded *encoded;
-  char **places;     /* in the block */
-  int64_t *runs;     /* where those chunks begin that are written together */
+  char **places; /* in the block */
+  int64_t *runs; /* where those chunks begin that are written together */
   int64_t capacity;
   tegula__block block;
   tegula__worker **workers;
@@ -34,21 +36,30 @@ struct tegula__rounds {
 
 static int64_t tile_bytes(const tegula__move *move) {
   int64_t sum = 0;
-  for (int64_t i = 0; i < move->tile_count; i++) sum += tegula__box_count(move->manifest->ndim, move->tiles[i].lo, move->tiles[i].hi);
+  for (int64_t i = 0; i < move->tile_count; i++)
+    sum += tegula__box_count(move->manifest->ndim, move->tiles[i].lo, move->tiles[i].hi);
   return sum * move->manifest->dtype.item_size;
 }
 
-tegula_status tegula__rounds_create(const tegula__engine *engine, const tegula__move *move, tegula__rounds **out, tegula_error *err) {
+tegula_status tegula__rounds_create(const tegula__engine *engine, const tegula__move *move,
+                                    tegula__rounds **out, tegula_error *err) {
   tegula__rounds *r = calloc(1, sizeof *r);
   *out = NULL;
   if (r == NULL) return tegula__out_of_memory(err, sizeof *r);
-  *r = (tegula__rounds){.engine = engine, .move = move, .plan = {.manifest = move->manifest}, .total = tile_bytes(move)};
+  *r = (tegula__rounds){.engine = engine,
+                        .move = move,
+                        .plan = {.manifest = move->manifest},
+                        .total = tile_bytes(move)};
   pthread_mutex_init(&r->lock, NULL);
   r->workers = calloc((size_t)tegula__pool_most(engine->pool), sizeof(tegula__worker *));
   r->written = calloc((size_t)tegula__max(1, move->manifest->file_count), sizeof *r->written);
   r->first = tegula__first_error_create();
-  tegula_status status = r->workers != NULL && r->written != NULL && r->first != NULL ? TEGULA_OK : tegula__out_of_memory(err, sizeof *r);
-  if (status == TEGULA_OK) status = tegula__targets_create(move->manifest->ndim, move->tiles, move->tile_count, &r->own, err);
+  tegula_status status = r->workers != NULL && r->written != NULL && r->first != NULL
+                             ? TEGULA_OK
+                             : tegula__out_of_memory(err, sizeof *r);
+  if (status == TEGULA_OK)
+    status =
+        tegula__targets_create(move->manifest->ndim, move->tiles, move->tile_count, &r->own, err);
   if (status == TEGULA_OK)
     *out = r;
   else
@@ -58,7 +69,8 @@ tegula_status tegula__rounds_create(const tegula__engine *engine, const tegula__
 
 void tegula__rounds_destroy(tegula__rounds *r) {
   if (r == NULL) return;
-  for (int32_t i = 0; r->workers != NULL && i < tegula__pool_most(r->engine->pool); i++) tegula__worker_free(r->engine, r->workers[i]);
+  for (int32_t i = 0; r->workers != NULL && i < tegula__pool_most(r->engine->pool); i++)
+    tegula__worker_free(r->engine, r->workers[i]);
   tegula__targets_free(&r->own);
   tegula__targets_free(&r->whole);
   tegula__block_free(&r->block);
@@ -78,7 +90,8 @@ int64_t tegula__rounds_bound(const tegula__manifest *manifest, int64_t part) {
   return tegula__encode_bound(grid->filters, grid->filter_count, grid->chunk_bytes);
 }
 
-tegula_status tegula__rounds_retile(tegula__rounds *r, const tegula__tile *tiles, int64_t count, tegula_error *err) {
+tegula_status tegula__rounds_retile(tegula__rounds *r, const tegula__tile *tiles, int64_t count,
+                                    tegula_error *err) {
   tegula__targets_free(&r->own);
   r->own = (tegula__targets){0};
   return tegula__targets_create(r->move->manifest->ndim, tiles, count, &r->own, err);
@@ -92,8 +105,11 @@ static tegula__worker *worker_of(const tegula__rounds *r, int32_t number) {
 
 static void note_progress(tegula__rounds *r, int64_t bytes) {
   pthread_mutex_lock(&r->lock);
-  r->done = tegula__min(r->total, r->done + bytes); /* of chunks that others have pieces of, too, more or less is encoded than the tiles have */
-  if (r->move->progress != NULL && r->move->progress(r->move->progress_state, r->done, r->total) != 0) r->cancelled = true;
+  /* of chunks that others have pieces of, too, more or less is encoded than the tiles have */
+  r->done = tegula__min(r->total, r->done + bytes);
+  if (r->move->progress != NULL &&
+      r->move->progress(r->move->progress_state, r->done, r->total) != 0)
+    r->cancelled = true;
   pthread_mutex_unlock(&r->lock);
 }
 
@@ -108,7 +124,8 @@ static bool is_cancelled(tegula__rounds *r) {
 static tegula_status outcome(tegula__rounds *r, tegula_error *err) {
   tegula_status status = tegula__first_error_get(r->first, err);
   if (status != TEGULA_OK || !r->cancelled) return status;
-  return tegula__fail(err, TEGULA_CANCELLED, NULL, -1, "cancelled after %lld of %lld bytes", (long long)r->done, (long long)r->total);
+  return tegula__fail(err, TEGULA_CANCELLED, NULL, -1, "cancelled after %lld of %lld bytes",
+                      (long long)r->done, (long long)r->total);
 }
 
 /* ---- encoding ---- */
@@ -125,7 +142,8 @@ static tegula_status reserve(tegula__rounds *r, int64_t count, tegula_error *err
   r->places = tegula__realloc_array(NULL, count, sizeof *r->places);
   r->runs = tegula__realloc_array(NULL, count + 1, sizeof *r->runs);
   if (r->plan.chunks == NULL || r->encoded == NULL || r->places == NULL || r->runs == NULL)
-    return tegula__out_of_memory(err, count * (int64_t)(sizeof *r->plan.chunks + sizeof *r->encoded));
+    return tegula__out_of_memory(err,
+                                 count * (int64_t)(sizeof *r->plan.chunks + sizeof *r->encoded));
   r->capacity = count;
   return TEGULA_OK;
 }
@@ -134,7 +152,8 @@ static tegula_status reserve(tegula__rounds *r, int64_t count, tegula_error *err
 static tegula_status make_room(tegula__rounds *r, tegula_error *err) {
   int64_t bytes = 0;
   for (int64_t i = 0; i < r->count; i++)
-    if (!tegula__add(bytes, tegula__rounds_bound(r->move->manifest, r->chunks[i].part), &bytes)) return tegula__out_of_memory(err, INT64_MAX);
+    if (!tegula__add(bytes, tegula__rounds_bound(r->move->manifest, r->chunks[i].part), &bytes))
+      return tegula__out_of_memory(err, INT64_MAX);
   if (bytes > (int64_t)r->block.mapped) {
     tegula__block_free(&r->block);
     FORWARD(tegula__block_create(bytes, &r->block, err));
@@ -159,7 +178,8 @@ static tegula_status find_whole(tegula__rounds *r, tegula_error *err) {
   return tegula__targets_create(r->move->manifest->ndim, first, count, &r->whole, err);
 }
 
-static tegula_status encode_one(tegula__rounds *r, int32_t number, int64_t item, int64_t *bytes, tegula_error *err) {
+static tegula_status encode_one(tegula__rounds *r, int32_t number, int64_t item, int64_t *bytes,
+                                tegula_error *err) {
   tegula__worker *worker = worker_of(r, number);
   if (worker == NULL) return tegula__out_of_memory(err, sizeof *worker);
   const tegula__manifest *manifest = r->move->manifest;
@@ -177,7 +197,8 @@ static tegula_status encode_one(tegula__rounds *r, int32_t number, int64_t item,
   chunk->length = r->encoded[item].length;
   chunk->mask = r->encoded[item].mask;
   *bytes = 0;
-  for (int64_t i = 0; i < worker->piece_count; i++) *bytes += tegula__box_count(manifest->ndim, worker->pieces[i].lo, worker->pieces[i].hi);
+  for (int64_t i = 0; i < worker->piece_count; i++)
+    *bytes += tegula__box_count(manifest->ndim, worker->pieces[i].lo, worker->pieces[i].hi);
   *bytes *= doing.item_size;
   worker->staged_bytes += *bytes;
   worker->steps++;
@@ -194,15 +215,18 @@ static void encode_task(void *state, int32_t worker, int64_t item) {
   note_progress(r, bytes);
 }
 
-tegula_status tegula__rounds_encode(tegula__rounds *r, tegula__round_chunk *chunks, int64_t count, tegula_error *err) {
+tegula_status tegula__rounds_encode(tegula__rounds *r, tegula__round_chunk *chunks, int64_t count,
+                                    tegula_error *err) {
   r->chunks = chunks;
   r->count = count;
   FORWARD(reserve(r, count, err));
   FORWARD(make_room(r, err));
   FORWARD(find_whole(r, err));
-  for (int64_t i = 0; i < count; i++) r->plan.chunks[i] = (tegula__planned_chunk){.part = chunks[i].part, .number = chunks[i].number};
+  for (int64_t i = 0; i < count; i++)
+    r->plan.chunks[i] = (tegula__planned_chunk){.part = chunks[i].part, .number = chunks[i].number};
   r->plan.chunk_count = count;
-  r->widest = tegula__max(r->widest, (int32_t)tegula__min(count, tegula__pool_threads(r->engine->pool)));
+  r->widest =
+      tegula__max(r->widest, (int32_t)tegula__min(count, tegula__pool_threads(r->engine->pool)));
   tegula__pool_run(r->engine->pool, count, encode_task, r);
   return outcome(r, err);
 }
@@ -214,7 +238,8 @@ static tegula_status write_run(tegula__rounds *r, int32_t number, int64_t run, t
   if (worker == NULL) return tegula__out_of_memory(err, sizeof *worker);
   if (worker->lane == NULL) worker->lane = tegula__transport_take(r->engine->transport);
   int64_t first = r->runs[run];
-  return tegula__encoded_write(worker, r->move, r->chunks[first].part, &r->encoded[first], r->runs[run + 1] - first, err);
+  return tegula__encoded_write(worker, r->move, r->chunks[first].part, &r->encoded[first],
+                               r->runs[run + 1] - first, err);
 }
 
 static void write_task(void *state, int32_t worker, int64_t item) {
@@ -229,7 +254,8 @@ static void write_task(void *state, int32_t worker, int64_t item) {
 static int64_t cut_runs(tegula__rounds *r) {
   int64_t runs = 0, bytes = 0;
   for (int64_t i = 0; i < r->count; i++) {
-    bool goes_along = i > 0 && r->chunks[i].part == r->chunks[i - 1].part && bytes + r->chunks[i].length <= LARGEST_RUN;
+    bool goes_along = i > 0 && r->chunks[i].part == r->chunks[i - 1].part &&
+                      bytes + r->chunks[i].length <= LARGEST_RUN;
     if (!goes_along) {
       r->runs[runs++] = i;
       bytes = 0;
@@ -240,7 +266,8 @@ static int64_t cut_runs(tegula__rounds *r) {
   return runs;
 }
 
-tegula_status tegula__rounds_write(tegula__rounds *r, const tegula__round_chunk *chunks, int64_t count, tegula_error *err) {
+tegula_status tegula__rounds_write(tegula__rounds *r, const tegula__round_chunk *chunks,
+                                   int64_t count, tegula_error *err) {
   if (count == 0) return TEGULA_OK;
   for (int64_t i = 0; i < count; i++) {
     r->encoded[i].offset = chunks[i].offset;
@@ -257,7 +284,8 @@ static tegula_status finish_file(tegula__rounds *r, int64_t file, tegula_error *
   const tegula__move *move = r->move;
   int fd;
   FORWARD(tegula__file_set_acquire(move->files, file, move->counts, &fd, err));
-  tegula_status status = tegula__file_set_finish(move->files, file, fd, move->durable, move->counts, err);
+  tegula_status status =
+      tegula__file_set_finish(move->files, file, fd, move->durable, move->counts, err);
   tegula__file_set_release(move->files, file);
   return status;
 }
@@ -273,7 +301,8 @@ static void finish_task(void *state, int32_t worker, int64_t item) {
 
 tegula_status tegula__rounds_finish(tegula__rounds *r, tegula_error *err) {
   tegula_statistics *statistics = r->move->statistics;
-  if (r->move->durable) tegula__pool_run_waiting(r->engine->pool, r->move->manifest->file_count, finish_task, r);
+  if (r->move->durable)
+    tegula__pool_run_waiting(r->engine->pool, r->move->manifest->file_count, finish_task, r);
   for (int32_t i = 0; statistics != NULL && i < tegula__pool_most(r->engine->pool); i++) {
     if (r->workers[i] == NULL) continue;
     statistics->staged_bytes += r->workers[i]->staged_bytes;

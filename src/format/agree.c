@@ -1,32 +1,39 @@
-/* What the user says of a file against what the file says of itself; nothing that was said is passed over.
+/* What the user says of a file against what the file says of itself; nothing that was said is
+ * passed over.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "format/format_priv.h"
 
-tegula_status tegula__format_check_raw_only(const tegula__source *source, const tegula__describe_options *options, const char *is,
+tegula_status tegula__format_check_raw_only(const tegula__source *source,
+                                            const tegula__describe_options *options, const char *is,
                                             const char *format, tegula_error *err) {
-  const char *which = options->shape_ndim >= 0  ? "shape"
-                      : options->row_ndim >= 0  ? "row_shape"
-                      : options->offset != 0    ? "offset"
-                      : options->row_gap != 0   ? "row_gap"
-                      : options->order != 0     ? "order"
+  const char *which = options->shape_ndim >= 0   ? "shape"
+                      : options->row_ndim >= 0   ? "row_shape"
+                      : options->offset != 0     ? "offset"
+                      : options->row_gap != 0    ? "row_gap"
+                      : options->order != 0      ? "order"
                       : options->byte_order != 0 ? "byte_order"
-                                                : NULL;
+                                                 : NULL;
   RETURN_IF(which == NULL, TEGULA_OK);
-  return tegula__hint(err,
-                      tegula__fail(err, TEGULA_INVALID_ARGUMENT, source->path, -1, "option %s is for raw files, but \"%s\" is %s", which,
-                                   source->path, is),
-                      "leave %s out, or say format raw if the file is not to be read as %s", which, format);
+  return tegula__hint(
+      err,
+      tegula__fail(err, TEGULA_INVALID_ARGUMENT, source->path, -1,
+                   "option %s is for raw files, but \"%s\" is %s", which, source->path, is),
+      "leave %s out, or say format raw if the file is not to be read as %s", which, format);
 }
 
-tegula_status tegula__format_check_dtype(const tegula__source *source, const tegula__describe_options *options, tegula_dtype dtype,
-                                         const char *format, tegula_error *err) {
+tegula_status tegula__format_check_dtype(const tegula__source *source,
+                                         const tegula__describe_options *options,
+                                         tegula_dtype dtype, const char *format,
+                                         tegula_error *err) {
   if (!options->has_dtype || tegula_dtype_same(options->dtype, dtype)) return TEGULA_OK;
   char expected[TEGULA_DTYPE_TEXT], found[TEGULA_DTYPE_TEXT];
   tegula_dtype_format(options->dtype, expected);
   tegula_dtype_format(dtype, found);
-  return tegula__hint(err,
-                      tegula__fail(err, TEGULA_MISMATCH, source->path, -1, "the dtype of \"%s\" is %s, but %s was asked for", source->path,
-                                   found, expected),
-                      "dtype says what is stored and converts nothing; for %s files it can be left out", format);
+  return tegula__hint(
+      err,
+      tegula__fail(err, TEGULA_MISMATCH, source->path, -1,
+                   "the dtype of \"%s\" is %s, but %s was asked for", source->path, found,
+                   expected),
+      "dtype says what is stored and converts nothing; for %s files it can be left out", format);
 }

@@ -2,7 +2,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * HDF5 File Format Specification 3.0, II.A: the signature stands at 0, 512, 1024, 2048, ... (a block of the user in front of it). */
+ * HDF5 File Format Specification 3.0, II.A: the signature stands at 0, 512, 1024, 2048, ... (a
+ * block of the user in front of it). */
 #include <string.h>
 
 #include "format/format_priv.h"
@@ -16,37 +17,45 @@ static bool recognise(const void *head, size_t size) {
   return false;
 }
 
-static tegula_status describe(const tegula__source *source, const tegula__describe_options *options, tegula__manifest *out,
-                              tegula_error *err) {
-  FORWARD(tegula__format_check_raw_only(source, options, "an HDF5 file, which says it all", "HDF5", err));
+static tegula_status describe(const tegula__source *source, const tegula__describe_options *options,
+                              tegula__manifest *out, tegula_error *err) {
+  FORWARD(tegula__format_check_raw_only(source, options, "an HDF5 file, which says it all", "HDF5",
+                                        err));
   FORWARD(tegula__plugin_describe("hdf5", source, options, out, err));
   return tegula__format_check_dtype(source, options, out->dtype, "HDF5", err);
 }
 
-static tegula_status names(const tegula__source *source, const tegula__describe_options *options, const char *group, tegula__name_fn each,
-                           void *state, tegula_error *err) {
-  FORWARD(tegula__format_check_raw_only(source, options, "an HDF5 file, which says it all", "HDF5", err));
+static tegula_status names(const tegula__source *source, const tegula__describe_options *options,
+                           const char *group, tegula__name_fn each, void *state,
+                           tegula_error *err) {
+  FORWARD(tegula__format_check_raw_only(source, options, "an HDF5 file, which says it all", "HDF5",
+                                        err));
   return tegula__plugin_names("hdf5", source, options, group, each, state, err);
 }
 
-static tegula_status describe_many(const tegula__source *source, const tegula__describe_options *options, const char *const *datasets,
-                                   int64_t count, tegula__manifest *out, tegula_error *err) {
+static tegula_status describe_many(const tegula__source *source,
+                                   const tegula__describe_options *options,
+                                   const char *const *datasets, int64_t count,
+                                   tegula__manifest *out, tegula_error *err) {
   FORWARD(tegula__plugin_describe_many("hdf5", source, options, datasets, count, out, err));
-  for (int64_t i = 0; i < count; i++) FORWARD(tegula__format_check_dtype(source, options, out[i].dtype, "HDF5", err));
+  for (int64_t i = 0; i < count; i++)
+    FORWARD(tegula__format_check_dtype(source, options, out[i].dtype, "HDF5", err));
   return TEGULA_OK;
 }
 
-static tegula_status list(const tegula__source *source, const tegula__describe_options *options, tegula__list_fn each, void *state,
-                          tegula_error *err) {
+static tegula_status list(const tegula__source *source, const tegula__describe_options *options,
+                          tegula__list_fn each, void *state, tegula_error *err) {
   return tegula__plugin_list("hdf5", source, options, each, state, err);
 }
 
-static tegula_status attributes(const tegula__source *source, const tegula__describe_options *options, tegula__attribute_fn each,
+static tegula_status attributes(const tegula__source *source,
+                                const tegula__describe_options *options, tegula__attribute_fn each,
                                 void *state, tegula_error *err) {
   return tegula__plugin_attributes("hdf5", source, options, each, state, err);
 }
 
-static tegula_status save_open(tegula__plugins *plugins, tegula__sink *sink, void **saving, tegula_error *err) {
+static tegula_status save_open(tegula__plugins *plugins, tegula__sink *sink, void **saving,
+                               tegula_error *err) {
   return tegula__plugin_save_open("hdf5", plugins, sink, saving, err);
 }
 

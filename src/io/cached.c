@@ -19,7 +19,8 @@ bool tegula__io_cached_clean(int fd, int64_t offset, int64_t size) {
   struct {
     uint64_t cached, dirty, on_their_way, gone, gone_lately;
   } found = {0};
-  return syscall(SYS_cachestat, fd, &range, &found, 0U) == 0 && found.cached > 0 && found.dirty == 0 && found.on_their_way == 0;
+  return syscall(SYS_cachestat, fd, &range, &found, 0U) == 0 && found.cached > 0 &&
+         found.dirty == 0 && found.on_their_way == 0;
 }
 
 void tegula__io_let_go(const char *path, int64_t offset, int64_t size, tegula__io_counts *counts) {
@@ -27,7 +28,8 @@ void tegula__io_let_go(const char *path, int64_t offset, int64_t size, tegula__i
   int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
   if (fd < 0) return;
   atomic_fetch_add_explicit(&counts->opens, 1, memory_order_relaxed);
-  if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > offset && tegula__io_cached_clean(fd, offset, size))
+  if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > offset &&
+      tegula__io_cached_clean(fd, offset, size))
     posix_fadvise(fd, offset, size, POSIX_FADV_DONTNEED);
   close(fd);
 }

@@ -2,11 +2,12 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * The system wants offsets, lengths and addresses that are multiples of the block size; those of arrays are not. Where offset and address
- * agree modulo UNIT the bytes go straight into their place, else through aligned memory of this worker:
+ * The system wants offsets, lengths and addresses that are multiples of the block size; those of
+ * arrays are not. Where offset and address agree modulo UNIT the bytes go straight into their
+ * place, else through aligned memory of this worker:
  *
- *   file     |....[##|#######|###]....|      read: the blocks around it, and the wanted part is copied
- *            0      4096    8192             write: whole blocks only; the ends through the page cache
+ *   file     |....[##|#######|###]....|      read: the blocks around it, and the wanted part is
+ * copied 0      4096    8192             write: whole blocks only; the ends through the page cache
  *
  * A second descriptor, made from the first one, leaves the other users of the file alone. */
 #include <errno.h>
@@ -111,8 +112,10 @@ static size_t straight(const struct iovec *first, size_t misplaced) {
 static ssize_t read_front(const direct *d, const rest_of_request *rest) {
   size_t before = (size_t)rest->offset % UNIT, blocks = straight(&rest->vectors[0], before);
   if (blocks > 0) return pread(d->fd, rest->vectors[0].iov_base, blocks, rest->offset);
-  size_t window = smaller(BOUNCE, (before + rest->size + UNIT - 1) / UNIT * UNIT), to_block = UNIT - before;
-  bool agrees = ((uintptr_t)rest->vectors[0].iov_base + to_block) % UNIT == 0 && rest->vectors[0].iov_len >= to_block + UNIT;
+  size_t window = smaller(BOUNCE, (before + rest->size + UNIT - 1) / UNIT * UNIT),
+         to_block = UNIT - before;
+  bool agrees = ((uintptr_t)rest->vectors[0].iov_base + to_block) % UNIT == 0 &&
+                rest->vectors[0].iov_len >= to_block + UNIT;
   if (before > 0 && agrees) window = UNIT; /* the next block can go straight */
   ssize_t n = pread(d->fd, d->bounce, window, rest->offset - (int64_t)before);
   if (n <= (ssize_t)before) return n < 0 ? n : 0; /* no wanted byte among them */
@@ -121,21 +124,28 @@ static ssize_t read_front(const direct *d, const rest_of_request *rest) {
   return (ssize_t)got;
 }
 
-static ssize_t write_front(const direct *d, const tegula__io_file *file, const rest_of_request *rest) {
+static ssize_t write_front(const direct *d, const tegula__io_file *file,
+                           const rest_of_request *rest) {
   size_t before = (size_t)rest->offset % UNIT, blocks = straight(&rest->vectors[0], before);
   if (blocks > 0) return pwrite(d->fd, rest->vectors[0].iov_base, blocks, rest->offset);
   bool is_end = before > 0 || rest->size < UNIT;
-  size_t size = is_end ? smaller(rest->size, UNIT - before) : smaller(rest->size, BOUNCE) / UNIT * UNIT;
+  size_t size =
+      is_end ? smaller(rest->size, UNIT - before) : smaller(rest->size, BOUNCE) / UNIT * UNIT;
   copy_vectors(rest->vectors, d->bounce, size, false);
   return pwrite(is_end ? file->fd : d->fd, d->bounce, size, rest->offset);
 }
 
 static void count(const tegula__io_file *file, ssize_t n) {
-  atomic_fetch_add_explicit(file->writing ? &file->counts->writes : &file->counts->reads, 1, memory_order_relaxed);
-  if (n > 0) atomic_fetch_add_explicit(file->writing ? &file->counts->bytes_written : &file->counts->bytes_read, n, memory_order_relaxed);
+  atomic_fetch_add_explicit(file->writing ? &file->counts->writes : &file->counts->reads, 1,
+                            memory_order_relaxed);
+  if (n > 0)
+    atomic_fetch_add_explicit(file->writing ? &file->counts->bytes_written
+                                            : &file->counts->bytes_read,
+                              n, memory_order_relaxed);
 }
 
-static tegula_status move_request(direct *d, const tegula__io_file *file, rest_of_request *rest, tegula__io_use *use, tegula_error *err) {
+static tegula_status move_request(direct *d, const tegula__io_file *file, rest_of_request *rest,
+                                  tegula__io_use *use, tegula_error *err) {
   while (rest->size > 0 && d->fd >= 0) {
     while (rest->vectors[0].iov_len == 0) rest->vectors++, rest->count--;
     ssize_t n = file->writing ? write_front(d, file, rest) : read_front(d, rest);
@@ -152,9 +162,12 @@ static tegula_status move_request(direct *d, const tegula__io_file *file, rest_o
       return file->writing ? tegula__io_write_failed(os_errno, file->path, rest->offset, err)
                            : tegula__io_read_failed(os_errno, file->path, rest->offset, err);
     if (n == 0 && file->writing) return tegula__io_no_progress(file->path, rest->offset, err);
-    if (n == 0) break; /* the end of the file, or an answer too short to reach a wanted byte: the reference tells which */
+    /* the end of the file, or an answer too short to reach a wanted byte: the reference tells
+     * which */
+    if (n == 0) break;
     int gone = tegula__io_advance(rest->vectors, rest->count, (size_t)n);
-    *rest = (rest_of_request){rest->offset + n, rest->size - (size_t)n, rest->vectors + gone, rest->count - gone};
+    *rest = (rest_of_request){rest->offset + n, rest->size - (size_t)n, rest->vectors + gone,
+                              rest->count - gone};
     use->way_bytes += n;
   }
   if (rest->size == 0) return TEGULA_OK;
@@ -164,8 +177,8 @@ static tegula_status move_request(direct *d, const tegula__io_file *file, rest_o
   return TEGULA_OK;
 }
 
-static tegula_status move(void *state, const tegula__io_file *file, tegula__request *requests, int request_count, tegula__io_use *use,
-                          tegula_error *err) {
+static tegula_status move(void *state, const tegula__io_file *file, tegula__request *requests,
+                          int request_count, tegula__io_use *use, tegula_error *err) {
   direct *d = state;
   open_again(d, file, use);
   for (int i = 0; i < request_count; i++) {
@@ -177,4 +190,5 @@ static tegula_status move(void *state, const tegula__io_file *file, tegula__requ
   return TEGULA_OK;
 }
 
-const tegula__backend tegula__direct_backend = {.name = "direct", .start = start, .move = move, .rest = forget_file, .stop = stop};
+const tegula__backend tegula__direct_backend = {
+    .name = "direct", .start = start, .move = move, .rest = forget_file, .stop = stop};

@@ -1,11 +1,14 @@
-/* The handle cache: at most `capacity` files open over all sets of a context, least recently used closed first, pinned ones never.
+/* The handle cache: at most `capacity` files open over all sets of a context, least recently used
+ * closed first, pinned ones never.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * One lock guards the lists; open and fstat happen outside of it. A handle that is being opened is marked, and others who want it wait.
- * The first pin and the last are set and taken under the lock; those in between, of threads that read one file side by side, are not.
- * When every handle is pinned a new one goes above the capacity rather than deadlock: at most one per running thread. Where the system
- * has no descriptors left, one of ours is closed, or waited for, before it is an error. */
+ * One lock guards the lists; open and fstat happen outside of it. A handle that is being opened is
+ * marked, and others who want it wait. The first pin and the last are set and taken under the lock;
+ * those in between, of threads that read one file side by side, are not. When every handle is
+ * pinned a new one goes above the capacity rather than deadlock: at most one per running thread.
+ * Where the system has no descriptors left, one of ours is closed, or waited for, before it is an
+ * error. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -22,15 +25,16 @@
 
 enum { CLOSED = -1, OPENING = -2 };
 
-#define PATIENCE 20 /* tries, a millisecond apart, for a descriptor when none of ours can be closed */
+/* tries, a millisecond apart, for a descriptor when none of ours can be closed */
+#define PATIENCE 20
 
 #define LONGEST_WAIT 4 /* seconds for one of ours to be let go */
 
 typedef struct handle {
-  int fd; /* CLOSED, OPENING or a descriptor */
+  int fd;               /* CLOSED, OPENING or a descriptor */
   _Atomic int32_t pins; /* above 0 the descriptor stays what it is */
   bool stamped;
-  bool settled; /* it was open: a write since then shows in its times */
+  bool settled;                 /* it was open: a write since then shows in its times */
   struct handle *newer, *older; /* the list of open handles without a pin */
 } handle;
 
@@ -41,7 +45,7 @@ struct tegula__handles {
   int64_t open;     /* being opened included */
   int64_t starving; /* of these, those that wait for a descriptor */
   handle *newest, *oldest;
-  double patience; /* seconds in which another machine's file comes to light */
+  double patience;      /* seconds in which another machine's file comes to light */
   _Atomic bool touches; /* O_NOATIME was refused once: not tried again */
 };
 
@@ -50,7 +54,7 @@ struct tegula__file_set {
   tegula__file *files;
   int64_t count;
   bool writing;
-  char *folder; /* where relative names are seen from; NULL: there are none */
+  char *folder;             /* where relative names are seen from; NULL: there are none */
   tegula__folders *folders; /* by way of which files are opened; NULL: by their paths */
   handle *items;
 };
@@ -86,7 +90,9 @@ tegula_status tegula__handles_create(int32_t capacity, tegula__handles **out, te
   return TEGULA_OK;
 }
 
-void tegula__handles_wait_for_others(tegula__handles *handles, double seconds) { handles->patience = seconds; }
+void tegula__handles_wait_for_others(tegula__handles *handles, double seconds) {
+  handles->patience = seconds;
+}
 
 void tegula__handles_destroy(tegula__handles *handles) {
   if (handles == NULL) return;
@@ -110,13 +116,13 @@ static void list_remove(tegula__handles *handles, handle *item) {
 }
 
 static bool has_relative(const tegula__file *files, int64_t count) {
-  for (int64_t i = 0; i < count; i++)
-    if (files[i].path == NULL || files[i].path[0] != '/') return true; /* NULL: the name comes later */
+  for (int64_t i = 0; i < count; i++) /* NULL: the name comes later */
+    if (files[i].path == NULL || files[i].path[0] != '/') return true;
   return false;
 }
 
-tegula_status tegula__file_set_create(tegula__handles *handles, tegula__file *files, int64_t count, bool writing, tegula__file_set **out,
-                                      tegula_error *err) {
+tegula_status tegula__file_set_create(tegula__handles *handles, tegula__file *files, int64_t count,
+                                      bool writing, tegula__file_set **out, tegula_error *err) {
   tegula__file_set *set = calloc(1, sizeof *set);
   handle *items = tegula__realloc_array(NULL, count, sizeof *items);
   if (set == NULL || items == NULL) {
@@ -125,7 +131,8 @@ tegula_status tegula__file_set_create(tegula__handles *handles, tegula__file *fi
     return tegula__out_of_memory(err, count * (int64_t)sizeof *items);
   }
   for (int64_t i = 0; i < count; i++) items[i] = (handle){.fd = CLOSED, .stamped = false};
-  *set = (tegula__file_set){.handles = handles, .files = files, .count = count, .writing = writing, .items = items};
+  *set = (tegula__file_set){
+      .handles = handles, .files = files, .count = count, .writing = writing, .items = items};
   if (has_relative(files, count) && (set->folder = tegula__io_rooted("")) == NULL) {
     tegula__file_set_destroy(set);
     return tegula__out_of_memory(err, 1);
@@ -134,16 +141,20 @@ tegula_status tegula__file_set_create(tegula__handles *handles, tegula__file *fi
   return TEGULA_OK;
 }
 
-/* The name to open file `index` by; `room` is to be freed. The plain name where memory is short: its stamp is compared in any case. */
+/* The name to open file `index` by; `room` is to be freed. The plain name where memory is short:
+ * its stamp is compared in any case. */
 static const char *name_of(const tegula__file_set *set, int64_t index, char **room) {
   const char *path = set->files[index].path;
-  *room = set->folder != NULL && path[0] != '/' ? tegula__strprintf("%s%s", set->folder, path) : NULL;
+  *room =
+      set->folder != NULL && path[0] != '/' ? tegula__strprintf("%s%s", set->folder, path) : NULL;
   return *room != NULL ? *room : path;
 }
 
 void tegula__file_set_move(tegula__file_set *set, tegula__file *files) { set->files = files; }
 
-void tegula__file_set_enter(tegula__file_set *set, tegula__folders *folders) { set->folders = folders; }
+void tegula__file_set_enter(tegula__file_set *set, tegula__folders *folders) {
+  set->folders = folders;
+}
 
 void tegula__file_set_stamped(tegula__file_set *set) {
   for (int64_t i = 0; i < set->count; i++) set->items[i].stamped = !set->files[i].recorded;
@@ -166,16 +177,19 @@ void tegula__file_set_destroy(tegula__file_set *set) {
   free(set);
 }
 
-static tegula_status regular(const struct stat *info, const char *path, tegula__stamp *out, tegula_error *err) {
+static tegula_status regular(const struct stat *info, const char *path, tegula__stamp *out,
+                             tegula_error *err) {
   if (!S_ISREG(info->st_mode))
-    return tegula__hint(err, tegula__fail(err, TEGULA_UNSUPPORTED, path, -1, "\"%s\" is not a regular file", path),
-                        "a list holds files; a folder or a quoted pattern is given alone");
+    return tegula__hint(
+        err, tegula__fail(err, TEGULA_UNSUPPORTED, path, -1, "\"%s\" is not a regular file", path),
+        "a list holds files; a folder or a quoted pattern is given alone");
   *out = tegula__io_stamp_of(info);
   return TEGULA_OK;
 }
 
 /* `fd`: CLOSED for what the name leads to. */
-static tegula_status read_stamp(int fd, const char *path, tegula__io_counts *counts, tegula__stamp *out, tegula_error *err) {
+static tegula_status read_stamp(int fd, const char *path, tegula__io_counts *counts,
+                                tegula__stamp *out, tegula_error *err) {
   struct stat info;
   atomic_fetch_add_explicit(&counts->stats, 1, memory_order_relaxed);
   if ((fd == CLOSED ? stat(path, &info) : fstat(fd, &info)) != 0)
@@ -183,45 +197,57 @@ static tegula_status read_stamp(int fd, const char *path, tegula__io_counts *cou
   return regular(&info, path, out, err);
 }
 
-static tegula_status compare_stamps(const char *path, const tegula__stamp *was, const tegula__stamp *is, tegula_error *err) {
+static tegula_status compare_stamps(const char *path, const tegula__stamp *was,
+                                    const tegula__stamp *is, tegula_error *err) {
   if (memcmp(was, is, sizeof *was) == 0) return TEGULA_OK;
   tegula_status status;
   if (was->inode != is->inode || was->device != is->device)
-    status = tegula__fail(err, TEGULA_CHANGED, path, -1, "\"%s\" was replaced by another file while it was in use", path);
+    status = tegula__fail(err, TEGULA_CHANGED, path, -1,
+                          "\"%s\" was replaced by another file while it was in use", path);
   else if (was->size != is->size)
-    status = tegula__fail(err, TEGULA_CHANGED, path, -1, "\"%s\" changed while it was in use: it had %lld bytes, now %lld", path,
+    status = tegula__fail(err, TEGULA_CHANGED, path, -1,
+                          "\"%s\" changed while it was in use: it had %lld bytes, now %lld", path,
                           (long long)was->size, (long long)is->size);
   else
-    status = tegula__fail(err, TEGULA_CHANGED, path, -1, "\"%s\" was written to while it was in use", path);
+    status = tegula__fail(err, TEGULA_CHANGED, path, -1,
+                          "\"%s\" was written to while it was in use", path);
   return tegula__hint(err, status, "open it again when nothing writes to it any more");
 }
 
-tegula_status tegula__io_unchanged(const char *path, const tegula__stamp *stamp, tegula__io_counts *counts, tegula_error *err) {
+tegula_status tegula__io_unchanged(const char *path, const tegula__stamp *stamp,
+                                   tegula__io_counts *counts, tegula_error *err) {
   tegula__stamp now;
   FORWARD(read_stamp(CLOSED, path, counts, &now, err));
   return compare_stamps(path, stamp, &now, err);
 }
 
-/* The first open of a file that a manifest speaks of. Only what was not recorded is noted: the rest may be read by others meanwhile. */
-static tegula_status compare_recorded(tegula__file *file, const tegula__stamp *is, tegula_error *err) {
+/* The first open of a file that a manifest speaks of. Only what was not recorded is noted: the rest
+ * may be read by others meanwhile. */
+static tegula_status compare_recorded(tegula__file *file, const tegula__stamp *is,
+                                      tegula_error *err) {
   tegula__stamp *was = &file->stamp;
   tegula_status status = TEGULA_OK;
   if (was->size != is->size)
-    status = tegula__fail(err, TEGULA_CHANGED, file->path, -1,
-                          "\"%s\" is not the file that the manifest speaks of: expected %lld bytes, found %lld", file->path,
-                          (long long)was->size, (long long)is->size);
+    status = tegula__fail(
+        err, TEGULA_CHANGED, file->path, -1,
+        "\"%s\" is not the file that the manifest speaks of: expected %lld bytes, found %lld",
+        file->path, (long long)was->size, (long long)is->size);
   else if (was->mtime_ns != is->mtime_ns)
     status = tegula__fail(err, TEGULA_CHANGED, file->path, -1,
-                          "\"%s\" was written to after the manifest was made: expected the time %lld ns, found %lld ns", file->path,
-                          (long long)was->mtime_ns, (long long)is->mtime_ns);
-  if (status != TEGULA_OK) return tegula__hint(err, status, "make the manifest again: tegula info FILES --manifest OUT.json");
+                          "\"%s\" was written to after the manifest was made: expected the time "
+                          "%lld ns, found %lld ns",
+                          file->path, (long long)was->mtime_ns, (long long)is->mtime_ns);
+  if (status != TEGULA_OK)
+    return tegula__hint(err, status,
+                        "make the manifest again: tegula info FILES --manifest OUT.json");
   was->ctime_ns = is->ctime_ns;
   was->inode = is->inode;
   was->device = is->device;
   return TEGULA_OK;
 }
 
-static int open_once(const tegula__file_set *set, const char *path, int mode, tegula__io_counts *counts) {
+static int open_once(const tegula__file_set *set, const char *path, int mode,
+                     tegula__io_counts *counts) {
   int fd;
   do {
     atomic_fetch_add_explicit(&counts->opens, 1, memory_order_relaxed);
@@ -230,8 +256,9 @@ static int open_once(const tegula__file_set *set, const char *path, int mode, te
   return fd;
 }
 
-/* Reading never waits for the other end of a fifo. Files to be written exist already: publish made them. That a file was read is not written down
- * where the system leaves that to us (files of one's own, or a capability): a write to the inode for each file, on every rank. */
+/* Reading never waits for the other end of a fifo. Files to be written exist already: publish made
+ * them. That a file was read is not written down where the system leaves that to us (files of one's
+ * own, or a capability): a write to the inode for each file, on every rank. */
 static int open_file(const tegula__file_set *set, const char *path, tegula__io_counts *counts) {
   tegula__handles *handles = set->handles;
   if (set->writing) return open_once(set, path, O_WRONLY, counts);
@@ -242,21 +269,27 @@ static int open_file(const tegula__file_set *set, const char *path, tegula__io_c
   return open_once(set, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, counts);
 }
 
-/* On a network file system: a name that another machine has just made or replaced may not be there yet. */
-static bool may_come(const tegula__file_set *set, int os_errno) { return os_errno == ESTALE || (set->writing && os_errno == ENOENT); }
+/* On a network file system: a name that another machine has just made or replaced may not be there
+ * yet. */
+static bool may_come(const tegula__file_set *set, int os_errno) {
+  return os_errno == ESTALE || (set->writing && os_errno == ENOENT);
+}
 
-static int open_when_there(const tegula__file_set *set, const char *path, tegula__io_counts *counts) {
+static int open_when_there(const tegula__file_set *set, const char *path,
+                           tegula__io_counts *counts) {
   int fd = open_file(set, path, counts);
   if (fd >= 0 || !may_come(set, errno) || set->handles->patience <= 0) return fd;
   double until = tegula__now() + set->handles->patience;
-  for (long pause = 1000000; fd < 0 && may_come(set, errno) && tegula__now() < until; pause = (long)tegula__min(2 * pause, 200000000)) {
+  for (long pause = 1000000; fd < 0 && may_come(set, errno) && tegula__now() < until;
+       pause = (long)tegula__min(2 * pause, 200000000)) {
     nanosleep(&(struct timespec){.tv_nsec = pause}, NULL);
     fd = open_file(set, path, counts);
   }
   return fd;
 }
 
-/* Takes the oldest unpinned handle out of the cache; returns its descriptor to be closed, or CLOSED. Lock held. */
+/* Takes the oldest unpinned handle out of the cache; returns its descriptor to be closed, or
+ * CLOSED. Lock held. */
 static int evict(tegula__handles *handles) {
   if (handles->oldest == NULL) return CLOSED;
   handle *victim = handles->oldest;
@@ -267,15 +300,16 @@ static int evict(tegula__handles *handles) {
   return fd;
 }
 
-/* Makes room after the system has run out of descriptors: closes one of ours that nobody uses, or waits for one to be let go, but
- * not for ever. False when there is none. */
+/* Makes room after the system has run out of descriptors: closes one of ours that nobody uses, or
+ * waits for one to be let go, but not for ever. False when there is none. */
 static bool make_room(tegula__handles *handles) {
   pthread_mutex_lock(&handles->lock);
   handles->starving++;
   struct timespec until;
   clock_gettime(CLOCK_REALTIME, &until);
   until.tv_sec += LONGEST_WAIT;
-  int late = 0; /* it may be this thread that holds them: descriptions keep files open while they open others */
+  /* it may be this thread that holds them: descriptions keep files open while they open others */
+  int late = 0;
   while (handles->oldest == NULL && handles->open > handles->starving && late == 0)
     late = pthread_cond_timedwait(&handles->changed, &handles->lock, &until);
   int surplus = evict(handles);
@@ -286,9 +320,11 @@ static bool make_room(tegula__handles *handles) {
   return surplus >= 0;
 }
 
-/* Opens, and makes room where the system has no descriptors left. That none of ours is open just now does not mean that they are all
- * taken by others: one may have been closed since. So a few tries fail in a row before it is an error. */
-static int open_with_room(const tegula__file_set *set, const char *path, tegula__io_counts *counts) {
+/* Opens, and makes room where the system has no descriptors left. That none of ours is open just
+ * now does not mean that they are all taken by others: one may have been closed since. So a few
+ * tries fail in a row before it is an error. */
+static int open_with_room(const tegula__file_set *set, const char *path,
+                          tegula__io_counts *counts) {
   for (int failures = 0;;) {
     int fd = open_when_there(set, path, counts);
     if (fd >= 0 || (errno != EMFILE && errno != ENFILE)) return fd;
@@ -307,13 +343,18 @@ static int open_with_room(const tegula__file_set *set, const char *path, tegula_
 }
 
 static tegula_status open_failed(const tegula__file *file, int os_errno, tegula_error *err) {
-  tegula_status status = tegula__fail_errno(err, os_errno, file->path, -1, "could not open \"%s\"", file->path);
-  if (status == TEGULA_LIMIT_EXCEEDED) return tegula__hint(err, status, "raise the limit of open files (ulimit -n), or close some");
+  tegula_status status =
+      tegula__fail_errno(err, os_errno, file->path, -1, "could not open \"%s\"", file->path);
+  if (status == TEGULA_LIMIT_EXCEEDED)
+    return tegula__hint(err, status, "raise the limit of open files (ulimit -n), or close some");
   if (!file->recorded || status != TEGULA_NOT_FOUND) return status;
-  return tegula__hint(err, status, "the manifest names it as seen from its own folder: move both together, or make the manifest again");
+  return tegula__hint(err, status,
+                      "the manifest names it as seen from its own folder: move both together, or "
+                      "make the manifest again");
 }
 
-static tegula_status open_and_check(const tegula__file_set *set, int64_t index, tegula__io_counts *counts, int *out, tegula_error *err) {
+static tegula_status open_and_check(const tegula__file_set *set, int64_t index,
+                                    tegula__io_counts *counts, int *out, tegula_error *err) {
   tegula__file *file = &set->files[index];
   bool stamped = set->items[index].stamped;
   char *room;
@@ -326,8 +367,10 @@ static tegula_status open_and_check(const tegula__file_set *set, int64_t index, 
   }
   tegula__stamp stamp;
   tegula_status status = read_stamp(fd, file->path, counts, &stamp, err);
-  if (status == TEGULA_OK && stamped) status = compare_stamps(file->path, &file->stamp, &stamp, err);
-  if (status == TEGULA_OK && !stamped && file->recorded) status = compare_recorded(file, &stamp, err);
+  if (status == TEGULA_OK && stamped)
+    status = compare_stamps(file->path, &file->stamp, &stamp, err);
+  if (status == TEGULA_OK && !stamped && file->recorded)
+    status = compare_recorded(file, &stamp, err);
   if (status != TEGULA_OK) {
     close(fd);
     return status;
@@ -337,7 +380,8 @@ static tegula_status open_and_check(const tegula__file_set *set, int64_t index, 
   return TEGULA_OK;
 }
 
-tegula_status tegula__file_set_stat(tegula__file_set *set, int64_t index, tegula__io_counts *counts, tegula_error *err) {
+tegula_status tegula__file_set_stat(tegula__file_set *set, int64_t index, tegula__io_counts *counts,
+                                    tegula_error *err) {
   char *room;
   struct stat info;
   const char *path = set->files[index].path;
@@ -359,7 +403,8 @@ static bool pin_beside(handle *item, int32_t by) {
   return false;
 }
 
-tegula_status tegula__file_set_acquire(tegula__file_set *set, int64_t index, tegula__io_counts *counts, int *fd, tegula_error *err) {
+tegula_status tegula__file_set_acquire(tegula__file_set *set, int64_t index,
+                                       tegula__io_counts *counts, int *fd, tegula_error *err) {
   tegula__handles *handles = set->handles;
   handle *item = &set->items[index];
   if (pin_beside(item, 1)) {
@@ -382,7 +427,8 @@ tegula_status tegula__file_set_acquire(tegula__file_set *set, int64_t index, teg
   if (surplus >= 0) close(surplus);
   int opened = CLOSED;
   tegula_status status = open_and_check(set, index, counts, &opened, err);
-  if (status == TEGULA_OK && !set->writing && !item->settled) tegula__io_settle(opened, &set->files[index].stamp);
+  if (status == TEGULA_OK && !set->writing && !item->settled)
+    tegula__io_settle(opened, &set->files[index].stamp);
 
   pthread_mutex_lock(&handles->lock);
   item->fd = opened;
@@ -398,7 +444,8 @@ tegula_status tegula__file_set_acquire(tegula__file_set *set, int64_t index, teg
   return status;
 }
 
-tegula_status tegula__file_set_check(const tegula__file_set *set, int64_t index, tegula__io_counts *counts, tegula_error *err) {
+tegula_status tegula__file_set_check(const tegula__file_set *set, int64_t index,
+                                     tegula__io_counts *counts, tegula_error *err) {
   int fd;
   FORWARD(open_and_check(set, index, counts, &fd, err));
   close(fd);
@@ -420,15 +467,18 @@ void tegula__file_set_release(tegula__file_set *set, int64_t index) {
   if (surplus >= 0) close(surplus);
 }
 
-tegula_status tegula__file_set_finish(tegula__file_set *set, int64_t index, int fd, bool durable, tegula__io_counts *counts,
-                                      tegula_error *err) {
+tegula_status tegula__file_set_finish(tegula__file_set *set, int64_t index, int fd, bool durable,
+                                      tegula__io_counts *counts, tegula_error *err) {
   const tegula__file *file = &set->files[index];
   if (set->writing) {
     if (durable && fdatasync(fd) != 0)
-      return tegula__fail_errno(err, errno, file->path, -1, "could not bring \"%s\" to the disk", file->path);
-    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0); /* network file systems report late write errors when a descriptor is closed */
+      return tegula__fail_errno(err, errno, file->path, -1, "could not bring \"%s\" to the disk",
+                                file->path);
+    /* network file systems report late write errors when a descriptor is closed */
+    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     if (copy >= 0 && close(copy) != 0)
-      return tegula__fail_errno(err, errno, file->path, -1, "could not write all of \"%s\"", file->path);
+      return tegula__fail_errno(err, errno, file->path, -1, "could not write all of \"%s\"",
+                                file->path);
     return TEGULA_OK;
   }
   tegula__stamp now;

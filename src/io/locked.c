@@ -8,8 +8,7 @@
 
 bool tegula__io_locked(int fd) {
   int result;
-  do
-    result = flock(fd, LOCK_SH | LOCK_NB);
+  do result = flock(fd, LOCK_SH | LOCK_NB);
   while (result != 0 && errno == EINTR);
   if (result != 0) return errno == EWOULDBLOCK;
   flock(fd, LOCK_UN);

@@ -12,7 +12,9 @@ char *tegula__io_rooted(const char *path) {
   if (path[0] == '/') return strdup(path);
   char *here = getcwd(NULL, 0);
   if (here == NULL && errno != ENOMEM) return strdup(path); /* a folder that has no name any more */
-  char *rooted = here == NULL ? NULL : strcmp(here, "/") == 0 ? tegula__strprintf("/%s", path) : tegula__strprintf("%s/%s", here, path);
+  char *rooted = here == NULL             ? NULL
+                 : strcmp(here, "/") == 0 ? tegula__strprintf("/%s", path)
+                                          : tegula__strprintf("%s/%s", here, path);
   free(here);
   return rooted;
 }

@@ -19,28 +19,36 @@ bool tegula__io_retry(int fd, int os_errno, short events) {
   return true;
 }
 
-tegula_status tegula__io_read_failed(int os_errno, const char *path, int64_t offset, tegula_error *err) {
-  return tegula__fail_errno(err, os_errno, path, offset, "could not read \"%s\" at byte %lld", path, (long long)offset);
+tegula_status tegula__io_read_failed(int os_errno, const char *path, int64_t offset,
+                                     tegula_error *err) {
+  return tegula__fail_errno(err, os_errno, path, offset, "could not read \"%s\" at byte %lld", path,
+                            (long long)offset);
 }
 
-tegula_status tegula__io_write_failed(int os_errno, const char *path, int64_t offset, tegula_error *err) {
-  return tegula__fail_errno(err, os_errno, path, offset, "could not write \"%s\" at byte %lld", path, (long long)offset);
+tegula_status tegula__io_write_failed(int os_errno, const char *path, int64_t offset,
+                                      tegula_error *err) {
+  return tegula__fail_errno(err, os_errno, path, offset, "could not write \"%s\" at byte %lld",
+                            path, (long long)offset);
 }
 
-tegula_status tegula__io_ended(const char *path, int64_t offset, int64_t missing, tegula_error *err) {
+tegula_status tegula__io_ended(const char *path, int64_t offset, int64_t missing,
+                               tegula_error *err) {
   return tegula__hint(err,
-                      tegula__fail(err, TEGULA_SHORT_FILE, path, offset, "\"%s\" ends at byte %lld: expected %lld bytes more", path,
+                      tegula__fail(err, TEGULA_SHORT_FILE, path, offset,
+                                   "\"%s\" ends at byte %lld: expected %lld bytes more", path,
                                    (long long)offset, (long long)missing),
                       "the file was cut while it was in use");
 }
 
 tegula_status tegula__io_no_progress(const char *path, int64_t offset, tegula_error *err) {
-  return tegula__fail(err, TEGULA_IO, path, offset, "could not write \"%s\" at byte %lld: the system took no bytes", path,
+  return tegula__fail(err, TEGULA_IO, path, offset,
+                      "could not write \"%s\" at byte %lld: the system took no bytes", path,
                       (long long)offset);
 }
 
-tegula_status tegula__io_read_some(int fd, const char *path, int64_t offset, void *data, size_t size, size_t *got,
-                                   tegula__io_counts *counts, tegula_error *err) {
+tegula_status tegula__io_read_some(int fd, const char *path, int64_t offset, void *data,
+                                   size_t size, size_t *got, tegula__io_counts *counts,
+                                   tegula_error *err) {
   size_t done = 0;
   while (done < size) {
     size_t most = size - done < MOST_AT_ONCE ? size - done : MOST_AT_ONCE;
@@ -56,15 +64,16 @@ tegula_status tegula__io_read_some(int fd, const char *path, int64_t offset, voi
   return TEGULA_OK;
 }
 
-tegula_status tegula__io_read(int fd, const char *path, int64_t offset, void *data, size_t size, tegula__io_counts *counts,
-                              tegula_error *err) {
+tegula_status tegula__io_read(int fd, const char *path, int64_t offset, void *data, size_t size,
+                              tegula__io_counts *counts, tegula_error *err) {
   size_t got;
   FORWARD(tegula__io_read_some(fd, path, offset, data, size, &got, counts, err));
-  return got == size ? TEGULA_OK : tegula__io_ended(path, offset + (int64_t)got, (int64_t)(size - got), err);
+  return got == size ? TEGULA_OK
+                     : tegula__io_ended(path, offset + (int64_t)got, (int64_t)(size - got), err);
 }
 
-tegula_status tegula__io_write(int fd, const char *path, int64_t offset, const void *data, size_t size, tegula__io_counts *counts,
-                               tegula_error *err) {
+tegula_status tegula__io_write(int fd, const char *path, int64_t offset, const void *data,
+                               size_t size, tegula__io_counts *counts, tegula_error *err) {
   for (size_t done = 0; done < size;) {
     size_t most = size - done < MOST_AT_ONCE ? size - done : MOST_AT_ONCE;
     ssize_t n = pwrite(fd, (const char *)data + done, most, offset + (int64_t)done);
@@ -94,8 +103,8 @@ int64_t tegula__io_total(const struct iovec *vectors, int count) {
   return sum;
 }
 
-tegula_status tegula__io_readv(int fd, const char *path, int64_t offset, struct iovec *vectors, int count, tegula__io_counts *counts,
-                               tegula_error *err) {
+tegula_status tegula__io_readv(int fd, const char *path, int64_t offset, struct iovec *vectors,
+                               int count, tegula__io_counts *counts, tegula_error *err) {
   while (count > 0) {
     ssize_t n = preadv(fd, vectors, count, offset);
     atomic_fetch_add_explicit(&counts->reads, 1, memory_order_relaxed);
@@ -111,8 +120,8 @@ tegula_status tegula__io_readv(int fd, const char *path, int64_t offset, struct 
   return TEGULA_OK;
 }
 
-tegula_status tegula__io_writev(int fd, const char *path, int64_t offset, struct iovec *vectors, int count, tegula__io_counts *counts,
-                                tegula_error *err) {
+tegula_status tegula__io_writev(int fd, const char *path, int64_t offset, struct iovec *vectors,
+                                int count, tegula__io_counts *counts, tegula_error *err) {
   while (count > 0) {
     ssize_t n = pwritev(fd, vectors, count, offset);
     atomic_fetch_add_explicit(&counts->writes, 1, memory_order_relaxed);

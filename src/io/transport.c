@@ -2,9 +2,10 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * "auto" decides for each group of requests by what it sees: the first ones go through the reference, and when the thread slept through
- * most of that, the others are handed to a ring all at once. Data that is in memory never meets a ring. A ring that turns out slower
- * than the reference is given up until the job ends. */
+ * "auto" decides for each group of requests by what it sees: the first ones go through the
+ * reference, and when the thread slept through most of that, the others are handed to a ring all at
+ * once. Data that is in memory never meets a ring. A ring that turns out slower than the reference
+ * is given up until the job ends. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -47,12 +48,14 @@ static bool select_backend(const char *name, tegula__transport *transport) {
   return transport->backend != NULL || strcmp(name, "pread") == 0;
 }
 
-tegula_status tegula__transport_create(const char *name, tegula__transport **out, tegula_error *err) {
+tegula_status tegula__transport_create(const char *name, tegula__transport **out,
+                                       tegula_error *err) {
   tegula__transport *transport = calloc(1, sizeof *transport);
   if (transport == NULL) return tegula__out_of_memory(err, sizeof *transport);
   if (!select_backend(name != NULL ? name : "auto", transport)) {
     free(transport);
-    return tegula__fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1, "io must be auto, pread, io_uring or direct, not \"%.40s\"", name);
+    return tegula__fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1,
+                        "io must be auto, pread, io_uring or direct, not \"%.40s\"", name);
   }
   pthread_mutex_init(&transport->lock, NULL);
   *out = transport;
@@ -101,36 +104,46 @@ void tegula__transport_give(tegula__transport *transport, tegula__lane *lane) {
 
 int tegula__lane_depth(const tegula__lane *lane) { return lane == NULL ? 1 : TEGULA__IO_DEPTH; }
 
-tegula__io_use tegula__lane_use(const tegula__lane *lane) { return lane != NULL ? lane->use : (tegula__io_use){0}; }
+tegula__io_use tegula__lane_use(const tegula__lane *lane) {
+  return lane != NULL ? lane->use : (tegula__io_use){0};
+}
 
-tegula_status tegula__reference_move(const tegula__io_file *file, int64_t offset, struct iovec *vectors, int count, tegula_error *err) {
+tegula_status tegula__reference_move(const tegula__io_file *file, int64_t offset,
+                                     struct iovec *vectors, int count, tegula_error *err) {
   if (count == 1) { /* the plain call is a little cheaper, and the common case */
     void *data = vectors[0].iov_base;
     size_t size = vectors[0].iov_len;
-    return file->writing ? tegula__io_write(file->fd, file->path, offset, data, size, file->counts, err)
-                         : tegula__io_read(file->fd, file->path, offset, data, size, file->counts, err);
+    return file->writing
+               ? tegula__io_write(file->fd, file->path, offset, data, size, file->counts, err)
+               : tegula__io_read(file->fd, file->path, offset, data, size, file->counts, err);
   }
-  return file->writing ? tegula__io_writev(file->fd, file->path, offset, vectors, count, file->counts, err)
-                       : tegula__io_readv(file->fd, file->path, offset, vectors, count, file->counts, err);
+  return file->writing
+             ? tegula__io_writev(file->fd, file->path, offset, vectors, count, file->counts, err)
+             : tegula__io_readv(file->fd, file->path, offset, vectors, count, file->counts, err);
 }
 
-static tegula_status move_plain(tegula__lane *lane, const tegula__io_file *file, tegula__request *requests, int count, tegula_error *err) {
+static tegula_status move_plain(tegula__lane *lane, const tegula__io_file *file,
+                                tegula__request *requests, int count, tegula_error *err) {
   for (int i = 0; i < count; i++) {
     int64_t bytes = lane != NULL ? tegula__io_total(requests[i].vectors, requests[i].count) : 0;
-    FORWARD(tegula__reference_move(file, requests[i].offset, requests[i].vectors, requests[i].count, err));
+    FORWARD(tegula__reference_move(file, requests[i].offset, requests[i].vectors, requests[i].count,
+                                   err));
     if (lane != NULL) lane->use.reference_bytes += bytes;
   }
   return TEGULA_OK;
 }
 
 /* The backend, started if need be; what it declines to start for goes through the reference. */
-static tegula_status move_backend(tegula__lane *lane, const tegula__io_file *file, tegula__request *requests, int count, tegula_error *err) {
-  if (lane->state == NULL && lane->use.declined == NULL) lane->use.declined = lane->backend->start(&lane->state);
+static tegula_status move_backend(tegula__lane *lane, const tegula__io_file *file,
+                                  tegula__request *requests, int count, tegula_error *err) {
+  if (lane->state == NULL && lane->use.declined == NULL)
+    lane->use.declined = lane->backend->start(&lane->state);
   if (lane->state == NULL) return move_plain(lane, file, requests, count, err);
   return lane->backend->move(lane->state, file, requests, count, &lane->use, err);
 }
 
-/* The thread's clock, not its rusage: that lags by up to a tick of the scheduler, longer than the two requests of a sample. */
+/* The thread's clock, not its rusage: that lags by up to a tick of the scheduler, longer than the
+ * two requests of a sample. */
 static void note(tegula__lap *lap) {
   struct timespec now;
   tegula__pace_start(lap);
@@ -143,7 +156,8 @@ static bool slept(const tegula__lap *from, const tegula__lap *to) {
   return to->sleeps > from->sleeps && 2 * (to->processor_ns - from->processor_ns) < total;
 }
 
-static tegula_status move_measured(tegula__lane *lane, const tegula__io_file *file, tegula__request *requests, int count, tegula_error *err) {
+static tegula_status move_measured(tegula__lane *lane, const tegula__io_file *file,
+                                   tegula__request *requests, int count, tegula_error *err) {
   if (lane->trust > 0) {
     lane->trust--;
     return move_backend(lane, file, requests, count, err);
@@ -152,27 +166,37 @@ static tegula_status move_measured(tegula__lane *lane, const tegula__io_file *fi
   note(&before);
   FORWARD(move_plain(lane, file, requests, SAMPLE, err));
   note(&between);
-  if (!slept(&before, &between)) return move_plain(lane, file, requests + SAMPLE, count - SAMPLE, err);
+  if (!slept(&before, &between))
+    return move_plain(lane, file, requests + SAMPLE, count - SAMPLE, err);
   FORWARD(move_backend(lane, file, requests + SAMPLE, count - SAMPLE, err));
   note(&after);
-  bool slower = (after.total_ns - between.total_ns) / (count - SAMPLE) > (between.total_ns - before.total_ns) / SAMPLE;
+  bool slower = (after.total_ns - between.total_ns) / (count - SAMPLE) >
+                (between.total_ns - before.total_ns) / SAMPLE;
   lane->doubts = slower ? lane->doubts + 1 : 0;
   lane->trust = slower ? 0 : TRUST;
   return TEGULA_OK;
 }
 
-static tegula_status move(tegula__lane *lane, const tegula__io_file *file, tegula__request *requests, int count, tegula_error *err) {
+static tegula_status move(tegula__lane *lane, const tegula__io_file *file,
+                          tegula__request *requests, int count, tegula_error *err) {
   if (lane == NULL) return move_plain(NULL, file, requests, count, err);
   if (!lane->adaptive) return move_backend(lane, file, requests, count, err);
   bool worth_a_look = count >= MANY && lane->doubts < PATIENCE && lane->use.declined == NULL;
-  return worth_a_look ? move_measured(lane, file, requests, count, err) : move_plain(lane, file, requests, count, err);
+  return worth_a_look ? move_measured(lane, file, requests, count, err)
+                      : move_plain(lane, file, requests, count, err);
 }
 
-tegula_status tegula__lane_move(tegula__lane *lane, const tegula__io_file *file, tegula__request *requests, int count, tegula_error *err) {
+tegula_status tegula__lane_move(tegula__lane *lane, const tegula__io_file *file,
+                                tegula__request *requests, int count, tegula_error *err) {
   int64_t first = requests[0].offset, bytes = 0; /* before the move: it changes the vectors */
-  for (int i = 0; i < count && file->push; i++) bytes += tegula__io_total(requests[i].vectors, requests[i].count);
-  int64_t behind = bytes >= PUSH_BYTES ? requests[count - 1].offset + tegula__io_total(requests[count - 1].vectors, requests[count - 1].count) : 0;
+  for (int i = 0; i < count && file->push; i++)
+    bytes += tegula__io_total(requests[i].vectors, requests[i].count);
+  int64_t behind = bytes >= PUSH_BYTES
+                       ? requests[count - 1].offset + tegula__io_total(requests[count - 1].vectors,
+                                                                       requests[count - 1].count)
+                       : 0;
   FORWARD(move(lane, file, requests, count, err));
-  if (behind > first) sync_file_range(file->fd, first, behind - first, SYNC_FILE_RANGE_WRITE); /* advice: what fails is said by fdatasync */
+  /* advice: what fails is said by fdatasync */
+  if (behind > first) sync_file_range(file->fd, first, behind - first, SYNC_FILE_RANGE_WRITE);
   return TEGULA_OK;
 }

@@ -2,23 +2,32 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Up to TEGULA__IO_DEPTH requests are with the kernel; each that ends makes room for the next. What ends short or is refused is finished
- * by the reference. After a failure nothing new is handed in, but everything that is with the kernel is waited for: it writes into the
- * caller's memory. Requests go in by ascending offset, so the lowest failure is always among those that were handed in. */
+ * Up to TEGULA__IO_DEPTH requests are with the kernel; each that ends makes room for the next. What
+ * ends short or is refused is finished by the reference. After a failure nothing new is handed in,
+ * but everything that is with the kernel is waited for: it writes into the caller's memory.
+ * Requests go in by ascending offset, so the lowest failure is always among those that were handed
+ * in. */
 #include "io/io_priv.h"
 
 #include <errno.h>
 
 const char *tegula__uring_reason(int os_errno) {
   switch (os_errno) {
-    case ENOSYS: return "this kernel has no io_uring";
+    case ENOSYS:
+      return "this kernel has no io_uring";
     case EPERM:
-    case EACCES: return "io_uring is not allowed here (kernel.io_uring_disabled, or a seccomp filter as containers have)";
-    case ENOMEM: return "no memory for an io_uring (with old kernels: ulimit -l)";
+    case EACCES:
+      return "io_uring is not allowed here (kernel.io_uring_disabled, or a seccomp filter as "
+             "containers have)";
+    case ENOMEM:
+      return "no memory for an io_uring (with old kernels: ulimit -l)";
     case EMFILE:
-    case ENFILE: return "too many open files for an io_uring";
-    case EINVAL: return "the io_uring of this kernel is too old";
-    default: return "io_uring could not be set up";
+    case ENFILE:
+      return "too many open files for an io_uring";
+    case EINVAL:
+      return "the io_uring of this kernel is too old";
+    default:
+      return "io_uring could not be set up";
   }
 }
 
@@ -99,7 +108,8 @@ static void take_piece(group *g, entry *e) {
   e->count = request->count;
   if (request->count == 1) {
     size_t left = request->vectors[0].iov_len - g->done;
-    e->one = (struct iovec){(char *)request->vectors[0].iov_base + g->done, left < PIECE ? left : PIECE};
+    e->one =
+        (struct iovec){(char *)request->vectors[0].iov_base + g->done, left < PIECE ? left : PIECE};
     e->vectors = &e->one;
     g->done += e->one.iov_len;
     e->size = e->one.iov_len;
@@ -139,7 +149,8 @@ static void fill(group *g) {
   }
 }
 
-static void note_failure(group *g, int64_t sequence, tegula_status status, const tegula_error *error) {
+static void note_failure(group *g, int64_t sequence, tegula_status status,
+                         const tegula_error *error) {
   if (g->status != TEGULA_OK && g->failed_at < sequence) return;
   g->status = status;
   g->failed_at = sequence;
@@ -173,7 +184,8 @@ static void refuse(group *g) {
 
 static void moved(group *g, entry *e, int bytes) {
   tegula__io_counts *counts = g->file->counts;
-  atomic_fetch_add_explicit(g->file->writing ? &counts->bytes_written : &counts->bytes_read, bytes, memory_order_relaxed);
+  atomic_fetch_add_explicit(g->file->writing ? &counts->bytes_written : &counts->bytes_read, bytes,
+                            memory_order_relaxed);
   g->use->way_bytes += bytes;
   e->offset += bytes;
   int gone = tegula__io_advance(e->vectors, e->count, (size_t)bytes);
@@ -187,12 +199,14 @@ static void end_entry(group *g, entry *e, int result) {
   bool refused = os_errno == EOPNOTSUPP || os_errno == EINVAL || os_errno == ENOSYS;
   bool again = os_errno == EINTR || os_errno == EAGAIN || os_errno == ECANCELED;
   tegula__io_counts *counts = g->file->counts;
-  atomic_fetch_add_explicit(g->file->writing ? &counts->writes : &counts->reads, 1, memory_order_relaxed);
+  atomic_fetch_add_explicit(g->file->writing ? &counts->writes : &counts->reads, 1,
+                            memory_order_relaxed);
   if (os_errno != 0 && !refused && !again) {
     tegula_error error;
     tegula__error_clear(&error);
-    tegula_status status = g->file->writing ? tegula__io_write_failed(os_errno, g->file->path, e->offset, &error)
-                                            : tegula__io_read_failed(os_errno, g->file->path, e->offset, &error);
+    tegula_status status = g->file->writing
+                               ? tegula__io_write_failed(os_errno, g->file->path, e->offset, &error)
+                               : tegula__io_read_failed(os_errno, g->file->path, e->offset, &error);
     note_failure(g, e->sequence, status, &error);
   } else {
     if (refused) refuse(g);
@@ -210,7 +224,8 @@ static void reap(group *g) {
   io_uring_cq_advance(&g->r->uring, count);
 }
 
-/* The kernel takes nothing and has nothing: what lies in the ring goes through the reference, and the ring is not used again. */
+/* The kernel takes nothing and has nothing: what lies in the ring goes through the reference, and
+ * the ring is not used again. */
 static void give_up(group *g, int os_errno) {
   g->r->broken = tegula__uring_reason(os_errno);
   for (int i = 0; i < TEGULA__IO_DEPTH; i++) {
@@ -230,8 +245,8 @@ static void finish_group(group *g) {
   }
 }
 
-static tegula_status move(void *state, const tegula__io_file *file, tegula__request *requests, int count, tegula__io_use *use,
-                          tegula_error *err) {
+static tegula_status move(void *state, const tegula__io_file *file, tegula__request *requests,
+                          int count, tegula__io_use *use, tegula_error *err) {
   ring *r = state;
   group g = {.r = r, .file = file, .requests = requests, .count = count, .use = use, .err = err};
   for (;;) {
@@ -259,10 +274,11 @@ static const char *start(void **state) {
   return "built without io_uring (liburing)";
 }
 
-static tegula_status move(void *state, const tegula__io_file *file, tegula__request *requests, int count, tegula__io_use *use,
-                          tegula_error *err) {
+static tegula_status move(void *state, const tegula__io_file *file, tegula__request *requests,
+                          int count, tegula__io_use *use, tegula_error *err) {
   (void)state, (void)file, (void)requests, (void)count, (void)use;
-  return tegula__fail(err, TEGULA_INTERNAL, NULL, -1, "io_uring was used without having been built");
+  return tegula__fail(err, TEGULA_INTERNAL, NULL, -1,
+                      "io_uring was used without having been built");
 }
 
 static void rest(void *state) { (void)state; }
@@ -270,4 +286,5 @@ static void stop(void *state) { (void)state; }
 
 #endif
 
-const tegula__backend tegula__uring_backend = {.name = "io_uring", .start = start, .move = move, .rest = rest, .stop = stop};
+const tegula__backend tegula__uring_backend = {
+    .name = "io_uring", .start = start, .move = move, .rest = rest, .stop = stop};

@@ -2,7 +2,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * The memory is bounded by the caller's maximum whatever the file's size says, and nothing but a regular file is read. */
+ * The memory is bounded by the caller's maximum whatever the file's size says, and nothing but a
+ * regular file is read. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -11,20 +12,26 @@
 
 #include "io/io_priv.h"
 
-/* What is in the open file, up to one byte more than the size that was found: a file that grows is an error of the reader of its text. */
-static tegula_status read_content(int fd, const char *path, int64_t maximum, char **out, size_t *size, tegula__stamp *stamp,
-                                  tegula__io_counts *counts, tegula_error *err) {
+/* What is in the open file, up to one byte more than the size that was found: a file that grows is
+ * an error of the reader of its text. */
+static tegula_status read_content(int fd, const char *path, int64_t maximum, char **out,
+                                  size_t *size, tegula__stamp *stamp, tegula__io_counts *counts,
+                                  tegula_error *err) {
   struct stat info;
-  if (fstat(fd, &info) != 0) return tegula__fail_errno(err, errno, path, -1, "could not examine \"%s\"", path);
-  if (!S_ISREG(info.st_mode)) return tegula__fail(err, TEGULA_UNSUPPORTED, path, -1, "\"%s\" is not a regular file", path);
+  if (fstat(fd, &info) != 0)
+    return tegula__fail_errno(err, errno, path, -1, "could not examine \"%s\"", path);
+  if (!S_ISREG(info.st_mode))
+    return tegula__fail(err, TEGULA_UNSUPPORTED, path, -1, "\"%s\" is not a regular file", path);
   if (info.st_size > maximum)
-    return tegula__fail(err, TEGULA_LIMIT_EXCEEDED, path, -1, "\"%s\" is too long: expected at most %lld bytes, found %lld", path,
+    return tegula__fail(err, TEGULA_LIMIT_EXCEEDED, path, -1,
+                        "\"%s\" is too long: expected at most %lld bytes, found %lld", path,
                         (long long)maximum, (long long)info.st_size);
   *stamp = tegula__io_stamp_of(&info);
   tegula__io_settle(fd, stamp);
   char *content = malloc((size_t)info.st_size + 1);
   if (content == NULL) return tegula__out_of_memory(err, info.st_size + 1);
-  tegula_status status = tegula__io_read_some(fd, path, 0, content, (size_t)info.st_size + 1, size, counts, err);
+  tegula_status status =
+      tegula__io_read_some(fd, path, 0, content, (size_t)info.st_size + 1, size, counts, err);
   if (status != TEGULA_OK) {
     free(content);
     return status;
@@ -33,12 +40,12 @@ static tegula_status read_content(int fd, const char *path, int64_t maximum, cha
   return TEGULA_OK;
 }
 
-tegula_status tegula__io_read_whole(tegula__folders *folders, const char *path, int64_t maximum, char **out, size_t *size,
-                                    tegula__io_counts *counts, tegula_error *err) {
+tegula_status tegula__io_read_whole(tegula__folders *folders, const char *path, int64_t maximum,
+                                    char **out, size_t *size, tegula__io_counts *counts,
+                                    tegula_error *err) {
   int fd, os_errno;
   tegula__stamp stamp;
-  do
-    fd = tegula__folders_open(folders, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  do fd = tegula__folders_open(folders, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
   while (fd < 0 && errno == EINTR);
   os_errno = errno;
   if (fd < 0) {

@@ -1,4 +1,5 @@
-/* arm_neon: byte swap, transpose and unshuffle with the 16-byte registers that every AArch64 processor has.
+/* arm_neon: byte swap, transpose and unshuffle with the 16-byte registers that every AArch64
+ * processor has.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernel/kernel_priv.h"
@@ -7,8 +8,9 @@
 #include <arm_neon.h>
 
 /* Items of `bits` bits of the lower (zip1) or upper (zip2) halves, interleaved. */
-#define ZIP(way, bits, a, b) \
-  vreinterpretq_u8_u##bits(v##way##q_u##bits(vreinterpretq_u##bits##_u8(a), vreinterpretq_u##bits##_u8(b)))
+#define ZIP(way, bits, a, b)                                                                       \
+  vreinterpretq_u8_u##bits(                                                                        \
+      v##way##q_u##bits(vreinterpretq_u##bits##_u8(a), vreinterpretq_u##bits##_u8(b)))
 
 #define TARGET
 #define NARROW uint8x16_t
@@ -24,7 +26,8 @@
 #define WIDE uint8x16_t
 #define WIDE_LOAD(from) NARROW_LOAD(from)
 #define WIDE_STORE(to, value) NARROW_STORE(to, value)
-#define WIDE_STREAM(to, value) NARROW_STORE(to, value) /* there is no intrinsic for one that passes the caches by */
+/* there is no intrinsic for one that passes the caches by */
+#define WIDE_STREAM(to, value) NARROW_STORE(to, value)
 #define WIDE_GATHER(from, step) NARROW_LOAD(from)
 #define WIDE_SCATTER(to, step, value) NARROW_STORE(to, value)
 #define WIDE_REVERSAL(swap_size) NARROW_LOAD(tegula__kernel_reversal[__builtin_ctz(swap_size)])

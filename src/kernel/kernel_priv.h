@@ -2,8 +2,9 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Each file of variants (portable.c, x86_ssse3.c, x86_avx2.c, x86_avx512.c, arm_neon.c) defines its swaps, transposes and shuffles as
- * static functions and one table. A file for a processor that is not the one compiled for holds none. */
+ * Each file of variants (portable.c, x86_ssse3.c, x86_avx2.c, x86_avx512.c, arm_neon.c) defines its
+ * swaps, transposes and shuffles as static functions and one table. A file for a processor that is
+ * not the one compiled for holds none. */
 #ifndef TEGULA_KERNEL_KERNEL_PRIV_H
 #define TEGULA_KERNEL_KERNEL_PRIV_H
 
@@ -33,11 +34,12 @@ extern const tegula__kernels tegula__kernel_neon;
 #endif
 
 /* The functions of a table, by the names they have in every file of variants. */
-#define TEGULA__KERNEL_FUNCTIONS                                                                                                     \
-  .swap2 = swap2, .swap4 = swap4, .swap8 = swap8, .transpose1 = transpose1_blocks, .transpose2 = transpose2_blocks,                   \
-  .transpose4 = transpose4_blocks, .transpose8 = transpose8_blocks, .transpose16 = transpose16_blocks, .unshuffle2 = unshuffle2,     \
-  .unshuffle4 = unshuffle4, .unshuffle8 = unshuffle8, .unshuffle16 = unshuffle16, .join_bits = join_bits,                                      \
-  .forward = &forward_kernels
+#define TEGULA__KERNEL_FUNCTIONS                                                                   \
+  .swap2 = swap2, .swap4 = swap4, .swap8 = swap8, .transpose1 = transpose1_blocks,                 \
+  .transpose2 = transpose2_blocks, .transpose4 = transpose4_blocks,                                \
+  .transpose8 = transpose8_blocks, .transpose16 = transpose16_blocks, .unshuffle2 = unshuffle2,    \
+  .unshuffle4 = unshuffle4, .unshuffle8 = unshuffle8, .unshuffle16 = unshuffle16,                  \
+  .join_bits = join_bits, .forward = &forward_kernels
 
 /* Bytes of a cache line: the transposes work in squares that are one line wide. */
 enum { TEGULA__KERNEL_LINE = 64 };
@@ -66,9 +68,14 @@ static inline void tegula__kernel_swap_one8(char *dst, const char *src) {
 
 static inline void tegula__kernel_swap_one(char *dst, const char *src, uint32_t swap_size) {
   switch (swap_size) {
-    case 2: tegula__kernel_swap_one2(dst, src); break;
-    case 4: tegula__kernel_swap_one4(dst, src); break;
-    default: tegula__kernel_swap_one8(dst, src);
+    case 2:
+      tegula__kernel_swap_one2(dst, src);
+      break;
+    case 4:
+      tegula__kernel_swap_one4(dst, src);
+      break;
+    default:
+      tegula__kernel_swap_one8(dst, src);
   }
 }
 
@@ -83,17 +90,20 @@ static inline uint64_t tegula__kernel_transpose_bits(uint64_t x) {
 }
 
 /* Groups [at, groups) of tegula__join_bits_fn one by one. */
-static inline void tegula__kernel_join_bits_rest(char *dst, const char *src, size_t row_stride, size_t at, size_t groups) {
+static inline void tegula__kernel_join_bits_rest(char *dst, const char *src, size_t row_stride,
+                                                 size_t at, size_t groups) {
   for (; at < groups; at++) {
     uint64_t x = 0;
-    for (size_t row = 0; row < 8; row++) x |= (uint64_t)(unsigned char)src[row * row_stride + at] << 8 * row;
+    for (size_t row = 0; row < 8; row++)
+      x |= (uint64_t)(unsigned char)src[row * row_stride + at] << 8 * row;
     x = tegula__kernel_transpose_bits(x);
     for (size_t k = 0; k < 8; k++) dst[8 * at + k] = (char)(x >> 8 * k);
   }
 }
 
 /* Groups [at, groups) of tegula__split_bits_fn one by one. */
-static inline void tegula__kernel_split_bits_rest(char *dst, size_t row_stride, const char *src, size_t at, size_t groups) {
+static inline void tegula__kernel_split_bits_rest(char *dst, size_t row_stride, const char *src,
+                                                  size_t at, size_t groups) {
   for (; at < groups; at++) {
     uint64_t x = 0;
     for (size_t k = 0; k < 8; k++) x |= (uint64_t)(unsigned char)src[8 * at + k] << 8 * k;

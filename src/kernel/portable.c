@@ -1,4 +1,5 @@
-/* portable: byte swap, transpose and unshuffle in plain C, right on every processor; the reference the other tables are tested against.
+/* portable: byte swap, transpose and unshuffle in plain C, right on every processor; the reference
+ * the other tables are tested against.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernel/kernel_priv.h"
@@ -40,15 +41,23 @@ static void swap8(void *dst, const void *src, size_t count) {
 
 static void write_part(char *dst, const char *src, size_t bytes, uint32_t swap_size) {
   switch (swap_size) {
-    case 2: swap2(dst, src, bytes / 2); break;
-    case 4: swap4(dst, src, bytes / 4); break;
-    case 8: swap8(dst, src, bytes / 8); break;
-    default: memcpy(dst, src, bytes);
+    case 2:
+      swap2(dst, src, bytes / 2);
+      break;
+    case 4:
+      swap4(dst, src, bytes / 4);
+      break;
+    case 8:
+      swap8(dst, src, bytes / 8);
+      break;
+    default:
+      memcpy(dst, src, bytes);
   }
 }
 
 #define TARGET
-#define WRITE_LINE(dst, line, swap, stream) ((void)(stream), write_part(dst, line, TEGULA__KERNEL_LINE, swap))
+#define WRITE_LINE(dst, line, swap, stream)                                                        \
+  ((void)(stream), write_part(dst, line, TEGULA__KERNEL_LINE, swap))
 #define WRITE_PART(dst, line, bytes, swap) write_part(dst, line, bytes, swap)
 #define STREAM_END() (void)0
 
@@ -98,10 +107,14 @@ static inline bytes16 load16(const char *from) {
 #define WIDE_GATHER(from, step) load16(from)
 #define WIDE_STORE(to, value) memcpy(to, &(value), 16)
 #define WIDE_SCATTER(to, step, value) memcpy(to, &(value), 16)
-#define WIDE_LOW1(a, b) __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
-#define WIDE_HIGH1(a, b) __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
-#define WIDE_LOW8(a, b) __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23)
-#define WIDE_HIGH8(a, b) __builtin_shufflevector(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31)
+#define WIDE_LOW1(a, b)                                                                            \
+  __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
+#define WIDE_HIGH1(a, b)                                                                           \
+  __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
+#define WIDE_LOW8(a, b)                                                                            \
+  __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23)
+#define WIDE_HIGH8(a, b)                                                                           \
+  __builtin_shufflevector(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31)
 #define WIDE_SPLAT(byte) ((bytes16){0} + (unsigned char)(byte))
 #define WIDE_XOR(a, b) ((a) ^ (b))
 #define WIDE_AND(a, b) ((a) & (b))

@@ -1,13 +1,17 @@
-/* strided: the fused pass of the staged path, from one strided memory to another with bytes reversed on the way.
+/* strided: the fused pass of the staged path, from one strided memory to another with bytes
+ * reversed on the way.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Every case is brought to one form first: axes in the order of the destination's strides (largest first, all positive), axes of length 1
- * gone, axes that are contiguous in both memories joined, and what is dense in both folded into the item. So two dense arrays are one
- * item; rows of a tile are items of a row's length; C <- Fortran order is one plane of small items to transpose per step of the rest.
+ * Every case is brought to one form first: axes in the order of the destination's strides (largest
+ * first, all positive), axes of length 1 gone, axes that are contiguous in both memories joined,
+ * and what is dense in both folded into the item. So two dense arrays are one item; rows of a tile
+ * are items of a row's length; C <- Fortran order is one plane of small items to transpose per step
+ * of the rest.
  *
- * Where an axis of that plane is short, those that follow it without a gap in the same memory are taken with it. In the other memory they lie
- * here and there, so blocks of the plane go through buffers in L1:
+ * Where an axis of that plane is short, those that follow it without a gap in the same memory are
+ * taken with it. In the other memory they lie here and there, so blocks of the plane go through
+ * buffers in L1:
  *
  *   (2, 3, 100) <- Fortran order     rows: axis 2
  *                                    columns: axes 0 and 1, 6 items of 100 rows each,
@@ -69,7 +73,8 @@ static void axes_join(copy_job *job) {
   if (job->ndim > 0) job->ndim = kept + 1;
 }
 
-/* What is dense in both memories becomes part of the item. After axes_join only the innermost axis can be. */
+/* What is dense in both memories becomes part of the item. After axes_join only the innermost axis
+ * can be. */
 static void axes_fold(copy_job *job) {
   if (job->ndim == 0) return;
   const copy_axis *inner = &job->axes[job->ndim - 1];
@@ -85,12 +90,13 @@ static void swap_groups(const copy_job *job, char *dst, const char *src, size_t 
 }
 
 /* A loop whose item size the compiler knows. */
-#define COPY_ITEMS(size)                                                                               \
-  case size:                                                                                           \
-    for (int64_t i = 0; i < count; i++) memcpy(dst + i * dst_stride, src + i * src_stride, size);      \
+#define COPY_ITEMS(size)                                                                           \
+  case size:                                                                                       \
+    for (int64_t i = 0; i < count; i++) memcpy(dst + i * dst_stride, src + i * src_stride, size);  \
     break
 
-static void copy_items(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t count, size_t item) {
+static void copy_items(char *dst, int64_t dst_stride, const char *src, int64_t src_stride,
+                       int64_t count, size_t item) {
   switch (item) {
     COPY_ITEMS(1);
     COPY_ITEMS(2);
@@ -109,16 +115,25 @@ static void copy_items(char *dst, int64_t dst_stride, const char *src, int64_t s
   }
 }
 
-enum { SMALL_ITEM = 64, STAGE_BYTES = 2048, SHORT_RUN = 256, LINE = 64 /* of a cache */, BLOCK_BYTES = 16384 };
+enum {
+  SMALL_ITEM = 64,
+  STAGE_BYTES = 2048,
+  SHORT_RUN = 256,
+  LINE = 64 /* of a cache */,
+  BLOCK_BYTES = 16384
+};
 
-/* One line of items: small ones with swapped bytes are collected densely first, so that the swap kernels get long runs. */
-static void copy_line(const copy_job *job, char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t count) {
+/* One line of items: small ones with swapped bytes are collected densely first, so that the swap
+ * kernels get long runs. */
+static void copy_line(const copy_job *job, char *dst, int64_t dst_stride, const char *src,
+                      int64_t src_stride, int64_t count) {
   if (job->swap_size == 1) {
     copy_items(dst, dst_stride, src, src_stride, count, job->item);
     return;
   }
   if (job->item > SMALL_ITEM) {
-    for (int64_t i = 0; i < count; i++) swap_groups(job, dst + i * dst_stride, src + i * src_stride, job->item);
+    for (int64_t i = 0; i < count; i++)
+      swap_groups(job, dst + i * dst_stride, src + i * src_stride, job->item);
     return;
   }
   char stage[STAGE_BYTES];
@@ -136,15 +151,18 @@ static void copy_line(const copy_job *job, char *dst, int64_t dst_stride, const 
   }
 }
 
-/* A plane whose fast axis differs between the two memories, in tiles of a few cache lines each way. */
-static void copy_tiled(const copy_job *job, char *dst, const char *src, const copy_axis *outer, const copy_axis *inner) {
+/* A plane whose fast axis differs between the two memories, in tiles of a few cache lines each
+ * way. */
+static void copy_tiled(const copy_job *job, char *dst, const char *src, const copy_axis *outer,
+                       const copy_axis *inner) {
   int64_t edge = tegula__max(4, 256 / (int64_t)job->item);
   for (int64_t a = 0; a < outer->extent; a += edge) {
     int64_t a_end = tegula__min(outer->extent, a + edge);
     for (int64_t b = 0; b < inner->extent; b += edge) {
       int64_t count = tegula__min(edge, inner->extent - b);
       for (int64_t row = a; row < a_end; row++)
-        copy_line(job, dst + row * outer->dst + b * inner->dst, inner->dst, src + row * outer->src + b * inner->src, inner->src, count);
+        copy_line(job, dst + row * outer->dst + b * inner->dst, inner->dst,
+                  src + row * outer->src + b * inner->src, inner->src, count);
     }
   }
 }
@@ -153,12 +171,18 @@ static void copy_tiled(const copy_job *job, char *dst, const char *src, const co
 
 static tegula__transpose_fn transpose_for(const copy_job *job) {
   switch (job->item) {
-    case 1: return job->kernels->transpose1;
-    case 2: return job->kernels->transpose2;
-    case 4: return job->kernels->transpose4;
-    case 8: return job->kernels->transpose8;
-    case 16: return job->kernels->transpose16;
-    default: return NULL;
+    case 1:
+      return job->kernels->transpose1;
+    case 2:
+      return job->kernels->transpose2;
+    case 4:
+      return job->kernels->transpose4;
+    case 8:
+      return job->kernels->transpose8;
+    case 16:
+      return job->kernels->transpose16;
+    default:
+      return NULL;
   }
 }
 
@@ -177,14 +201,15 @@ typedef struct axis_group {
   int64_t unit;  /* from item to item there */
   int64_t items; /* of all axes */
   int32_t count;
-  int64_t extents[TEGULA_MAX_DIMS], steps[TEGULA_MAX_DIMS]; /* fastest first; steps in the other memory */
+  /* fastest first; steps in the other memory */
+  int64_t extents[TEGULA_MAX_DIMS], steps[TEGULA_MAX_DIMS];
 } axis_group;
 
 /* How the innermost axes are moved; the rest is stepped through around them. */
 typedef struct inner_loops {
   tegula__transpose_fn transpose; /* NULL: not a plane to transpose */
-  axis_group rows;    /* one in dst */
-  axis_group columns; /* one in src; only of a plane */
+  axis_group rows;                /* one in dst */
+  axis_group columns;             /* one in src; only of a plane */
   bool plane;
   bool stream; /* the whole copy is large */
 } inner_loops;
@@ -236,7 +261,8 @@ static void columns_grow(copy_job *job, axis_group *columns) {
 /* Takes the inner axes out of the job. */
 static void inner_take(copy_job *job, inner_loops *loops) {
   loops->transpose = NULL;
-  loops->rows.count = loops->columns.count = 0; /* the tables behind it are long: a small copy would take as long as clearing them */
+  /* the tables behind it are long: a small copy would take as long as clearing them */
+  loops->rows.count = loops->columns.count = 0;
   loops->stream = job_bytes(job) >= TEGULA__KERNEL_STREAM_BYTES;
   int32_t fast = source_axis(job);
   loops->plane = fast != job->ndim - 1 && job->item < SMALL_ITEM;
@@ -247,12 +273,16 @@ static void inner_take(copy_job *job, inner_loops *loops) {
   copy_axis outer = axis_take(job, fast);
   group_add(&loops->columns, outer.extent, outer.src, outer.dst);
   rows_grow(job, &loops->rows);
-  if (loops->columns.items * (int64_t)job->item < LINE) columns_grow(job, &loops->columns); /* else writing them here and there costs more */
+  /* else writing them here and there costs more */
+  if (loops->columns.items * (int64_t)job->item < LINE) columns_grow(job, &loops->columns);
   int64_t item = (int64_t)job->item;
-  if ((loops->rows.unit == item || loops->columns.count > 1) && (loops->columns.unit == item || loops->rows.count > 1)) loops->transpose = transpose_for(job);
+  if ((loops->rows.unit == item || loops->columns.count > 1) &&
+      (loops->columns.unit == item || loops->rows.count > 1))
+    loops->transpose = transpose_for(job);
 }
 
-/* One place of a group in the other memory, and the way to the next. Only the entries of the group's axes are set. */
+/* One place of a group in the other memory, and the way to the next. Only the entries of the
+ * group's axes are set. */
 typedef struct group_walk {
   int64_t index[TEGULA_MAX_DIMS], at;
 } group_walk;
@@ -274,19 +304,26 @@ static void walk_on(const axis_group *group, group_walk *walk) {
   }
 }
 
-static void copy_run(char *dst, int64_t dst_stride, const char *src, int64_t src_stride, int64_t count, size_t item) {
-  if (dst_stride == (int64_t)item && src_stride == (int64_t)item) memcpy(dst, src, (size_t)count * item);
-  else copy_items(dst, dst_stride, src, src_stride, count, item);
+static void copy_run(char *dst, int64_t dst_stride, const char *src, int64_t src_stride,
+                     int64_t count, size_t item) {
+  if (dst_stride == (int64_t)item && src_stride == (int64_t)item)
+    memcpy(dst, src, (size_t)count * item);
+  else
+    copy_items(dst, dst_stride, src, src_stride, count, item);
 }
 
 /* rows->extent items of each of columns->extent lines. */
-static void plane_run(const copy_job *job, const inner_loops *loops, char *dst, const char *src, const copy_axis *columns, const copy_axis *rows,
-                      bool stream) {
-  if (loops->transpose) loops->transpose(dst, columns->dst, src, rows->src, rows->extent, columns->extent, job->swap_size, stream);
-  else copy_tiled(job, dst, src, columns, rows);
+static void plane_run(const copy_job *job, const inner_loops *loops, char *dst, const char *src,
+                      const copy_axis *columns, const copy_axis *rows, bool stream) {
+  if (loops->transpose)
+    loops->transpose(dst, columns->dst, src, rows->src, rows->extent, columns->extent,
+                     job->swap_size, stream);
+  else
+    copy_tiled(job, dst, src, columns, rows);
 }
 
-/* A plane with a group of several axes. Before the next columns come all rows of these: what their lines still lack. */
+/* A plane with a group of several axes. Before the next columns come all rows of these: what their
+ * lines still lack. */
 static void blocks_run(const copy_job *job, const inner_loops *loops, char *dst, const char *src) {
   const axis_group *rows = &loops->rows, *columns = &loops->columns;
   _Alignas(64) char gathered[BLOCK_BYTES], scattered[BLOCK_BYTES];
@@ -303,7 +340,8 @@ static void blocks_run(const copy_job *job, const inner_loops *loops, char *dst,
         along.src = across.extent * item;
         across.src = item;
         for (int64_t k = 0; k < along.extent; k++, walk_on(rows, &row))
-          copy_run(gathered + k * along.src, item, from + row.at, columns->unit, across.extent, job->item);
+          copy_run(gathered + k * along.src, item, from + row.at, columns->unit, across.extent,
+                   job->item);
         from = gathered;
       } else {
         from += r * rows->steps[0];
@@ -317,7 +355,8 @@ static void blocks_run(const copy_job *job, const inner_loops *loops, char *dst,
       plane_run(job, loops, scattered, from, &across, &along, false);
       walk_to(columns, c, &column);
       for (int64_t k = 0; k < across.extent; k++, walk_on(columns, &column))
-        copy_run(to + column.at, rows->unit, scattered + k * across.dst, item, along.extent, job->item);
+        copy_run(to + column.at, rows->unit, scattered + k * across.dst, item, along.extent,
+                 job->item);
     }
   }
 }
@@ -327,7 +366,8 @@ static void inner_run(const copy_job *job, const inner_loops *loops, char *dst, 
   if (!loops->plane) {
     copy_line(job, dst, rows->unit, src, rows->steps[0], rows->items);
   } else if (rows->count == 1 && columns->count == 1) {
-    copy_axis inner = {rows->items, rows->unit, rows->steps[0]}, outer = {columns->items, columns->steps[0], columns->unit};
+    copy_axis inner = {rows->items, rows->unit, rows->steps[0]},
+              outer = {columns->items, columns->steps[0], columns->unit};
     plane_run(job, loops, dst, src, &outer, &inner, loops->stream);
   } else {
     blocks_run(job, loops, dst, src);
@@ -356,8 +396,9 @@ static void outer_run(const copy_job *job, const inner_loops *loops) {
   }
 }
 
-void tegula__copy_strided(const tegula__kernels *kernels, char *dst, const int64_t *dst_strides, const char *src,
-                          const int64_t *src_strides, const int64_t *extents, int32_t ndim, uint32_t item_size, uint32_t swap_size) {
+void tegula__copy_strided(const tegula__kernels *kernels, char *dst, const int64_t *dst_strides,
+                          const char *src, const int64_t *src_strides, const int64_t *extents,
+                          int32_t ndim, uint32_t item_size, uint32_t swap_size) {
   copy_job job;
   job.kernels = kernels;
   job.dst = dst;

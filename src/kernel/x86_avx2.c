@@ -1,4 +1,5 @@
-/* x86_avx2: byte swap, transpose and unshuffle with 32-byte registers, for x86-64 processors that have AVX2.
+/* x86_avx2: byte swap, transpose and unshuffle with 32-byte registers, for x86-64 processors that
+ * have AVX2.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernel/kernel_priv.h"

@@ -1,8 +1,10 @@
-/* x86_avx512: shuffles and unshuffles with 64-byte registers, for x86-64 processors that have AVX-512 VBMI; the rest as for AVX2.
+/* x86_avx512: shuffles and unshuffles with 64-byte registers, for x86-64 processors that have
+ * AVX-512 VBMI; the rest as for AVX2.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * No instruction here needs VBMI: it stands for processors that do not run slower for such registers. */
+ * No instruction here needs VBMI: it stands for processors that do not run slower for such
+ * registers. */
 #include "kernel/kernel_priv.h"
 
 #if TEGULA__KERNEL_X86
@@ -44,8 +46,10 @@
 
 /* Lane l of row k to row l, lane k. */
 TARGET static inline __attribute__((always_inline)) void transpose_lanes(__m512i *a) {
-  __m512i low01 = _mm512_shuffle_i32x4(a[0], a[1], 0x44), high01 = _mm512_shuffle_i32x4(a[0], a[1], 0xee);
-  __m512i low23 = _mm512_shuffle_i32x4(a[2], a[3], 0x44), high23 = _mm512_shuffle_i32x4(a[2], a[3], 0xee);
+  __m512i low01 = _mm512_shuffle_i32x4(a[0], a[1], 0x44),
+          high01 = _mm512_shuffle_i32x4(a[0], a[1], 0xee);
+  __m512i low23 = _mm512_shuffle_i32x4(a[2], a[3], 0x44),
+          high23 = _mm512_shuffle_i32x4(a[2], a[3], 0xee);
   a[0] = _mm512_shuffle_i32x4(low01, low23, 0x88);
   a[1] = _mm512_shuffle_i32x4(low01, low23, 0xdd);
   a[2] = _mm512_shuffle_i32x4(high01, high23, 0x88);
@@ -53,9 +57,11 @@ TARGET static inline __attribute__((always_inline)) void transpose_lanes(__m512i
 }
 
 /* One store of 64 bytes for four of 16. */
-TARGET static inline __attribute__((always_inline)) void scatter_rows(char *to, __m512i *a, int rows) {
+TARGET static inline __attribute__((always_inline)) void scatter_rows(char *to, __m512i *a,
+                                                                      int rows) {
   if (rows == 2) {
-    const __m512i low = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11), high = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
+    const __m512i low = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11),
+                  high = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
     _mm512_storeu_si512(to, _mm512_permutex2var_epi64(a[0], low, a[1]));
     _mm512_storeu_si512(to + 64, _mm512_permutex2var_epi64(a[0], high, a[1]));
     return;
@@ -64,14 +70,17 @@ TARGET static inline __attribute__((always_inline)) void scatter_rows(char *to, 
   for (int first = 0; first < rows; first += 4) {
     transpose_lanes(a + first);
 #pragma GCC unroll 4
-    for (int lane = 0; lane < 4; lane++) _mm512_storeu_si512(to + 16 * (rows * lane + first), a[first + lane]);
+    for (int lane = 0; lane < 4; lane++)
+      _mm512_storeu_si512(to + 16 * (rows * lane + first), a[first + lane]);
   }
 }
 
 /* And one load. */
-TARGET static inline __attribute__((always_inline)) void gather_rows(__m512i *a, const char *from, int rows) {
+TARGET static inline __attribute__((always_inline)) void gather_rows(__m512i *a, const char *from,
+                                                                     int rows) {
   if (rows == 2) {
-    const __m512i even = _mm512_setr_epi64(0, 1, 4, 5, 8, 9, 12, 13), odd = _mm512_setr_epi64(2, 3, 6, 7, 10, 11, 14, 15);
+    const __m512i even = _mm512_setr_epi64(0, 1, 4, 5, 8, 9, 12, 13),
+                  odd = _mm512_setr_epi64(2, 3, 6, 7, 10, 11, 14, 15);
     __m512i low = _mm512_loadu_si512(from), high = _mm512_loadu_si512(from + 64);
     a[0] = _mm512_permutex2var_epi64(low, even, high);
     a[1] = _mm512_permutex2var_epi64(low, odd, high);
@@ -80,7 +89,8 @@ TARGET static inline __attribute__((always_inline)) void gather_rows(__m512i *a,
 #pragma GCC unroll 4
   for (int first = 0; first < rows; first += 4) {
 #pragma GCC unroll 4
-    for (int lane = 0; lane < 4; lane++) a[first + lane] = _mm512_loadu_si512(from + 16 * (rows * lane + first));
+    for (int lane = 0; lane < 4; lane++)
+      a[first + lane] = _mm512_loadu_si512(from + 16 * (rows * lane + first));
     transpose_lanes(a + first);
   }
 }

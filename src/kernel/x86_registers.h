@@ -1,4 +1,5 @@
-/* x86_registers: registers of 16 and 32 bytes as vector_template.h and unshuffle_template.h take them; for LANES 1 (SSSE3) and 2 (AVX2).
+/* x86_registers: registers of 16 and 32 bytes as vector_template.h and unshuffle_template.h take
+ * them; for LANES 1 (SSSE3) and 2 (AVX2).
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <immintrin.h>
@@ -40,11 +41,13 @@
 #define WIDE_STORE(to, value) _mm256_storeu_si256((__m256i *)(void *)(to), value)
 #define WIDE_STREAM(to, value) _mm256_stream_si256((__m256i *)(void *)(to), value)
 /* Cheaper than crossing lanes later. */
-#define WIDE_GATHER(from, step) _mm256_inserti128_si256(_mm256_castsi128_si256(NARROW_LOAD(from)), NARROW_LOAD((from) + (step)), 1)
-#define WIDE_SCATTER(to, step, value)                     \
-  do {                                                    \
-    NARROW_STORE(to, _mm256_castsi256_si128(value));      \
-    NARROW_STORE((to) + (step), _mm256_extracti128_si256(value, 1)); \
+#define WIDE_GATHER(from, step)                                                                    \
+  _mm256_inserti128_si256(_mm256_castsi128_si256(NARROW_LOAD(from)), NARROW_LOAD((from) + (step)), \
+                          1)
+#define WIDE_SCATTER(to, step, value)                                                              \
+  do {                                                                                             \
+    NARROW_STORE(to, _mm256_castsi256_si128(value));                                               \
+    NARROW_STORE((to) + (step), _mm256_extracti128_si256(value, 1));                               \
   } while (0)
 #define WIDE_REVERSAL(swap_size) _mm256_broadcastsi128_si256(REVERSAL(swap_size))
 #define WIDE_REVERSE(value, reversal) _mm256_shuffle_epi8(value, reversal)

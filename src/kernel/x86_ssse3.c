@@ -1,4 +1,5 @@
-/* x86_ssse3: byte swap, transpose and unshuffle with 16-byte registers, for x86-64 processors that have SSSE3.
+/* x86_ssse3: byte swap, transpose and unshuffle with 16-byte registers, for x86-64 processors that
+ * have SSSE3.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernel/kernel_priv.h"

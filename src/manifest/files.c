@@ -17,16 +17,19 @@ static void find_first(tegula__manifest *manifest, int64_t *order, int64_t *firs
   for (int64_t i = 0; i < manifest->file_count; i++) order[i] = i;
   qsort_r(order, (size_t)manifest->file_count, sizeof *order, compare_paths, manifest->files);
   for (int64_t i = 0; i < manifest->file_count; i++) {
-    bool same = i > 0 && strcmp(manifest->files[order[i - 1]].path, manifest->files[order[i]].path) == 0;
+    bool same =
+        i > 0 && strcmp(manifest->files[order[i - 1]].path, manifest->files[order[i]].path) == 0;
     first[order[i]] = same ? first[order[i - 1]] : order[i];
   }
 }
 
-static tegula_status check_stamps(const tegula__manifest *manifest, const int64_t *first, tegula_error *err) {
+static tegula_status check_stamps(const tegula__manifest *manifest, const int64_t *first,
+                                  tegula_error *err) {
   for (int64_t i = 0; i < manifest->file_count; i++) {
     const tegula__file *file = &manifest->files[i];
     if (memcmp(&file->stamp, &manifest->files[first[i]].stamp, sizeof file->stamp) != 0)
-      return tegula__fail(err, TEGULA_CHANGED, file->path, -1, "\"%s\" changed while it was described", file->path);
+      return tegula__fail(err, TEGULA_CHANGED, file->path, -1,
+                          "\"%s\" changed while it was described", file->path);
   }
   return TEGULA_OK;
 }
@@ -56,8 +59,10 @@ tegula_status tegula__manifest_merge_files(tegula__manifest *manifest, tegula_er
     keep_first(manifest, numbers);
     for (int64_t i = 0; i < manifest->part_count; i++)
       if (manifest->parts[i].file >= 0) manifest->parts[i].file = numbers[manifest->parts[i].file];
-    for (int64_t i = 0; i < manifest->grid_count; i++) manifest->grids[i]->file = numbers[manifest->grids[i]->file];
-    for (int64_t i = 0; i < manifest->late_count; i++) manifest->lates[i]->file = numbers[manifest->lates[i]->file];
+    for (int64_t i = 0; i < manifest->grid_count; i++)
+      manifest->grids[i]->file = numbers[manifest->grids[i]->file];
+    for (int64_t i = 0; i < manifest->late_count; i++)
+      manifest->lates[i]->file = numbers[manifest->lates[i]->file];
   }
   free(numbers);
   return status;

@@ -2,8 +2,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * json_parts.c reads where the elements are. What finish checks for all drivers (that each piece lies within its file's size) is left to
- * it; everything else is checked here. */
+ * json_parts.c reads where the elements are. What finish checks for all drivers (that each piece
+ * lies within its file's size) is left to it; everything else is checked here. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,22 +22,26 @@ static tegula_status read_version(const tegula__json *root, tegula_error *err) {
   FORWARD(tegula__json_integer(&version, 1, INT64_MAX, &number, err));
   if (number == 1) return TEGULA_OK;
   return tegula__hint(err,
-                      tegula__fail(err, TEGULA_UNSUPPORTED, root->file, -1, "\"%s\" is a manifest of version %lld, known is version 1",
+                      tegula__fail(err, TEGULA_UNSUPPORTED, root->file, -1,
+                                   "\"%s\" is a manifest of version %lld, known is version 1",
                                    root->file, (long long)number),
                       "a newer tegula wrote it; make it again with this one");
 }
 
 /* Texts that stay the same for all datasets are static: one of `known`. */
-static tegula_status read_known(const tegula__json *root, const char *key, const char *const *known, const char **out, tegula_error *err) {
+static tegula_status read_known(const tegula__json *root, const char *key, const char *const *known,
+                                const char **out, tegula_error *err) {
   tegula__json member = tegula__json_member(root, key);
   const char *text = NULL;
   FORWARD(tegula__json_text(&member, &text, err));
   *out = find_text(text, known);
   if (*out != NULL) return TEGULA_OK;
-  return tegula__fail(err, TEGULA_UNSUPPORTED, root->file, -1, "\"%s\": the %s \"%.60s\" is not known", root->file, key, text);
+  return tegula__fail(err, TEGULA_UNSUPPORTED, root->file, -1,
+                      "\"%s\": the %s \"%.60s\" is not known", root->file, key, text);
 }
 
-static tegula_status read_dataset(const tegula__json *root, tegula__manifest *out, tegula_error *err) {
+static tegula_status read_dataset(const tegula__json *root, tegula__manifest *out,
+                                  tegula_error *err) {
   tegula__json member = tegula__json_member(root, "name");
   const char *text = NULL;
   FORWARD(tegula__json_text(&member, &text, err));
@@ -48,20 +52,25 @@ static tegula_status read_dataset(const tegula__json *root, tegula__manifest *ou
   return TEGULA_OK;
 }
 
-static tegula_status read_dtype(const tegula__json *root, tegula__manifest *out, tegula_error *err) {
-  tegula__json dtype = tegula__json_member(root, "dtype"), descr = tegula__json_member(root, "descr");
+static tegula_status read_dtype(const tegula__json *root, tegula__manifest *out,
+                                tegula_error *err) {
+  tegula__json dtype = tegula__json_member(root, "dtype"),
+               descr = tegula__json_member(root, "descr");
   const char *text = NULL;
   FORWARD(tegula__json_text(&dtype, &text, err));
-  if (tegula_dtype_parse(text, &out->dtype, NULL) != TEGULA_OK) return tegula__json_wrong(&dtype, err, "a dtype such as <f4");
+  if (tegula_dtype_parse(text, &out->dtype, NULL) != TEGULA_OK)
+    return tegula__json_wrong(&dtype, err, "a dtype such as <f4");
   out->dtype = tegula_dtype_native(out->dtype);
   if (descr.value == NULL) return TEGULA_OK;
   FORWARD(tegula__json_text(&descr, &text, err));
-  if (out->dtype.kind != 'V') return tegula__json_wrong(&descr, err, "nothing, because the dtype holds no records");
+  if (out->dtype.kind != 'V')
+    return tegula__json_wrong(&descr, err, "nothing, because the dtype holds no records");
   out->descr = strdup(text);
   return out->descr != NULL ? TEGULA_OK : tegula__out_of_memory(err, (int64_t)strlen(text));
 }
 
-static tegula_status read_shape(const tegula__json *root, tegula__manifest *out, tegula_error *err) {
+static tegula_status read_shape(const tegula__json *root, tegula__manifest *out,
+                                tegula_error *err) {
   tegula__json shape = tegula__json_member(root, "shape");
   int64_t bytes;
   FORWARD(tegula__json_lengths(&shape, 0, TEGULA_MAX_DIMS, false, out->shape, &out->ndim, err));
@@ -84,7 +93,8 @@ int tegula__json_hex_digit(char c) {
   return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* The bytes that `hex` spells, in new memory; NULL when it is not pairs of digits, or spells a NUL. */
+/* The bytes that `hex` spells, in new memory; NULL when it is not pairs of digits, or spells a
+ * NUL. */
 static char *from_hex(const char *hex) {
   size_t size = strlen(hex);
   char *out = size % 2 == 0 ? calloc(1, size / 2 + 1) : NULL;
@@ -107,16 +117,20 @@ static char *place_name(const char *manifest_path, const char *name) {
 }
 
 tegula_status tegula__json_read_name(const tegula__json *file, char **out, tegula_error *err) {
-  tegula__json path = tegula__json_member(file, "path"), hex = tegula__json_member(file, "path_hex");
+  tegula__json path = tegula__json_member(file, "path"),
+               hex = tegula__json_member(file, "path_hex");
   const char *text = NULL;
   if (hex.value == NULL) {
     FORWARD(tegula__json_text(&path, &text, err));
     *out = place_name(file->file, text);
   } else {
-    if (path.value != NULL) return tegula__json_wrong(&hex, err, "either path or path_hex, not both");
+    if (path.value != NULL)
+      return tegula__json_wrong(&hex, err, "either path or path_hex, not both");
     FORWARD(tegula__json_text(&hex, &text, err));
     char *name = from_hex(text);
-    if (name == NULL) return tegula__json_wrong(&hex, err, "pairs of hexadecimal digits (0-9, a-f), none of them 00");
+    if (name == NULL)
+      return tegula__json_wrong(&hex, err,
+                                "pairs of hexadecimal digits (0-9, a-f), none of them 00");
     *out = place_name(file->file, name);
     free(name);
   }
@@ -127,19 +141,22 @@ static tegula_status read_file(const tegula__json *file, tegula__file *out, tegu
   static const char *const keys[] = {"path", "path_hex", "size", "mtime_ns", NULL};
   FORWARD(tegula__json_expect(file, TEGULA__JSON_OBJECT, err));
   FORWARD(tegula__json_only(file, keys, err));
-  tegula__json size = tegula__json_member(file, "size"), mtime = tegula__json_member(file, "mtime_ns");
+  tegula__json size = tegula__json_member(file, "size"),
+               mtime = tegula__json_member(file, "mtime_ns");
   FORWARD(tegula__json_integer(&size, 0, INT64_MAX, &out->stamp.size, err));
   FORWARD(tegula__json_integer(&mtime, INT64_MIN, INT64_MAX, &out->stamp.mtime_ns, err));
   out->recorded = true;
   return tegula__json_read_name(file, &out->path, err);
 }
 
-static tegula_status read_files(const tegula__json *root, tegula__manifest *out, tegula_error *err) {
+static tegula_status read_files(const tegula__json *root, tegula__manifest *out,
+                                tegula_error *err) {
   tegula__json files = tegula__json_member(root, "files");
   FORWARD(tegula__json_expect(&files, TEGULA__JSON_LIST, err));
   int64_t count = tegula__json_count(&files);
   if (count == 0) return tegula__json_wrong(&files, err, "at least one file");
-  out->files = calloc((size_t)count, sizeof *out->files); /* the text has two bytes or more for each, so this is in proportion */
+  /* the text has two bytes or more for each, so this is in proportion */
+  out->files = calloc((size_t)count, sizeof *out->files);
   if (out->files == NULL) return tegula__out_of_memory(err, count * (int64_t)sizeof *out->files);
   out->file_count = count;
   for (int64_t i = 0; i < count; i++) {
@@ -151,9 +168,20 @@ static tegula_status read_files(const tegula__json *root, tegula__manifest *out,
 
 /* ---- the whole ---- */
 
-static tegula_status read_root(const tegula__json *root, const tegula__manifest_names *names, tegula__manifest *out, tegula_error *err) {
-  static const char *const keys[] = {TEGULA__MANIFEST_KEY, "format", "name", "dtype", "descr", "shape", "fill",
-                                     "durable", "files", "grids", "parts", NULL};
+static tegula_status read_root(const tegula__json *root, const tegula__manifest_names *names,
+                               tegula__manifest *out, tegula_error *err) {
+  static const char *const keys[] = {TEGULA__MANIFEST_KEY,
+                                     "format",
+                                     "name",
+                                     "dtype",
+                                     "descr",
+                                     "shape",
+                                     "fill",
+                                     "durable",
+                                     "files",
+                                     "grids",
+                                     "parts",
+                                     NULL};
   FORWARD(read_version(root, err));
   FORWARD(tegula__json_only(root, keys, err));
   FORWARD(read_known(root, "format", names->formats, &out->format, err));
@@ -167,8 +195,9 @@ static tegula_status read_root(const tegula__json *root, const tegula__manifest_
   return tegula__json_read_parts(root, out, err);
 }
 
-tegula_status tegula__manifest_read(const void *text, size_t size, const char *path, const tegula__manifest_names *names,
-                                    tegula__manifest *out, tegula_error *err) {
+tegula_status tegula__manifest_read(const void *text, size_t size, const char *path,
+                                    const tegula__manifest_names *names, tegula__manifest *out,
+                                    tegula_error *err) {
   tegula__json root;
   FORWARD(tegula__json_parse(text, size, TEGULA__MANIFEST_BYTES, path, &root, err));
   tegula_status status = read_root(&root, names, out, err);

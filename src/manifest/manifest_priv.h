@@ -12,37 +12,51 @@
 int64_t tegula__part_vectors(const tegula__part *part);
 void tegula__part_point(tegula__part *part, int64_t *block, int32_t ndim);
 /* Does no byte belong to two elements of a box with these strides, all of them positive? */
-bool tegula__strides_distinct(int32_t ndim, uint32_t item_size, const int64_t *lo, const int64_t *hi, const int64_t *strides);
+bool tegula__strides_distinct(int32_t ndim, uint32_t item_size, const int64_t *lo,
+                              const int64_t *hi, const int64_t *strides);
 /* What is wrong with a chunked part's numbers, as a sentence's end; NULL: nothing. */
 const char *tegula__part_chunk_problem(const tegula__manifest *manifest, const tegula__part *part);
 /* How the parts of a manifest, boxes within its shape, share it out. */
 typedef struct tegula__cover {
-  bool good;       /* each element belongs to one part */
-  int64_t one, two; /* else the numbers of two parts that meet; -1: none do, but there are too few or too many elements */
+  bool good; /* each element belongs to one part */
+  /* else the numbers of two parts that meet; -1: none do, but there are too few or too many
+   * elements */
+  int64_t one, two;
 } tegula__cover;
-tegula_status tegula__parts_cover(const tegula__manifest *manifest, tegula__cover *out, tegula_error *err);
+tegula_status tegula__parts_cover(const tegula__manifest *manifest, tegula__cover *out,
+                                  tegula_error *err);
 /* The same where they are to have `wanted` elements. */
-tegula_status tegula__parts_share(const tegula__manifest *manifest, int64_t wanted, tegula__cover *out, tegula_error *err);
+tegula_status tegula__parts_share(const tegula__manifest *manifest, int64_t wanted,
+                                  tegula__cover *out, tegula_error *err);
 
 /* json_parts.c: the lists "grids" (may be missing) and "parts" of a text. */
-tegula_status tegula__json_read_grids(const tegula__json *root, const char *const *codecs, tegula__manifest *out, tegula_error *err);
-tegula_status tegula__json_read_parts(const tegula__json *root, tegula__manifest *out, tegula_error *err);
-/* An item of the dtype as hexadecimal digits in little-endian order, or null; NULL where there is no such member or it is null. */
-tegula_status tegula__json_read_item(const tegula__json *object, const char *key, tegula__manifest *out, const void **item, tegula_error *err);
+tegula_status tegula__json_read_grids(const tegula__json *root, const char *const *codecs,
+                                      tegula__manifest *out, tegula_error *err);
+tegula_status tegula__json_read_parts(const tegula__json *root, tegula__manifest *out,
+                                      tegula_error *err);
+/* An item of the dtype as hexadecimal digits in little-endian order, or null; NULL where there is
+ * no such member or it is null. */
+tegula_status tegula__json_read_item(const tegula__json *object, const char *key,
+                                     tegula__manifest *out, const void **item, tegula_error *err);
 
 /* Of a table with coordinates: the first entry whose slot is not below; `count` when all are. */
 int64_t tegula__grid_entry_from(const tegula__grid *grid, int64_t slot);
 void tegula__reader_free(tegula__reader *reader);
 void tegula__late_free(tegula__late *late);
 /* Does the part lie in one of the late's boxes in the finished manifest `whole`? */
-bool tegula__late_holds(const tegula__manifest *whole, const tegula__late *late, const tegula__part *part);
+bool tegula__late_holds(const tegula__manifest *whole, const tegula__late *late,
+                        const tegula__part *part);
 /* As finish, for parts that are to be the boxes of `late` in `whole`. */
-tegula_status tegula__manifest_finish_late(tegula__manifest *manifest, const tegula__manifest *whole, const tegula__late *late,
+tegula_status tegula__manifest_finish_late(tegula__manifest *manifest,
+                                           const tegula__manifest *whole, const tegula__late *late,
                                            tegula_error *err);
-/* Each part begins where the last one ended, and spans all of the other axes: what most formats give. */
+/* Each part begins where the last one ended, and spans all of the other axes: what most formats
+ * give. */
 bool tegula__parts_follow(const tegula__manifest *manifest);
-/* The number of a part's grid. Parts mostly follow the order of their grids: the search begins at `last`, that of the part before. */
-int64_t tegula__part_grid_number(const tegula__manifest *manifest, const tegula__part *part, int64_t last);
+/* The number of a part's grid. Parts mostly follow the order of their grids: the search begins at
+ * `last`, that of the part before. */
+int64_t tegula__part_grid_number(const tegula__manifest *manifest, const tegula__part *part,
+                                 int64_t last);
 /* Can it be written down: without readers and late parts, no byte twice? */
 tegula_status tegula__manifest_check_writable(const tegula__manifest *manifest, tegula_error *err);
 /* The status with this name, if that is an error. */

@@ -1,9 +1,10 @@
-/* Packed bytes -> a manifest. Nothing in them is believed: what finish would call a driver's mistake is refused here.
+/* Packed bytes -> a manifest. Nothing in them is believed: what finish would call a driver's
+ * mistake is refused here.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * The first problem stays; from then on every number is 0, and no count is larger than what the bytes that are left can hold, so memory is in
- * proportion to them. */
+ * The first problem stays; from then on every number is 0, and no count is larger than what the
+ * bytes that are left can hold, so memory is in proportion to them. */
 #include <string.h>
 
 #include "manifest/packed_priv.h"
@@ -70,7 +71,8 @@ static uint8_t take_byte(unpacking *u) {
 /* In new memory; NULL when something is wrong. */
 static char *take_text(unpacking *u) {
   int64_t size = take_count(u, 1);
-  if (u->problem == NULL && memchr(u->at, '\0', (size_t)size) != NULL) wrong(u, "a text holds a zero byte");
+  if (u->problem == NULL && memchr(u->at, '\0', (size_t)size) != NULL)
+    wrong(u, "a text holds a zero byte");
   RETURN_IF(u->problem != NULL, NULL);
   char *text = strndup((const char *)u->at, (size_t)size);
   u->at += size;
@@ -110,7 +112,8 @@ static const void *take_item(unpacking *u) {
 
 static void take_dtype(unpacking *u) {
   char *text = take_text(u);
-  if (text != NULL && tegula_dtype_parse(text, &u->out->dtype, NULL) != TEGULA_OK) wrong(u, "the dtype is none");
+  if (text != NULL && tegula_dtype_parse(text, &u->out->dtype, NULL) != TEGULA_OK)
+    wrong(u, "the dtype is none");
   u->out->dtype = tegula_dtype_native(u->out->dtype);
   free(text);
 }
@@ -120,15 +123,19 @@ static void take_shape(unpacking *u) {
   int64_t bytes;
   out->ndim = (int32_t)take_upto(u, TEGULA_MAX_DIMS);
   for (int32_t k = 0; k < out->ndim; k++) out->shape[k] = take_upto(u, INT64_MAX);
-  if (u->problem == NULL && !tegula__shape_bytes(out->shape, out->ndim, out->dtype.item_size, &bytes)) wrong(u, "the shape is too large");
+  if (u->problem == NULL &&
+      !tegula__shape_bytes(out->shape, out->ndim, out->dtype.item_size, &bytes))
+    wrong(u, "the shape is too large");
 }
 
 static void take_head(unpacking *u) {
   tegula__manifest *out = u->out;
-  if (left(u) < (int64_t)sizeof TEGULA__PACKED_MAGIC || memcmp(u->at, TEGULA__PACKED_MAGIC, sizeof TEGULA__PACKED_MAGIC) != 0)
+  if (left(u) < (int64_t)sizeof TEGULA__PACKED_MAGIC ||
+      memcmp(u->at, TEGULA__PACKED_MAGIC, sizeof TEGULA__PACKED_MAGIC) != 0)
     return wrong(u, "it is of another version of tegula");
   u->at += sizeof TEGULA__PACKED_MAGIC;
-  if (take_byte(u) != TEGULA__NATIVE_ORDER) wrong(u, "it comes from a machine of another byte order");
+  if (take_byte(u) != TEGULA__NATIVE_ORDER)
+    wrong(u, "it comes from a machine of another byte order");
   int32_t format = take_known(u, u->names->formats);
   if (format >= 0) out->format = u->names->formats[format];
   char *name = take_text(u);
@@ -139,7 +146,8 @@ static void take_head(unpacking *u) {
     free(out->descr);
     out->descr = NULL;
   }
-  if (out->descr != NULL && out->dtype.kind != 'V') wrong(u, "a dtype without records has a description of them");
+  if (out->descr != NULL && out->dtype.kind != 'V')
+    wrong(u, "a dtype without records has a description of them");
   take_shape(u);
   if (u->problem == NULL) out->fill = take_item(u);
 }
@@ -166,7 +174,8 @@ static void take_files(unpacking *u) {
 static uint8_t take_order(unpacking *u) {
   uint8_t order = take_byte(u);
   bool ordered = u->out->dtype.order != '|';
-  if (ordered ? order != '<' && order != '>' : order != '|') wrong(u, "a byte order is none of the dtype's");
+  if (ordered ? order != '<' && order != '>' : order != '|')
+    wrong(u, "a byte order is none of the dtype's");
   return order;
 }
 
@@ -180,13 +189,15 @@ static void take_filters(unpacking *u, tegula__grid *grid) {
     int32_t codec = take_known(u, u->names->codecs);
     filter->codec = (uint16_t)tegula__max(0, codec);
     filter->param_count = (uint16_t)take_upto(u, TEGULA__FILTER_PARAMS);
-    for (uint16_t k = 0; k < filter->param_count; k++) filter->params[k] = (uint32_t)take_upto(u, UINT32_MAX);
+    for (uint16_t k = 0; k < filter->param_count; k++)
+      filter->params[k] = (uint32_t)take_upto(u, UINT32_MAX);
   }
 }
 
 static void take_places(unpacking *u, tegula__grid *grid, bool masks) {
   int64_t length = 0, place = 0;
-  for (int64_t i = 0; u->problem == NULL && i < grid->count; i++) grid->chunks[i].length = (uint32_t)take_next_upto(u, &length, UINT32_MAX);
+  for (int64_t i = 0; u->problem == NULL && i < grid->count; i++)
+    grid->chunks[i].length = (uint32_t)take_next_upto(u, &length, UINT32_MAX);
   for (int64_t i = 0; u->problem == NULL && i < grid->count; i++) {
     tegula__chunk *chunk = &grid->chunks[i];
     if (chunk->length == 0) continue;
@@ -209,7 +220,8 @@ static void take_coordinates(unpacking *u, tegula__grid *grid) {
 
 static void take_table(unpacking *u, tegula__grid *grid, int64_t *file) {
   uint8_t flags = take_byte(u);
-  if (flags > (TEGULA__PACKED_COORDINATES | TEGULA__PACKED_MASKS | TEGULA__PACKED_SLICES)) wrong(u, "a grid has unknown flags");
+  if (flags > (TEGULA__PACKED_COORDINATES | TEGULA__PACKED_MASKS | TEGULA__PACKED_SLICES))
+    wrong(u, "a grid has unknown flags");
   grid->file = take_next_upto(u, file, u->out->file_count - 1);
   grid->chunk_bytes = take_upto(u, INT64_MAX);
   if (grid->chunk_bytes == 0) wrong(u, "a chunk has no bytes");
@@ -251,7 +263,8 @@ static void take_box(unpacking *u, tegula__packed_last *last) {
   take_vector(u, last->lo);
   take_vector(u, last->hi);
   for (int32_t k = 0; k < u->out->ndim; k++)
-    if (last->lo[k] < 0 || last->lo[k] > last->hi[k] || last->hi[k] > u->out->shape[k]) wrong(u, "a part lies outside of the shape");
+    if (last->lo[k] < 0 || last->lo[k] > last->hi[k] || last->hi[k] > u->out->shape[k])
+      wrong(u, "a part lies outside of the shape");
 }
 
 static void take_dense(unpacking *u, tegula__part *part, tegula__packed_last *last) {
@@ -260,7 +273,8 @@ static void take_dense(unpacking *u, tegula__part *part, tegula__packed_last *la
   part->offset = take_next_upto(u, &last->offset, INT64_MAX);
   take_vector(u, last->strides);
   part->strides = last->strides;
-  if (u->problem == NULL && !tegula__strides_distinct(u->out->ndim, u->out->dtype.item_size, part->lo, part->hi, part->strides))
+  if (u->problem == NULL && !tegula__strides_distinct(u->out->ndim, u->out->dtype.item_size,
+                                                      part->lo, part->hi, part->strides))
     wrong(u, "two elements of a part share a byte");
 }
 
@@ -288,10 +302,12 @@ static const tegula_error *take_lost(unpacking *u) {
   int32_t number = (int32_t)take_upto(u, INT32_MAX);
   tegula_error *why = NULL;
   tegula_status named;
-  if (u->problem == NULL && !tegula__status_named(status, &named)) wrong(u, "a status is not known");
+  if (u->problem == NULL && !tegula__status_named(status, &named))
+    wrong(u, "a status is not known");
   if (u->problem == NULL && message[0] == '\0') wrong(u, "what is lost has no reason");
   if (u->problem == NULL && (why = malloc(sizeof *why)) != NULL) {
-    tegula__hint(why, tegula__fail(why, named, path[0] != '\0' ? path : NULL, -1, "%s", message), "%s", hint);
+    tegula__hint(why, tegula__fail(why, named, path[0] != '\0' ? path : NULL, -1, "%s", message),
+                 "%s", hint);
     why->os_errno = number;
   }
   if (u->problem == NULL) why = keep(u, why);
@@ -327,7 +343,8 @@ static void take_part(unpacking *u, tegula__packed_last *last) {
     take_absent(u, &part, strides);
   else
     wrong(u, "a part is of no known kind");
-  if (u->problem == NULL && tegula__manifest_add_part(u->out, &part, NULL) != TEGULA_OK) wrong(u, "out of memory");
+  if (u->problem == NULL && tegula__manifest_add_part(u->out, &part, NULL) != TEGULA_OK)
+    wrong(u, "out of memory");
 }
 
 /* Each element of the shape belongs to one part. */
@@ -346,15 +363,22 @@ static void take_parts(unpacking *u) {
   check_cover(u);
 }
 
-tegula_status tegula__manifest_unpack(const void *data, size_t size, const char *path, const tegula__manifest_names *names, tegula__manifest *out,
+tegula_status tegula__manifest_unpack(const void *data, size_t size, const char *path,
+                                      const tegula__manifest_names *names, tegula__manifest *out,
                                       tegula_error *err) {
-  unpacking u = {.begin = data, .at = data, .end = (const unsigned char *)data + size, .names = names, .out = out};
+  unpacking u = {.begin = data,
+                 .at = data,
+                 .end = (const unsigned char *)data + size,
+                 .names = names,
+                 .out = out};
   take_head(&u);
   take_files(&u);
   take_grids(&u);
   take_parts(&u);
   if (u.problem == NULL) return TEGULA_OK;
   if (strcmp(u.problem, "out of memory") == 0) return tegula__out_of_memory(err, (int64_t)size);
-  return tegula__fail(err, TEGULA_CORRUPT, path, -1, "cannot read the manifest of \"%s\" that another rank has sent (byte %lld of %zu): %s", path,
-                      (long long)(u.at - u.begin), size, u.problem);
+  return tegula__fail(
+      err, TEGULA_CORRUPT, path, -1,
+      "cannot read the manifest of \"%s\" that another rank has sent (byte %lld of %zu): %s", path,
+      (long long)(u.at - u.begin), size, u.problem);
 }

@@ -2,7 +2,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * The vectors of a part lie in one block: lo, hi, strides, and where it has chunks start, chunk, slot_strides. */
+ * The vectors of a part lie in one block: lo, hi, strides, and where it has chunks start, chunk,
+ * slot_strides. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,15 +21,17 @@ void tegula__part_point(tegula__part *part, int64_t *block, int32_t ndim) {
   part->slot_strides = block + 5 * ndim;
 }
 
-tegula_status tegula__manifest_add_part(tegula__manifest *manifest, const tegula__part *part, tegula_error *err) {
+tegula_status tegula__manifest_add_part(tegula__manifest *manifest, const tegula__part *part,
+                                        tegula_error *err) {
   size_t axes = (size_t)manifest->ndim, bytes = axes * sizeof(int64_t);
   int64_t count = tegula__part_vectors(part), *block = malloc((size_t)count * bytes + 1);
-  if (block == NULL || !tegula__vector_reserve((void **)&manifest->parts, &manifest->part_capacity, manifest->part_count + 1,
-                                               sizeof *manifest->parts)) {
+  if (block == NULL || !tegula__vector_reserve((void **)&manifest->parts, &manifest->part_capacity,
+                                               manifest->part_count + 1, sizeof *manifest->parts)) {
     free(block);
     return tegula__out_of_memory(err, count * (int64_t)bytes);
   }
-  const int64_t *from[] = {part->lo, part->hi, part->strides, part->start, part->chunk, part->slot_strides};
+  const int64_t *from[] = {part->lo,    part->hi,    part->strides,
+                           part->start, part->chunk, part->slot_strides};
   for (int64_t i = 0; i < count; i++) {
     if (from[i] != NULL)
       memcpy(block + (size_t)i * axes, from[i], bytes);
@@ -41,17 +44,24 @@ tegula_status tegula__manifest_add_part(tegula__manifest *manifest, const tegula
   return TEGULA_OK;
 }
 
-tegula_status tegula__manifest_add(tegula__manifest *manifest, int64_t file, int64_t offset, const int64_t *lo, const int64_t *hi,
-                                   const int64_t *strides, uint8_t order, tegula_error *err) {
-  tegula__part part = {.kind = TEGULA__PART_DENSE, .file = file, .offset = offset, .lo = lo, .hi = hi, .strides = strides, .order = order};
+tegula_status tegula__manifest_add(tegula__manifest *manifest, int64_t file, int64_t offset,
+                                   const int64_t *lo, const int64_t *hi, const int64_t *strides,
+                                   uint8_t order, tegula_error *err) {
+  tegula__part part = {.kind = TEGULA__PART_DENSE,
+                       .file = file,
+                       .offset = offset,
+                       .lo = lo,
+                       .hi = hi,
+                       .strides = strides,
+                       .order = order};
   return tegula__manifest_add_part(manifest, &part, err);
 }
 
 /* ---- what parts point at ---- */
 
 tegula_status tegula__manifest_keep(tegula__manifest *manifest, void *memory, tegula_error *err) {
-  if (memory != NULL &&
-      tegula__vector_reserve((void **)&manifest->kept, &manifest->kept_capacity, manifest->kept_count + 1, sizeof *manifest->kept)) {
+  if (memory != NULL && tegula__vector_reserve((void **)&manifest->kept, &manifest->kept_capacity,
+                                               manifest->kept_count + 1, sizeof *manifest->kept)) {
     manifest->kept[manifest->kept_count++] = memory;
     return TEGULA_OK;
   }
@@ -59,23 +69,32 @@ tegula_status tegula__manifest_keep(tegula__manifest *manifest, void *memory, te
   return tegula__out_of_memory(err, (manifest->kept_count + 1) * (int64_t)sizeof *manifest->kept);
 }
 
-tegula_status tegula__manifest_add_grid(tegula__manifest *manifest, tegula__grid *grid, tegula_error *err) {
-  if (!tegula__vector_reserve((void **)&manifest->grids, &manifest->grid_capacity, manifest->grid_count + 1, sizeof *manifest->grids))
-    return tegula__out_of_memory(err, (manifest->grid_count + 1) * (int64_t)sizeof *manifest->grids);
+tegula_status tegula__manifest_add_grid(tegula__manifest *manifest, tegula__grid *grid,
+                                        tegula_error *err) {
+  if (!tegula__vector_reserve((void **)&manifest->grids, &manifest->grid_capacity,
+                              manifest->grid_count + 1, sizeof *manifest->grids))
+    return tegula__out_of_memory(err,
+                                 (manifest->grid_count + 1) * (int64_t)sizeof *manifest->grids);
   manifest->grids[manifest->grid_count++] = grid;
   return TEGULA_OK;
 }
 
-tegula_status tegula__manifest_add_reader(tegula__manifest *manifest, tegula__reader *reader, tegula_error *err) {
-  if (!tegula__vector_reserve((void **)&manifest->readers, &manifest->reader_capacity, manifest->reader_count + 1, sizeof *manifest->readers))
-    return tegula__out_of_memory(err, (manifest->reader_count + 1) * (int64_t)sizeof *manifest->readers);
+tegula_status tegula__manifest_add_reader(tegula__manifest *manifest, tegula__reader *reader,
+                                          tegula_error *err) {
+  if (!tegula__vector_reserve((void **)&manifest->readers, &manifest->reader_capacity,
+                              manifest->reader_count + 1, sizeof *manifest->readers))
+    return tegula__out_of_memory(err,
+                                 (manifest->reader_count + 1) * (int64_t)sizeof *manifest->readers);
   manifest->readers[manifest->reader_count++] = reader;
   return TEGULA_OK;
 }
 
-tegula_status tegula__manifest_add_late(tegula__manifest *manifest, tegula__late *late, tegula_error *err) {
-  if (!tegula__vector_reserve((void **)&manifest->lates, &manifest->late_capacity, manifest->late_count + 1, sizeof *manifest->lates))
-    return tegula__out_of_memory(err, (manifest->late_count + 1) * (int64_t)sizeof *manifest->lates);
+tegula_status tegula__manifest_add_late(tegula__manifest *manifest, tegula__late *late,
+                                        tegula_error *err) {
+  if (!tegula__vector_reserve((void **)&manifest->lates, &manifest->late_capacity,
+                              manifest->late_count + 1, sizeof *manifest->lates))
+    return tegula__out_of_memory(err,
+                                 (manifest->late_count + 1) * (int64_t)sizeof *manifest->lates);
   late->number = manifest->late_count;
   manifest->lates[manifest->late_count++] = late;
   return TEGULA_OK;
@@ -99,7 +118,8 @@ void tegula__reader_free(tegula__reader *reader) {
 
 /* ---- strides ---- */
 
-bool tegula__strides_distinct(int32_t ndim, uint32_t item_size, const int64_t *lo, const int64_t *hi, const int64_t *strides) {
+bool tegula__strides_distinct(int32_t ndim, uint32_t item_size, const int64_t *lo,
+                              const int64_t *hi, const int64_t *strides) {
   bool taken[TEGULA_MAX_DIMS] = {false}, positive = true;
   int64_t inside = item_size, more; /* bytes up to the end of the axes that were looked at */
   for (int32_t k = 0; k < ndim; k++) positive = positive && strides[k] > 0;
@@ -110,7 +130,10 @@ bool tegula__strides_distinct(int32_t ndim, uint32_t item_size, const int64_t *l
       if (hi[k] - lo[k] > 1 && !taken[k] && (next < 0 || strides[k] < strides[next])) next = k;
     RETURN_IF(next < 0 || !positive, positive);
     RETURN_IF(strides[next] < inside, false);
-    RETURN_IF(!tegula__mul(hi[next] - lo[next] - 1, strides[next], &more) || !tegula__add(inside, more, &inside), true); /* beyond any file */
+    /* beyond any file */
+    RETURN_IF(!tegula__mul(hi[next] - lo[next] - 1, strides[next], &more) ||
+                  !tegula__add(inside, more, &inside),
+              true);
     taken[next] = true;
   }
 }
@@ -141,14 +164,18 @@ const tegula__chunk *tegula__grid_find(const tegula__grid *grid, int64_t slot) {
 void tegula__part_chunks(const tegula__part *part, int32_t ndim, int64_t *lo, int64_t *hi) {
   for (int32_t k = 0; k < ndim; k++) {
     lo[k] = part->start[k] / part->chunk[k];
-    hi[k] = part->hi[k] == part->lo[k] ? lo[k] : (part->start[k] + (part->hi[k] - part->lo[k] - 1)) / part->chunk[k] + 1;
+    hi[k] = part->hi[k] == part->lo[k]
+                ? lo[k]
+                : (part->start[k] + (part->hi[k] - part->lo[k] - 1)) / part->chunk[k] + 1;
   }
 }
 
-int64_t tegula__part_chunk(const tegula__part *part, int32_t ndim, const int64_t *at, int64_t *lo, int64_t *hi, tegula__part *out) {
+int64_t tegula__part_chunk(const tegula__part *part, int32_t ndim, const int64_t *at, int64_t *lo,
+                           int64_t *hi, tegula__part *out) {
   int64_t slot = part->slot_base, offset = part->offset;
   for (int32_t k = 0; k < ndim; k++) {
-    int64_t first = at[k] * part->chunk[k], skipped = tegula__max(0, part->start[k] - first); /* elements of the chunk in front of the part */
+    /* elements of the chunk in front of the part */
+    int64_t first = at[k] * part->chunk[k], skipped = tegula__max(0, part->start[k] - first);
     lo[k] = part->lo[k] + (first + skipped - part->start[k]);
     hi[k] = lo[k] + tegula__min(part->chunk[k] - skipped, part->hi[k] - lo[k]);
     offset += skipped * part->strides[k];
@@ -164,7 +191,8 @@ int64_t tegula__part_chunk(const tegula__part *part, int32_t ndim, const int64_t
   return slot;
 }
 
-bool tegula__part_bare(const tegula__part *part, int32_t ndim, const int64_t *first, const int64_t *last) {
+bool tegula__part_bare(const tegula__part *part, int32_t ndim, const int64_t *first,
+                       const int64_t *last) {
   const tegula__grid *grid = part->grid;
   int64_t low = part->slot_base, high = part->slot_base;
   RETURN_IF(grid == NULL || grid->coordinates == NULL, false);

@@ -2,8 +2,9 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Links in the way to a file are resolved, as the system does when it meets "..", but the file's own name stays: it may be a link on
- * purpose. Names that share no folder but the root are absolute. */
+ * Links in the way to a file are resolved, as the system does when it meets "..", but the file's
+ * own name stays: it may be a link on purpose. Names that share no folder but the root are
+ * absolute. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,9 @@ tegula_status tegula__namer_init(tegula__namer *namer, const char *base, tegula_
   *namer = (tegula__namer){0};
   if (base == NULL) return TEGULA_OK;
   namer->base = realpath(base, NULL);
-  return namer->base != NULL ? TEGULA_OK : tegula__fail_errno(err, errno, base, -1, "could not find the folder \"%s\"", base);
+  return namer->base != NULL
+             ? TEGULA_OK
+             : tegula__fail_errno(err, errno, base, -1, "could not find the folder \"%s\"", base);
 }
 
 void tegula__namer_free(tegula__namer *namer) {
@@ -25,8 +28,11 @@ void tegula__namer_free(tegula__namer *namer) {
 }
 
 /* Resolves the folder in front of the name, unless it is the last one again. */
-static tegula_status resolve(tegula__namer *namer, const char *file, size_t size, tegula_error *err) {
-  if (namer->folder != NULL && strlen(namer->folder) == size && memcmp(namer->folder, file, size) == 0) return TEGULA_OK;
+static tegula_status resolve(tegula__namer *namer, const char *file, size_t size,
+                             tegula_error *err) {
+  if (namer->folder != NULL && strlen(namer->folder) == size &&
+      memcmp(namer->folder, file, size) == 0)
+    return TEGULA_OK;
   free(namer->folder);
   free(namer->real);
   namer->real = NULL;
@@ -55,9 +61,14 @@ static char *relative(const char *folder, const char *file) {
   return out;
 }
 
-tegula_status tegula__namer_name(tegula__namer *namer, const char *file, char **out, tegula_error *err) {
+tegula_status tegula__namer_name(tegula__namer *namer, const char *file, char **out,
+                                 tegula_error *err) {
   const char *slash = strrchr(file, '/'), *name = slash != NULL ? slash + 1 : file;
-  FORWARD(resolve(namer, file, slash == file ? 1 : slash == NULL ? 0 : (size_t)(slash - file), err));
+  FORWARD(resolve(namer, file,
+                  slash == file   ? 1
+                  : slash == NULL ? 0
+                                  : (size_t)(slash - file),
+                  err));
   char *whole = tegula__strprintf("%s/%s", strcmp(namer->real, "/") == 0 ? "" : namer->real, name);
   if (whole == NULL || namer->base == NULL) {
     *out = whole;

@@ -2,8 +2,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * A small file can claim a huge array of which few chunks are stored: then the entries of the grid's table are walked, and each slot is
- * turned back into the chunk's place in the part. */
+ * A small file can claim a huge array of which few chunks are stored: then the entries of the
+ * grid's table are walked, and each slot is turned back into the chunk's place in the part. */
 #include <stdlib.h>
 
 #include "manifest/manifest_priv.h"
@@ -15,7 +15,8 @@ typedef struct chunk_range {
   int64_t first[TEGULA_MAX_DIMS], last[TEGULA_MAX_DIMS];
 } chunk_range;
 
-static bool visit_at(const chunk_range *range, const int64_t *at, const tegula__chunk *entry, tegula__chunk_fn each, void *state) {
+static bool visit_at(const chunk_range *range, const int64_t *at, const tegula__chunk *entry,
+                     tegula__chunk_fn each, void *state) {
   int64_t lo[TEGULA_MAX_DIMS], hi[TEGULA_MAX_DIMS];
   tegula__part piece;
   int64_t slot = tegula__part_chunk(range->part, range->ndim, at, lo, hi, &piece);
@@ -37,7 +38,8 @@ static bool visit_box(const chunk_range *range, tegula__chunk_fn each, void *sta
   }
 }
 
-/* Axes along which the slot changes, the slowest first; false: slots do not tell the place (two places may share one). */
+/* Axes along which the slot changes, the slowest first; false: slots do not tell the place (two
+ * places may share one). */
 static bool order_axes(const chunk_range *range, int32_t *axes, int32_t *count) {
   const int64_t *strides = range->part->slot_strides;
   int64_t below = 0; /* the largest sum that the axes with smaller strides reach */
@@ -51,7 +53,8 @@ static bool order_axes(const chunk_range *range, int32_t *axes, int32_t *count) 
   for (int32_t i = *count - 1; i >= 0; i--) {
     int32_t k = axes[i];
     RETURN_IF(strides[k] <= below, false);
-    below += strides[k] * (range->last[k] - 1 - range->first[k]); /* a slot of the grid: finish has checked that it fits */
+    /* a slot of the grid: finish has checked that it fits */
+    below += strides[k] * (range->last[k] - 1 - range->first[k]);
   }
   return true;
 }
@@ -63,7 +66,8 @@ static int64_t slot_of(const chunk_range *range, const int64_t *at) {
 }
 
 /* Is `slot`, counted from the part's first, one of the part? Fills the place along `axes`. */
-static bool place_of(const chunk_range *range, const int32_t *axes, int32_t count, int64_t slot, int64_t *at) {
+static bool place_of(const chunk_range *range, const int32_t *axes, int32_t count, int64_t slot,
+                     int64_t *at) {
   for (int32_t i = 0; i < count; i++) {
     int32_t k = axes[i];
     int64_t steps = slot / range->part->slot_strides[k];
@@ -74,21 +78,25 @@ static bool place_of(const chunk_range *range, const int32_t *axes, int32_t coun
   return slot == 0;
 }
 
-static bool visit_entries(const chunk_range *range, const int32_t *axes, int32_t count, tegula__chunk_fn each, void *state) {
+static bool visit_entries(const chunk_range *range, const int32_t *axes, int32_t count,
+                          tegula__chunk_fn each, void *state) {
   const tegula__grid *grid = range->part->grid;
   int64_t at[TEGULA_MAX_DIMS];
   for (int32_t k = 0; k < range->ndim; k++) at[k] = range->last[k] - 1;
   int64_t end = slot_of(range, at);
   for (int32_t k = 0; k < range->ndim; k++) at[k] = range->first[k];
   int64_t begin = slot_of(range, at);
-  for (int64_t i = tegula__grid_entry_from(grid, begin); i < grid->count && grid->coordinates[i] <= (uint64_t)end; i++)
-    if (grid->chunks[i].length != 0 && place_of(range, axes, count, (int64_t)grid->coordinates[i] - begin, at) &&
+  for (int64_t i = tegula__grid_entry_from(grid, begin);
+       i < grid->count && grid->coordinates[i] <= (uint64_t)end; i++)
+    if (grid->chunks[i].length != 0 &&
+        place_of(range, axes, count, (int64_t)grid->coordinates[i] - begin, at) &&
         !visit_at(range, at, &grid->chunks[i], each, state))
       return false;
   return true;
 }
 
-bool tegula__part_visit(const tegula__part *part, int32_t ndim, tegula__chunk_fn each, void *state) {
+bool tegula__part_visit(const tegula__part *part, int32_t ndim, tegula__chunk_fn each,
+                        void *state) {
   chunk_range range = {.part = part, .ndim = ndim};
   int32_t axes[TEGULA_MAX_DIMS], count;
   int64_t chunks = 1;
@@ -99,6 +107,7 @@ bool tegula__part_visit(const tegula__part *part, int32_t ndim, tegula__chunk_fn
     huge = huge || !tegula__mul(chunks, range.last[k] - range.first[k], &chunks);
   }
   bool sparse = part->grid->coordinates != NULL && (huge || chunks > part->grid->count);
-  if (sparse && order_axes(&range, axes, &count)) return visit_entries(&range, axes, count, each, state);
+  if (sparse && order_axes(&range, axes, &count))
+    return visit_entries(&range, axes, count, each, state);
   return visit_box(&range, each, state);
 }

@@ -9,7 +9,8 @@
 #define DEFAULT_BUDGET ((int64_t)64 << 20)
 #define SMALLEST_SLOT ((int64_t)16 << 10)
 #define LARGEST_SLOT ((int64_t)4 << 20)
-#define BLOCK_UNIT ((int64_t)256 << 10) /* lent blocks are multiples of it, so that one fits for the next */
+/* lent blocks are multiples of it, so that one fits for the next */
+#define BLOCK_UNIT ((int64_t)256 << 10)
 
 enum { MOST_KEPT = 256 };
 
@@ -17,7 +18,7 @@ struct tegula__staging {
   pthread_mutex_t lock;
   pthread_cond_t given;
   int64_t slot;
-  int64_t most;  /* slots that may exist */
+  int64_t most; /* slots that may exist */
   int64_t made;
   int64_t budget;
   int64_t counted; /* bytes that others take */
@@ -30,9 +31,11 @@ struct tegula__staging {
   int64_t kept_bytes;
 };
 
-tegula_status tegula__staging_create(int64_t budget, int32_t threads, tegula__staging **out, tegula_error *err) {
+tegula_status tegula__staging_create(int64_t budget, int32_t threads, tegula__staging **out,
+                                     tegula_error *err) {
   if (budget == 0) budget = DEFAULT_BUDGET;
-  int64_t slot = tegula__max(SMALLEST_SLOT, tegula__min(LARGEST_SLOT, budget / threads)) / 4096 * 4096;
+  int64_t slot =
+      tegula__max(SMALLEST_SLOT, tegula__min(LARGEST_SLOT, budget / threads)) / 4096 * 4096;
   int64_t most = tegula__max(1, tegula__min(budget / slot, 4 * (int64_t)threads));
   tegula__staging *staging = calloc(1, sizeof *staging);
   char **slots = tegula__realloc_array(NULL, most, sizeof *slots);
@@ -75,7 +78,8 @@ int64_t tegula__staging_slot(const tegula__staging *staging) { return staging->s
 char *tegula__staging_take(tegula__staging *staging) {
   char *slot = NULL;
   pthread_mutex_lock(&staging->lock);
-  while (staging->free_count == 0 && staging->made == staging->most) pthread_cond_wait(&staging->given, &staging->lock);
+  while (staging->free_count == 0 && staging->made == staging->most)
+    pthread_cond_wait(&staging->given, &staging->lock);
   if (staging->free_count > 0) {
     slot = staging->free_slots[--staging->free_count];
   } else {
@@ -107,9 +111,11 @@ static bool fits(const tegula__staging *staging, int64_t bytes) {
   return staging->counted <= 0 || bytes <= staging->budget - staging->counted;
 }
 
-/* With the lock: kept blocks give way to what is counted, the oldest first, but for one for each thread that has none. */
+/* With the lock: kept blocks give way to what is counted, the oldest first, but for one for each
+ * thread that has none. */
 static void make_way(tegula__staging *staging, int32_t threads) {
-  while (staging->kept_count > 0 && staging->kept_bytes > staging->budget - staging->counted && staging->kept_count + staging->lent > threads) {
+  while (staging->kept_count > 0 && staging->kept_bytes > staging->budget - staging->counted &&
+         staging->kept_count + staging->lent > threads) {
     tegula__block block = take_kept(staging, 0);
     tegula__block_free(&block);
   }
@@ -141,13 +147,16 @@ static tegula__block find_kept(tegula__staging *staging, int64_t bytes) {
   return (tegula__block){0};
 }
 
-tegula_status tegula__staging_lend(tegula__staging *staging, int64_t bytes, int64_t besides, tegula__block *out, tegula_error *err) {
+tegula_status tegula__staging_lend(tegula__staging *staging, int64_t bytes, int64_t besides,
+                                   tegula__block *out, tegula_error *err) {
   int64_t size, sum;
   *out = (tegula__block){0};
-  if (!tegula__add(bytes, BLOCK_UNIT - 1, &size) || !tegula__add(size, besides, &sum)) return tegula__out_of_memory(err, INT64_MAX);
+  if (!tegula__add(bytes, BLOCK_UNIT - 1, &size) || !tegula__add(size, besides, &sum))
+    return tegula__out_of_memory(err, INT64_MAX);
   size = size / BLOCK_UNIT * BLOCK_UNIT;
   pthread_mutex_lock(&staging->lock);
-  while (!fits(staging, size + besides) && staging->lent >= staging->threads) pthread_cond_wait(&staging->given, &staging->lock);
+  while (!fits(staging, size + besides) && staging->lent >= staging->threads)
+    pthread_cond_wait(&staging->given, &staging->lock);
   staging->counted += size + besides;
   staging->lent++;
   *out = find_kept(staging, size);
@@ -166,7 +175,8 @@ void tegula__staging_return(tegula__staging *staging, tegula__block *block, int6
   pthread_mutex_lock(&staging->lock);
   staging->counted -= size + besides;
   staging->lent--;
-  bool keeps = size <= staging->budget - staging->counted - staging->kept_bytes || staging->kept_count + staging->lent < staging->threads;
+  bool keeps = size <= staging->budget - staging->counted - staging->kept_bytes ||
+               staging->kept_count + staging->lent < staging->threads;
   if (size > 0 && staging->kept_count < staging->most_kept && keeps) {
     staging->kept[staging->kept_count++] = *block;
     staging->kept_bytes += size;

@@ -2,11 +2,13 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Example: rows of 8 bytes with 4 bytes between them, shape (3, 2) of 4-byte items: strides (12, 4). File order is (0, 1). The innermost
- * axis spans 8 bytes; the next one starts 12 bytes on, a gap of 4, so one request of 2 * 12 + 8 = 32 bytes reads all. */
+ * Example: rows of 8 bytes with 4 bytes between them, shape (3, 2) of 4-byte items: strides (12,
+ * 4). File order is (0, 1). The innermost axis spans 8 bytes; the next one starts 12 bytes on, a
+ * gap of 4, so one request of 2 * 12 + 8 = 32 bytes reads all. */
 #include "plan/plan.h"
 
-void tegula__file_order_of(const tegula__part *part, int32_t ndim, const int64_t *lo, const int64_t *hi, tegula__file_order *out) {
+void tegula__file_order_of(const tegula__part *part, int32_t ndim, const int64_t *lo,
+                           const int64_t *hi, tegula__file_order *out) {
   out->count = 0;
   for (int32_t k = 0; k < ndim; k++) {
     if (hi[k] - lo[k] == 1) continue;
@@ -19,8 +21,9 @@ void tegula__file_order_of(const tegula__part *part, int32_t ndim, const int64_t
   }
 }
 
-int32_t tegula__read_unit(const tegula__file_order *order, const int64_t *strides, const int64_t *lo, const int64_t *hi,
-                          uint32_t item_size, int64_t gap, int64_t *span) {
+int32_t tegula__read_unit(const tegula__file_order *order, const int64_t *strides,
+                          const int64_t *lo, const int64_t *hi, uint32_t item_size, int64_t gap,
+                          int64_t *span) {
   int64_t bytes = item_size;
   int32_t inner = 0;
   for (; inner < order->count; inner++) {
@@ -32,8 +35,9 @@ int32_t tegula__read_unit(const tegula__file_order *order, const int64_t *stride
   return inner;
 }
 
-int64_t tegula__common_run(const tegula__file_order *order, const int64_t *file_strides, const int64_t *memory_strides, const int64_t *lo,
-                           const int64_t *hi, uint32_t item_size, int32_t *axes) {
+int64_t tegula__common_run(const tegula__file_order *order, const int64_t *file_strides,
+                           const int64_t *memory_strides, const int64_t *lo, const int64_t *hi,
+                           uint32_t item_size, int32_t *axes) {
   int64_t bytes = item_size;
   int32_t inner = 0;
   for (; inner < order->count; inner++) {

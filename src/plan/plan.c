@@ -2,25 +2,29 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * For each part: the bounding box of what the tiles want of it is cut into a grid of blocks, from the slowest axis of the file to the
- * fastest, until a block is small enough. Where the order of axes differs between file and memory (Fortran files), what lies within PATCH
- * bytes in memory stays together in a block, so that whole cache lines are written, and the file's own fastest axis is cut last, so that
- * reads stay long:
+ * For each part: the bounding box of what the tiles want of it is cut into a grid of blocks, from
+ * the slowest axis of the file to the fastest, until a block is small enough. Where the order of
+ * axes differs between file and memory (Fortran files), what lies within PATCH bytes in memory
+ * stays together in a block, so that whole cache lines are written, and the file's own fastest axis
+ * is cut last, so that reads stay long:
  *
  *   file (columns slow, rows fast)          one block: 64 columns x 16384 rows of 4 bytes
  *   reads runs of 64 KiB, writes runs of 256 bytes.
  *
- * Where blocks are too small for both, the patch gives way: a request costs more than a line that is written twice. */
+ * Where blocks are too small for both, the patch gives way: a request costs more than a line that
+ * is written twice. */
 #include "plan/plan_priv.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define DIRECT_RUN ((int64_t)1 << 10)      /* shorter runs are staged: a copy costs less than a vector of a system call */
+/* shorter runs are staged: a copy costs less than a vector of a system call */
+#define DIRECT_RUN ((int64_t)1 << 10)
 #define LARGEST_STEP ((int64_t)8 << 20)
-#define LARGEST_WRITE ((int64_t)32 << 20) /* most file systems let one thread at a time write to a file: fewer turns, fewer waits for them */
+/* most file systems let one thread at a time write to a file: fewer turns, fewer waits for them */
+#define LARGEST_WRITE ((int64_t)32 << 20)
 #define SMALLEST_STEP ((int64_t)256 << 10)
-#define STAGED_STEP ((int64_t)1 << 20)   /* stays in the second-level cache between read and copy */
+#define STAGED_STEP ((int64_t)1 << 20) /* stays in the second-level cache between read and copy */
 #define PATCH ((int64_t)256)
 #define LINE ((int64_t)64)               /* of a cache */
 #define LONG_REQUEST ((int64_t)16 << 10) /* worth smaller patches down to lines */
@@ -29,10 +33,10 @@
 
 /* What is known about a part before it is cut. */
 typedef struct cut {
-  const tegula__part *part; /* the bytes that are cut */
-  int64_t number;           /* of the part in the manifest */
-  int64_t chunk;            /* of the plan, -1: none */
-  int64_t count;            /* chunks from there on */
+  const tegula__part *part;                         /* the bytes that are cut */
+  int64_t number;                                   /* of the part in the manifest */
+  int64_t chunk;                                    /* of the plan, -1: none */
+  int64_t count;                                    /* chunks from there on */
   int64_t lo[TEGULA_MAX_DIMS], hi[TEGULA_MAX_DIMS]; /* bounding box of what is wanted */
   tegula__file_order order;
   int64_t block[TEGULA_MAX_DIMS]; /* lengths of a block */
@@ -51,10 +55,12 @@ static void include_box(cut *c, int32_t ndim, const int64_t *lo, const int64_t *
   }
 }
 
-static int32_t densest_axis(const tegula__tile *tile, int32_t ndim, const int64_t *lo, const int64_t *hi) {
+static int32_t densest_axis(const tegula__tile *tile, int32_t ndim, const int64_t *lo,
+                            const int64_t *hi) {
   int32_t best = -1;
   for (int32_t k = ndim - 1; k >= 0; k--)
-    if (hi[k] - lo[k] > 1 && (best < 0 || llabs(tile->strides[k]) < llabs(tile->strides[best]))) best = k;
+    if (hi[k] - lo[k] > 1 && (best < 0 || llabs(tile->strides[k]) < llabs(tile->strides[best])))
+      best = k;
   return best;
 }
 
@@ -63,11 +69,12 @@ typedef struct walk {
   int64_t at, last;
 } walk;
 
-static const tegula__tile *next_tile(const tegula__targets *targets, walk *w, const int64_t *lo, const int64_t *hi, int64_t *piece_lo,
-                                     int64_t *piece_hi) {
+static const tegula__tile *next_tile(const tegula__targets *targets, walk *w, const int64_t *lo,
+                                     const int64_t *hi, int64_t *piece_lo, int64_t *piece_hi) {
   while (w->at < w->last) {
     const tegula__tile *tile = &targets->tiles[targets->sorted[w->at++]];
-    if (tegula__box_intersect(targets->ndim, lo, hi, tile->lo, tile->hi, piece_lo, piece_hi)) return tile;
+    if (tegula__box_intersect(targets->ndim, lo, hi, tile->lo, tile->hi, piece_lo, piece_hi))
+      return tile;
   }
   return NULL;
 }
@@ -78,7 +85,8 @@ static walk start_walk(const tegula__targets *targets, const int64_t *lo, const 
   return w;
 }
 
-bool tegula__plan_wants(const tegula__plan *plan, const int64_t *box_lo, const int64_t *box_hi, int64_t *lo, int64_t *hi, int64_t *bytes) {
+bool tegula__plan_wants(const tegula__plan *plan, const int64_t *box_lo, const int64_t *box_hi,
+                        int64_t *lo, int64_t *hi, int64_t *bytes) {
   int32_t ndim = plan->manifest->ndim;
   int64_t piece_lo[TEGULA_MAX_DIMS], piece_hi[TEGULA_MAX_DIMS], elements = 0;
   cut c = {0};
@@ -95,7 +103,8 @@ bool tegula__plan_wants(const tegula__plan *plan, const int64_t *box_lo, const i
   return elements > 0;
 }
 
-/* Fills bounding box, memory axis and the way bytes will travel; false when no tile wants anything. */
+/* Fills bounding box, memory axis and the way bytes will travel; false when no tile wants
+ * anything. */
 static bool look_at(const tegula__plan *plan, cut *c) {
   const tegula__manifest *manifest = plan->manifest;
   int32_t ndim = manifest->ndim;
@@ -118,17 +127,20 @@ static bool look_at(const tegula__plan *plan, cut *c) {
     tegula__file_order order;
     int32_t axes;
     tegula__file_order_of(c->part, ndim, lo, hi, &order);
-    shortest = tegula__min(shortest, tegula__common_run(&order, c->part->strides, tile->strides, lo, hi, item, &axes));
+    shortest = tegula__min(
+        shortest, tegula__common_run(&order, c->part->strides, tile->strides, lo, hi, item, &axes));
     whole = axes == order.count;
   }
   if (pieces == 0) return false;
   if (shortest < DIRECT_RUN && !(pieces == 1 && whole)) direct = false;
-  if (c->part->kind == TEGULA__PART_DENSE) c->kind = direct ? TEGULA__STEP_DIRECT : TEGULA__STEP_STAGED;
+  if (c->part->kind == TEGULA__PART_DENSE)
+    c->kind = direct ? TEGULA__STEP_DIRECT : TEGULA__STEP_STAGED;
   tegula__file_order_of(c->part, ndim, c->lo, c->hi, &c->order);
   return true;
 }
 
-/* The widest gap inside a request for the box [lo, hi) of a block: of those along axes that are not cut, which nobody wants. */
+/* The widest gap inside a request for the box [lo, hi) of a block: of those along axes that are not
+ * cut, which nobody wants. */
 static int64_t gap_within(const cut *c, const int64_t *lo, const int64_t *hi, uint32_t item) {
   int64_t bytes = item, widest = c->gap;
   bool is_cut = false;
@@ -161,7 +173,8 @@ static int64_t weight(const cut *c, uint32_t item) {
   return bytes;
 }
 
-/* The longest length of axis k, at least `least`, with which the block weighs no more than `most`. */
+/* The longest length of axis k, at least `least`, with which the block weighs no more than
+ * `most`. */
 static void shorten(cut *c, int32_t k, int64_t least, int64_t most, uint32_t item) {
   int64_t low = least, high = c->block[k];
   while (low < high) {
@@ -175,16 +188,20 @@ static void shorten(cut *c, int32_t k, int64_t least, int64_t most, uint32_t ite
 }
 
 static bool is_transposed(const cut *c) {
-  return c->memory_axis >= 0 && c->order.count > 0 && c->memory_axis != c->order.axes[c->order.count - 1];
+  return c->memory_axis >= 0 && c->order.count > 0 &&
+         c->memory_axis != c->order.axes[c->order.count - 1];
 }
 
 /* Indices of axis k that lie within `patch` bytes of memory, at least one. */
 static int64_t patch_indices(const cut *c, int32_t k, int64_t patch) {
   int64_t stride = c->memory_strides[k];
-  return patch > 0 && stride != 0 ? tegula__min(c->block[k], (patch + llabs(stride) - 1) / llabs(stride)) : 1;
+  return patch > 0 && stride != 0
+             ? tegula__min(c->block[k], (patch + llabs(stride) - 1) / llabs(stride))
+             : 1;
 }
 
-/* From the slowest axis to the fastest, until the block weighs no more than `most`; what lies within `patch` bytes of memory stays together. */
+/* From the slowest axis to the fastest, until the block weighs no more than `most`; what lies
+ * within `patch` bytes of memory stays together. */
 static bool shorten_all(cut *c, int64_t most, uint32_t item, int64_t patch) {
   for (int32_t i = 0; i < c->order.count; i++) {
     int32_t k = c->order.axes[i];
@@ -196,13 +213,16 @@ static bool shorten_all(cut *c, int64_t most, uint32_t item, int64_t patch) {
 
 static void take_whole(cut *c) {
   for (int32_t k = 0; k < TEGULA_MAX_DIMS; k++) c->block[k] = 1;
-  for (int32_t i = 0; i < c->order.count; i++) c->block[c->order.axes[i]] = c->hi[c->order.axes[i]] - c->lo[c->order.axes[i]];
+  for (int32_t i = 0; i < c->order.count; i++)
+    c->block[c->order.axes[i]] = c->hi[c->order.axes[i]] - c->lo[c->order.axes[i]];
 }
 
 /* With the largest patch that leaves requests long enough; false: none does. */
 static bool choose_patch(cut *c, int64_t most, uint32_t item) {
   int32_t inner;
-  c->gap = 0; /* a fast axis may be cut while a slow one is not: what lies in between is wanted by other blocks, not to be read twice */
+  /* a fast axis may be cut while a slow one is not: what lies in between is wanted by other blocks,
+   * not to be read twice */
+  c->gap = 0;
   c->gap = gap_within(c, c->lo, c->hi, item);
   int64_t longest = tegula__min(most, request(c, item, &inner));
   for (int64_t patch = PATCH; patch > item; patch /= 2) {
@@ -222,9 +242,12 @@ static void choose_block(cut *c, int64_t most, uint32_t item) {
 
 tegula_status tegula__plan_add(tegula__plan *plan, const tegula__step *step, tegula_error *err) {
   size_t axes = (size_t)plan->manifest->ndim;
-  if (!tegula__vector_reserve((void **)&plan->steps, &plan->step_capacity, plan->step_count + 1, sizeof *plan->steps) ||
-      !tegula__vector_reserve((void **)&plan->vectors, &plan->vector_capacity, plan->vector_count + 2 * (int64_t)axes + 1,
-                              sizeof *plan->vectors)) /* one more: steps of a scalar point at something too */
+  if (!tegula__vector_reserve((void **)&plan->steps, &plan->step_capacity, plan->step_count + 1,
+                              sizeof *plan->steps) ||
+      !tegula__vector_reserve((void **)&plan->vectors, &plan->vector_capacity,
+                              plan->vector_count + 2 * (int64_t)axes + 1,
+                              /* one more: steps of a scalar point at something too */
+                              sizeof *plan->vectors))
     return tegula__out_of_memory(err, plan->step_count * (int64_t)sizeof *plan->steps);
   if (tegula__step_has_box(step) && axes > 0) {
     memcpy(plan->vectors + plan->vector_count, step->lo, axes * sizeof *step->lo);
@@ -233,7 +256,8 @@ tegula_status tegula__plan_add(tegula__plan *plan, const tegula__step *step, teg
   }
   const tegula__part *parts = plan->manifest->parts;
   const tegula__step *last = plan->step_count > 0 ? &plan->steps[plan->step_count - 1] : NULL;
-  bool same_file = last != NULL && tegula__part_file(&parts[last->part]) == tegula__part_file(&parts[step->part]);
+  bool same_file = last != NULL &&
+                   tegula__part_file(&parts[last->part]) == tegula__part_file(&parts[step->part]);
   int64_t group = last == NULL ? 0 : same_file ? last->group : last->group + 1;
   plan->steps[plan->step_count] = *step;
   plan->steps[plan->step_count++].group = group;
@@ -242,8 +266,10 @@ tegula_status tegula__plan_add(tegula__plan *plan, const tegula__step *step, teg
   return TEGULA_OK;
 }
 
-/* A step for the block [lo, hi), shrunk to what the tiles want of it; none when they want nothing. */
-static tegula_status step_for_block(tegula__plan *plan, const cut *c, const int64_t *lo, const int64_t *hi, tegula_error *err) {
+/* A step for the block [lo, hi), shrunk to what the tiles want of it; none when they want
+ * nothing. */
+static tegula_status step_for_block(tegula__plan *plan, const cut *c, const int64_t *lo,
+                                    const int64_t *hi, tegula_error *err) {
   int64_t want_lo[TEGULA_MAX_DIMS], want_hi[TEGULA_MAX_DIMS];
   tegula__step step = {.kind = c->kind, .part = c->number, .lo = want_lo, .hi = want_hi};
   if (!tegula__plan_wants(plan, lo, hi, want_lo, want_hi, &step.bytes)) return TEGULA_OK;
@@ -284,9 +310,11 @@ static tegula_status step_all_blocks(tegula__plan *plan, const cut *c, tegula_er
 }
 
 /* Bytes that make enough steps for all workers to end together. */
-static int64_t even_share(const tegula__targets *targets, uint32_t item, int32_t threads, int64_t largest) {
+static int64_t even_share(const tegula__targets *targets, uint32_t item, int32_t threads,
+                          int64_t largest) {
   int64_t total = 0;
-  for (int64_t i = 0; i < targets->count; i++) total += tegula__box_count(targets->ndim, targets->tiles[i].lo, targets->tiles[i].hi) * item;
+  for (int64_t i = 0; i < targets->count; i++)
+    total += tegula__box_count(targets->ndim, targets->tiles[i].lo, targets->tiles[i].hi) * item;
   return tegula__max(SMALLEST_STEP, tegula__min(largest, total / (8 * (int64_t)threads)));
 }
 
@@ -300,40 +328,52 @@ static void point_at_vectors(tegula__plan *plan) {
   }
 }
 
-/* Blocks end where those of the file system do, at multiples of `align` bytes (a power of two), along the slowest axis: where an index of
- * it stands at such a place at all, and the pieces do not get longer than they may be. */
+/* Blocks end where those of the file system do, at multiples of `align` bytes (a power of two),
+ * along the slowest axis: where an index of it stands at such a place at all, and the pieces do not
+ * get longer than they may be. */
 static void align_block(cut *c, int32_t ndim, int64_t align) {
   if (align <= 1 || c->order.count == 0) return;
   int32_t k = c->order.axes[0];
   int64_t stride = c->part->strides[k], base = tegula__part_offset(c->part, ndim, c->lo);
-  if (stride <= 0 || c->block[k] >= c->hi[k] - c->lo[k]) return;                  /* it is not cut */
-  int64_t divisor = tegula__min(stride & -stride, align), unit = align / divisor; /* indices from one such place to the next */
+  /* it is not cut */
+  if (stride <= 0 || c->block[k] >= c->hi[k] - c->lo[k]) return;
+  /* indices from one such place to the next */
+  int64_t divisor = tegula__min(stride & -stride, align), unit = align / divisor;
   if (base % divisor != 0 || c->block[k] < unit) return;
-  for (int32_t i = 1; i < c->order.count; i++)
-    if (c->block[c->order.axes[i]] < c->hi[c->order.axes[i]] - c->lo[c->order.axes[i]]) return; /* cut along others too */
-  uint64_t odd = (uint64_t)(stride / divisor), inverse = odd; /* of an odd number, by Newton: each round doubles the bits that are right */
+  for (int32_t i = 1; i < c->order.count; i++) /* cut along others too */
+    if (c->block[c->order.axes[i]] < c->hi[c->order.axes[i]] - c->lo[c->order.axes[i]]) return;
+  /* of an odd number, by Newton: each round doubles the bits that are right */
+  uint64_t odd = (uint64_t)(stride / divisor), inverse = odd;
   for (int round = 0; round < 5; round++) inverse *= 2 - odd * inverse;
   int64_t skip = (int64_t)((0 - (uint64_t)(base / divisor)) * inverse & (uint64_t)(unit - 1));
   c->block[k] -= c->block[k] % unit;
   c->origin[k] = skip > 0 ? c->lo[k] + skip - c->block[k] : c->lo[k];
 }
 
-tegula_status tegula__cut_dense(const tegula__cutting *cutting, const tegula__part *stored, int64_t number, int64_t chunk,
-                                int64_t count, tegula_error *err) {
+tegula_status tegula__cut_dense(const tegula__cutting *cutting, const tegula__part *stored,
+                                int64_t number, int64_t chunk, int64_t count, tegula_error *err) {
   tegula__plan *plan = cutting->plan;
   int64_t most_gap = cutting->limits->writing ? 0 : TEGULA__GAP;
-  cut c = {.part = stored, .number = number, .chunk = chunk, .count = count, .most_gap = most_gap, .gap = most_gap};
+  cut c = {.part = stored,
+           .number = number,
+           .chunk = chunk,
+           .count = count,
+           .most_gap = most_gap,
+           .gap = most_gap};
   if (!look_at(plan, &c)) return TEGULA_OK;
   for (int32_t k = 0; k < plan->manifest->ndim; k++) c.origin[k] = c.lo[k];
-  int64_t staged = tegula__min(cutting->limits->staging_slot,
-                               is_transposed(&c) ? LARGEST_STEP : tegula__min(cutting->share, STAGED_STEP));
-  choose_block(&c, c.kind == TEGULA__STEP_DIRECT ? cutting->direct : staged, plan->manifest->dtype.item_size);
+  int64_t staged =
+      tegula__min(cutting->limits->staging_slot,
+                  is_transposed(&c) ? LARGEST_STEP : tegula__min(cutting->share, STAGED_STEP));
+  choose_block(&c, c.kind == TEGULA__STEP_DIRECT ? cutting->direct : staged,
+               plan->manifest->dtype.item_size);
   if (cutting->limits->writing) align_block(&c, plan->manifest->ndim, cutting->limits->align);
   return step_all_blocks(plan, &c, err);
 }
 
 /* Parts that are lost, or that a reader gives: the whole, or the reader's own pieces. */
-static tegula_status cut_other(const tegula__cutting *cutting, int64_t number, tegula__step_kind kind, tegula_error *err) {
+static tegula_status cut_other(const tegula__cutting *cutting, int64_t number,
+                               tegula__step_kind kind, tegula_error *err) {
   tegula__plan *plan = cutting->plan;
   const tegula__part *part = &plan->manifest->parts[number];
   cut c = {.part = part, .number = number, .chunk = -1, .kind = kind};
@@ -347,18 +387,25 @@ static tegula_status cut_other(const tegula__cutting *cutting, int64_t number, t
   return step_all_blocks(plan, &c, err);
 }
 
-tegula_status tegula__cut_fill(const tegula__cutting *cutting, int64_t number, const int64_t *lo, const int64_t *hi, tegula_error *err) {
+tegula_status tegula__cut_fill(const tegula__cutting *cutting, int64_t number, const int64_t *lo,
+                               const int64_t *hi, tegula_error *err) {
   tegula__plan *plan = cutting->plan;
   int32_t ndim = plan->manifest->ndim;
   uint32_t item = plan->manifest->dtype.item_size;
   int64_t extents[TEGULA_MAX_DIMS], strides[TEGULA_MAX_DIMS];
   for (int32_t k = 0; k < ndim; k++) extents[k] = hi[k] - lo[k];
   tegula__dense_strides(extents, ndim, item, 'C', strides);
-  tegula__part box = {.kind = TEGULA__PART_FILL, .file = TEGULA__NO_FILE, .order = plan->manifest->dtype.order, .lo = lo, .hi = hi, .strides = strides};
+  tegula__part box = {.kind = TEGULA__PART_FILL,
+                      .file = TEGULA__NO_FILE,
+                      .order = plan->manifest->dtype.order,
+                      .lo = lo,
+                      .hi = hi,
+                      .strides = strides};
   cut c = {.part = &box, .number = number, .chunk = -1, .kind = TEGULA__STEP_FILL};
   if (!look_at(plan, &c)) return TEGULA_OK;
   memcpy(c.origin, c.lo, sizeof c.origin);
-  choose_block(&c, tegula__max(cutting->share, tegula__box_count(ndim, lo, hi) / MOST_FILLS * item), item);
+  choose_block(&c, tegula__max(cutting->share, tegula__box_count(ndim, lo, hi) / MOST_FILLS * item),
+               item);
   return step_all_blocks(plan, &c, err);
 }
 
@@ -372,26 +419,36 @@ static tegula_status cut_absent(const tegula__cutting *cutting, int64_t number, 
 
 static tegula_status cut_part(const tegula__cutting *cutting, int64_t number, tegula_error *err) {
   const tegula__part *part = &cutting->plan->manifest->parts[number];
-  if (cutting->next != NULL && cutting->next[number - cutting->first_part] == TEGULA__CUT_PART) return TEGULA_OK;
+  if (cutting->next != NULL && cutting->next[number - cutting->first_part] == TEGULA__CUT_PART)
+    return TEGULA_OK;
   switch (part->kind) {
-    case TEGULA__PART_DENSE: return tegula__cut_dense(cutting, part, number, -1, 0, err);
-    case TEGULA__PART_CHUNKED: return tegula__cut_chunked(cutting, number, err);
-    case TEGULA__PART_FILL: return cut_absent(cutting, number, err);
-    case TEGULA__PART_LOST: return cut_other(cutting, number, TEGULA__STEP_LOST, err);
-    case TEGULA__PART_READ: return cut_other(cutting, number, TEGULA__STEP_READ, err);
-    case TEGULA__PART_LATE: break; /* whoever plans finds out first */
+    case TEGULA__PART_DENSE:
+      return tegula__cut_dense(cutting, part, number, -1, 0, err);
+    case TEGULA__PART_CHUNKED:
+      return tegula__cut_chunked(cutting, number, err);
+    case TEGULA__PART_FILL:
+      return cut_absent(cutting, number, err);
+    case TEGULA__PART_LOST:
+      return cut_other(cutting, number, TEGULA__STEP_LOST, err);
+    case TEGULA__PART_READ:
+      return cut_other(cutting, number, TEGULA__STEP_READ, err);
+    case TEGULA__PART_LATE:
+      break; /* whoever plans finds out first */
   }
-  return tegula__fail(err, TEGULA_INTERNAL, NULL, -1, "part %lld cannot be planned", (long long)number);
+  return tegula__fail(err, TEGULA_INTERNAL, NULL, -1, "part %lld cannot be planned",
+                      (long long)number);
 }
 
-tegula_status tegula__plan_create(const tegula__manifest *manifest, const tegula__targets *targets, const tegula__plan_limits *limits,
-                                  tegula__plan *out, tegula_error *err) {
+tegula_status tegula__plan_create(const tegula__manifest *manifest, const tegula__targets *targets,
+                                  const tegula__plan_limits *limits, tegula__plan *out,
+                                  tegula_error *err) {
   *out = (tegula__plan){.manifest = manifest, .targets = targets};
   uint32_t item = manifest->dtype.item_size;
   tegula__cutting cutting = {.plan = out,
                              .limits = limits,
                              .share = even_share(targets, item, limits->threads, LARGEST_STEP),
-                             .direct = even_share(targets, item, limits->threads, limits->writing ? LARGEST_WRITE : LARGEST_STEP)};
+                             .direct = even_share(targets, item, limits->threads,
+                                                  limits->writing ? LARGEST_WRITE : LARGEST_STEP)};
   int64_t first = 0, last = manifest->part_count;
   if (manifest->ndim > 0 && targets->count > 0)
     tegula__manifest_find(manifest, targets->first_row, targets->last_row, &first, &last);

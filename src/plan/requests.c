@@ -1,8 +1,10 @@
-/* Counting the read requests of a plan without making them: by the same walks and the same rules by which the engine makes them.
+/* Counting the read requests of a plan without making them: by the same walks and the same rules by
+ * which the engine makes them.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * A request may bring bytes of several tiles; it counts once in the total and once for each of them. */
+ * A request may bring bytes of several tiles; it counts once in the total and once for each of
+ * them. */
 #include <stdlib.h>
 
 #include "plan/plan.h"
@@ -24,13 +26,16 @@ typedef struct counter {
   int64_t total;
 } counter;
 
-static tegula_status find_pieces(counter *c, const int64_t *box_lo, const int64_t *box_hi, tegula_error *err) {
+static tegula_status find_pieces(counter *c, const int64_t *box_lo, const int64_t *box_hi,
+                                 tegula_error *err) {
   const tegula__targets *targets = c->plan->targets;
   int32_t ndim = targets->ndim;
   int64_t first, last;
   tegula__targets_find(targets, box_lo, box_hi, &first, &last);
-  if (!tegula__vector_reserve((void **)&c->pieces, &c->piece_capacity, last - first, sizeof *c->pieces) ||
-      !tegula__vector_reserve((void **)&c->corners, &c->corner_capacity, (last - first) * 2 * ndim + 1, sizeof *c->corners))
+  if (!tegula__vector_reserve((void **)&c->pieces, &c->piece_capacity, last - first,
+                              sizeof *c->pieces) ||
+      !tegula__vector_reserve((void **)&c->corners, &c->corner_capacity,
+                              (last - first) * 2 * ndim + 1, sizeof *c->corners))
     return tegula__out_of_memory(err, (last - first) * (int64_t)sizeof *c->pieces);
   c->piece_count = 0;
   for (int64_t i = first; i < last; i++) {
@@ -42,7 +47,9 @@ static tegula_status find_pieces(counter *c, const int64_t *box_lo, const int64_
   return TEGULA_OK;
 }
 
-static int64_t tile_number(const counter *c, int64_t piece) { return c->pieces[piece].tile - c->plan->targets->tiles; }
+static int64_t tile_number(const counter *c, int64_t piece) {
+  return c->pieces[piece].tile - c->plan->targets->tiles;
+}
 
 /* One request per index of the axes that lie outside of a request. */
 static void count_staged(counter *c, const tegula__step *step, const tegula__part *part) {
@@ -50,17 +57,20 @@ static void count_staged(counter *c, const tegula__step *step, const tegula__par
   tegula__file_order order;
   int64_t span, requests = 1;
   tegula__file_order_of(part, manifest->ndim, step->lo, step->hi, &order);
-  int32_t outer = order.count - tegula__read_unit(&order, part->strides, step->lo, step->hi, manifest->dtype.item_size, step->gap, &span);
+  int32_t outer = order.count - tegula__read_unit(&order, part->strides, step->lo, step->hi,
+                                                  manifest->dtype.item_size, step->gap, &span);
   for (int32_t i = 0; i < outer; i++) requests *= step->hi[order.axes[i]] - step->lo[order.axes[i]];
   c->total += requests;
   for (int64_t p = 0; p < c->piece_count; p++) {
     int64_t own = 1;
-    for (int32_t i = 0; i < outer; i++) own *= c->pieces[p].hi[order.axes[i]] - c->pieces[p].lo[order.axes[i]];
+    for (int32_t i = 0; i < outer; i++)
+      own *= c->pieces[p].hi[order.axes[i]] - c->pieces[p].lo[order.axes[i]];
     c->reads[tile_number(c, p)] += own;
   }
 }
 
-static void add_run(counter *c, tegula__batch *batch, const char **end, const tegula__step *step, int64_t piece) {
+static void add_run(counter *c, tegula__batch *batch, const char **end, const tegula__step *step,
+                    int64_t piece) {
   const tegula__run_walk *walk = &c->walks[piece];
   if (!tegula__batch_takes(batch, walk->offset, step->gap, c->vectors)) {
     c->total++;
@@ -78,7 +88,8 @@ static void add_run(counter *c, tegula__batch *batch, const char **end, const te
   c->latest[tile] = c->total;
 }
 
-static tegula_status count_direct(counter *c, const tegula__step *step, const tegula__part *part, tegula_error *err) {
+static tegula_status count_direct(counter *c, const tegula__step *step, const tegula__part *part,
+                                  tegula_error *err) {
   const tegula__manifest *manifest = c->plan->manifest;
   int64_t count = c->piece_count;
   if (!tegula__vector_reserve((void **)&c->walks, &c->walk_capacity, count, sizeof *c->walks) ||
@@ -100,7 +111,8 @@ static tegula_status count_direct(counter *c, const tegula__step *step, const te
 
 /* A stored piece that several tiles want, or in another byte order, is read once for all. */
 static void count_reader(counter *c, const tegula__part *part) {
-  bool in_place = part->chunk == NULL || c->piece_count == 1, swaps = tegula__dtype_swap_size(c->plan->manifest->dtype) > 1;
+  bool in_place = part->chunk == NULL || c->piece_count == 1,
+       swaps = tegula__dtype_swap_size(c->plan->manifest->dtype) > 1;
   for (int64_t p = 0; p < c->piece_count; p++) {
     c->reads[tile_number(c, p)]++;
     in_place = in_place && (!swaps || c->pieces[p].tile->order == part->order);
@@ -129,10 +141,13 @@ static tegula_status count_step(counter *c, const tegula__step *step, tegula_err
   const tegula__part *part = &c->plan->manifest->parts[step->part];
   tegula__stored stored;
   switch (step->kind) {
-    case TEGULA__STEP_CHUNKS: return count_chunks(c, step, err);
+    case TEGULA__STEP_CHUNKS:
+      return count_chunks(c, step, err);
     case TEGULA__STEP_FILL:
-    case TEGULA__STEP_LOST: return TEGULA_OK;
-    default: break;
+    case TEGULA__STEP_LOST:
+      return TEGULA_OK;
+    default:
+      break;
   }
   FORWARD(find_pieces(c, step->lo, step->hi, err));
   if (step->kind == TEGULA__STEP_READ)
@@ -144,12 +159,16 @@ static tegula_status count_step(counter *c, const tegula__step *step, tegula_err
   return TEGULA_OK;
 }
 
-tegula_status tegula__plan_requests(const tegula__plan *plan, int vectors, int64_t *reads, int64_t *total, tegula_error *err) {
+tegula_status tegula__plan_requests(const tegula__plan *plan, int vectors, int64_t *reads,
+                                    int64_t *total, tegula_error *err) {
   counter c = {.plan = plan, .vectors = vectors, .reads = reads};
   tegula_status status = TEGULA_OK;
-  c.latest = calloc((size_t)tegula__max(1, plan->targets->count), sizeof *c.latest); /* requests count from 1 */
-  if (c.latest == NULL) status = tegula__out_of_memory(err, plan->targets->count * (int64_t)sizeof *c.latest);
-  for (int64_t i = 0; i < plan->step_count && status == TEGULA_OK; i++) status = count_step(&c, &plan->steps[i], err);
+  /* requests count from 1 */
+  c.latest = calloc((size_t)tegula__max(1, plan->targets->count), sizeof *c.latest);
+  if (c.latest == NULL)
+    status = tegula__out_of_memory(err, plan->targets->count * (int64_t)sizeof *c.latest);
+  for (int64_t i = 0; i < plan->step_count && status == TEGULA_OK; i++)
+    status = count_step(&c, &plan->steps[i], err);
   *total += c.total;
   free(c.pieces);
   free(c.corners);

@@ -1,15 +1,18 @@
-/* Walks over the runs of a direct step: bytes that are contiguous both in the file and in a tile's memory.
+/* Walks over the runs of a direct step: bytes that are contiguous both in the file and in a tile's
+ * memory.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
  * Each piece is a walk in the file's order; a heap merges the walks of all pieces by offset. */
 #include "plan/plan.h"
 
-void tegula__run_start(tegula__run_walk *w, const tegula__part *part, int32_t ndim, uint32_t item_size, const tegula__piece *piece) {
+void tegula__run_start(tegula__run_walk *w, const tegula__part *part, int32_t ndim,
+                       uint32_t item_size, const tegula__piece *piece) {
   int32_t inner;
   tegula__file_order order;
   tegula__file_order_of(part, ndim, piece->lo, piece->hi, &order);
-  w->run = tegula__common_run(&order, part->strides, piece->tile->strides, piece->lo, piece->hi, item_size, &inner);
+  w->run = tegula__common_run(&order, part->strides, piece->tile->strides, piece->lo, piece->hi,
+                              item_size, &inner);
   w->offset = tegula__part_offset(part, ndim, piece->lo);
   w->address = tegula__tile_address(piece->tile, ndim, piece->lo);
   w->axes = order.count - inner;

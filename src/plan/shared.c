@@ -5,7 +5,8 @@
 
 #include "plan/plan_priv.h"
 
-#define LARGEST_SHARED ((int64_t)64 << 20) /* larger plain chunks are not held in memory as a whole */
+/* larger plain chunks are not held in memory as a whole */
+#define LARGEST_SHARED ((int64_t)64 << 20)
 
 /* ---- which parts ---- */
 
@@ -35,7 +36,8 @@ tegula_status tegula__link_parts(tegula__cutting *cutting, int64_t last, tegula_
   count = 0;
   for (int64_t i = first; i < last; i++) {
     cutting->next[i - first] = TEGULA__NO_PART;
-    if (parts[i].kind == TEGULA__PART_CHUNKED) all[count++] = (chunked){.grid = parts[i].grid, .part = i};
+    if (parts[i].kind == TEGULA__PART_CHUNKED)
+      all[count++] = (chunked){.grid = parts[i].grid, .part = i};
   }
   if (!cutting->limits->writing) {
     qsort(all, (size_t)count, sizeof *all, compare_grids);
@@ -49,21 +51,26 @@ tegula_status tegula__link_parts(tegula__cutting *cutting, int64_t last, tegula_
 /* ---- large plain chunks ---- */
 
 /* What a chunk of the plan would read by itself. */
-static void count_reads(const tegula__plan *plan, int64_t index, int64_t *bytes, int64_t *requests) {
-  int64_t lo[TEGULA_MAX_DIMS], hi[TEGULA_MAX_DIMS], want_lo[TEGULA_MAX_DIMS], want_hi[TEGULA_MAX_DIMS], wanted, span, count = 1;
+static void count_reads(const tegula__plan *plan, int64_t index, int64_t *bytes,
+                        int64_t *requests) {
+  int64_t lo[TEGULA_MAX_DIMS], hi[TEGULA_MAX_DIMS], want_lo[TEGULA_MAX_DIMS],
+      want_hi[TEGULA_MAX_DIMS], wanted, span, count = 1;
   tegula__part piece;
   tegula__file_order order;
   int32_t ndim = plan->manifest->ndim;
   tegula__plan_chunk(plan, index, lo, hi, &piece);
   if (!tegula__plan_wants(plan, lo, hi, want_lo, want_hi, &wanted)) return;
   tegula__file_order_of(&piece, ndim, want_lo, want_hi, &order);
-  int32_t inner = tegula__read_unit(&order, piece.strides, want_lo, want_hi, plan->manifest->dtype.item_size, TEGULA__GAP, &span);
-  for (int32_t i = 0; i < order.count - inner; i++) count *= want_hi[order.axes[i]] - want_lo[order.axes[i]];
+  int32_t inner = tegula__read_unit(&order, piece.strides, want_lo, want_hi,
+                                    plan->manifest->dtype.item_size, TEGULA__GAP, &span);
+  for (int32_t i = 0; i < order.count - inner; i++)
+    count *= want_hi[order.axes[i]] - want_lo[order.axes[i]];
   *bytes += span * count;
   *requests += count;
 }
 
-/* Nothing must be read twice; then either requests are long, or together they are less work than the whole chunk. */
+/* Nothing must be read twice; then either requests are long, or together they are less work than
+ * the whole chunk. */
 bool tegula__plan_apart(const tegula__plan *plan, int64_t index, int64_t count) {
   int64_t length = plan->chunks[index].entry->length, bytes = 0, requests = 0;
   if (length > LARGEST_SHARED) return true;
@@ -85,7 +92,8 @@ static int compare_begun(const void *a, const void *b) {
   return (p->chunk.part > q->chunk.part) - (p->chunk.part < q->chunk.part);
 }
 
-tegula_status tegula__plan_sort_apart(tegula__plan *plan, int64_t index, int64_t count, tegula_error *err) {
+tegula_status tegula__plan_sort_apart(tegula__plan *plan, int64_t index, int64_t count,
+                                      tegula_error *err) {
   int64_t lo[TEGULA_MAX_DIMS], hi[TEGULA_MAX_DIMS];
   tegula__part piece;
   begun *all = tegula__realloc_array(NULL, count, sizeof *all);

@@ -2,9 +2,10 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * A folder may begin with a shard that is empty, has one row, or was written by another program. So what is chosen for all
- * parts follows the bytes in them, never the first part. A new way takes the place of the lightest one and adds to its weight
- * (the space-saving algorithm). So every way with more than 1 / TEGULA__WAYS of all bytes is there in the end. */
+ * A folder may begin with a shard that is empty, has one row, or was written by another program. So
+ * what is chosen for all parts follows the bytes in them, never the first part. A new way takes the
+ * place of the lightest one and adds to its weight (the space-saving algorithm). So every way with
+ * more than 1 / TEGULA__WAYS of all bytes is there in the end. */
 #include <string.h>
 
 #include "plan/plan.h"
@@ -30,7 +31,8 @@ static bool same_order(const tegula__part *a, const tegula__part *b, int32_t ndi
 static bool same_way(const tegula__part *a, const tegula__part *b, int32_t ndim) {
   if (a->kind != b->kind) return false;
   if (a->chunk == NULL) return same_order(a, b, ndim);
-  return memcmp(a->chunk, b->chunk, (size_t)ndim * sizeof *a->chunk) == 0 && same_filters(a->grid, b->grid);
+  return memcmp(a->chunk, b->chunk, (size_t)ndim * sizeof *a->chunk) == 0 &&
+         same_filters(a->grid, b->grid);
 }
 
 static bool stop(void *state, const tegula__chunk *chunk, const int64_t *lo, const int64_t *hi) {
@@ -40,7 +42,8 @@ static bool stop(void *state, const tegula__chunk *chunk, const int64_t *lo, con
 
 /* Bytes of the part; 0 where nothing of it is stored, and where it may be read in any boxes. */
 static double weight_of(const tegula__manifest *manifest, const tegula__part *part) {
-  double item = manifest->dtype.item_size, bytes = item * (double)tegula__box_count(manifest->ndim, part->lo, part->hi);
+  double item = manifest->dtype.item_size,
+         bytes = item * (double)tegula__box_count(manifest->ndim, part->lo, part->hi);
   if (part->chunk == NULL) return part->kind == TEGULA__PART_DENSE ? bytes : 0;
   if (part->kind != TEGULA__PART_CHUNKED || part->grid == NULL || bytes == 0) return bytes;
   if (tegula__part_visit(part, manifest->ndim, stop, NULL)) return 0;

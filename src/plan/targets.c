@@ -2,9 +2,10 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Tiles sorted by where they begin: those that start at hi or later are cut off at the end, and since `reach` only grows, those that end
- * before lo are cut off at the front. What is left is looked at one by one: so the axis is the one along which an index is in the
- * fewest tiles. Tens of thousands of columns would all be looked at if they were sorted by rows. */
+ * Tiles sorted by where they begin: those that start at hi or later are cut off at the end, and
+ * since `reach` only grows, those that end before lo are cut off at the front. What is left is
+ * looked at one by one: so the axis is the one along which an index is in the fewest tiles. Tens of
+ * thousands of columns would all be looked at if they were sorted by rows. */
 #include <stdlib.h>
 
 #include "plan/plan.h"
@@ -24,7 +25,8 @@ static bool is_sorted(const tegula__targets *targets) {
   return true;
 }
 
-/* In how many tiles an index of axis k is on average; *lo and *hi: where the first begins and the last ends. */
+/* In how many tiles an index of axis k is on average; *lo and *hi: where the first begins and the
+ * last ends. */
 static double overlap(const tegula__targets *targets, int32_t k, int64_t *lo, int64_t *hi) {
   double sum = 0;
   *lo = INT64_MAX;
@@ -50,15 +52,18 @@ static void choose_axis(tegula__targets *out) {
   }
 }
 
-tegula_status tegula__targets_create(int32_t ndim, const tegula__tile *tiles, int64_t count, tegula__targets *out, tegula_error *err) {
+tegula_status tegula__targets_create(int32_t ndim, const tegula__tile *tiles, int64_t count,
+                                     tegula__targets *out, tegula_error *err) {
   *out = (tegula__targets){.ndim = ndim, .count = count, .tiles = tiles};
   out->sorted = tegula__realloc_array(NULL, 2 * count, sizeof *out->sorted);
-  if (out->sorted == NULL) return tegula__out_of_memory(err, 2 * count * (int64_t)sizeof *out->sorted);
+  if (out->sorted == NULL)
+    return tegula__out_of_memory(err, 2 * count * (int64_t)sizeof *out->sorted);
   out->reach = out->sorted + count;
   for (int64_t i = 0; i < count; i++) out->sorted[i] = i;
   if (ndim == 0) return TEGULA_OK;
   choose_axis(out);
-  if (!is_sorted(out)) qsort_r(out->sorted, (size_t)count, sizeof *out->sorted, compare_starts, out);
+  if (!is_sorted(out))
+    qsort_r(out->sorted, (size_t)count, sizeof *out->sorted, compare_starts, out);
   int64_t reach = 0;
   for (int64_t i = 0; i < count; i++) {
     reach = tegula__max(reach, tiles[out->sorted[i]].hi[out->axis]);
@@ -72,7 +77,8 @@ void tegula__targets_free(tegula__targets *targets) {
   *targets = (tegula__targets){0};
 }
 
-void tegula__targets_find(const tegula__targets *targets, const int64_t *lo, const int64_t *hi, int64_t *first, int64_t *last) {
+void tegula__targets_find(const tegula__targets *targets, const int64_t *lo, const int64_t *hi,
+                          int64_t *first, int64_t *last) {
   *first = 0;
   *last = targets->count;
   if (targets->ndim == 0) return;

@@ -2,10 +2,11 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Whoever wants to take a workplace away takes the lock of its mark first. A save locks the mark that it has made and then looks whether
- * it is still there; if not, or if somebody else has the lock, it was swept in between, and the save makes another one. So there is no
- * time in which it could be taken from a save that goes on. The lock belongs to the open file: other saves of this process do not share
- * it, and a child of fork only makes it last longer. */
+ * Whoever wants to take a workplace away takes the lock of its mark first. A save locks the mark
+ * that it has made and then looks whether it is still there; if not, or if somebody else has the
+ * lock, it was swept in between, and the save makes another one. So there is no time in which it
+ * could be taken from a save that goes on. The lock belongs to the open file: other saves of this
+ * process do not share it, and a child of fork only makes it last longer. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -23,13 +24,16 @@
 
 #define MOST_ATTEMPTS 64
 #define REMOVE_ATTEMPTS 4 /* nobody may come by later to do what failed now */
-#define DEEPEST 6         /* a workplace, in it a folder that is saved to, in it a workplace, in it a folder: 4 */
+/* a workplace, in it a folder that is saved to, in it a workplace, in it a folder: 4 */
+#define DEEPEST 6
 
 /* ---- names and texts ---- */
 
 bool tegula__workplace_parse(const char *name, uint32_t *boot) {
   if (strncmp(name, ".tegula-", 8) != 0 || strlen(name) != WORKPLACE_NAME - 1) return false;
-  if (strcmp(name + 8 + WORKPLACE_DIGITS, ".tmp") != 0 || strspn(name + 8, "0123456789abcdef") != WORKPLACE_DIGITS) return false;
+  if (strcmp(name + 8 + WORKPLACE_DIGITS, ".tmp") != 0 ||
+      strspn(name + 8, "0123456789abcdef") != WORKPLACE_DIGITS)
+    return false;
   return sscanf(name + 8, "%8x", boot) == 1;
 }
 
@@ -50,7 +54,8 @@ static size_t boot_text(char *out, size_t most) {
   int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
   if (fd < 0) return 0;
   tegula__io_counts counts = {0};
-  if (tegula__io_read_some(fd, "boot_id", 0, out, most - 1, &got, &counts, NULL) != TEGULA_OK) got = 0;
+  if (tegula__io_read_some(fd, "boot_id", 0, out, most - 1, &got, &counts, NULL) != TEGULA_OK)
+    got = 0;
   close(fd);
   while (got > 0 && out[got - 1] == '\n') got--;
   out[got] = '\0';
@@ -70,18 +75,21 @@ static tegula_status write_text(int fd, const char *name, const char *text, tegu
   struct rlimit limit;
   tegula__io_counts counts = {0};
   size_t size = strlen(text);
-  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && size > limit.rlim_cur)
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+      size > limit.rlim_cur)
     return tegula__fail_errno(err, EFBIG, name, -1, "could not write \"%s\"", name);
   return tegula__io_write(fd, name, 0, text, size, &counts, err);
 }
 
-tegula_status tegula__publish_write_text(int folder, const char *name, const char *text, bool durable, tegula_error *err) {
+tegula_status tegula__publish_write_text(int folder, const char *name, const char *text,
+                                         bool durable, tegula_error *err) {
   int fd = openat(folder, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (fd < 0) return tegula__fail_errno(err, errno, name, -1, "could not make \"%s\"", name);
   tegula_status status = write_text(fd, name, text, err);
   if (status == TEGULA_OK && durable && fsync(fd) != 0)
     status = tegula__fail_errno(err, errno, name, -1, "could not bring \"%s\" to the disk", name);
-  if (close(fd) != 0 && status == TEGULA_OK) status = tegula__fail_errno(err, errno, name, -1, "could not finish \"%s\"", name);
+  if (close(fd) != 0 && status == TEGULA_OK)
+    status = tegula__fail_errno(err, errno, name, -1, "could not finish \"%s\"", name);
   return status;
 }
 
@@ -115,10 +123,12 @@ tegula_status tegula__workplace_write_mark(const tegula__publish *publish, tegul
   char text[MARK_MOST], host[65] = "";
   const char *slash = strrchr(publish->target, '/');
   if (gethostname(host, sizeof host - 1) != 0) host[0] = '\0';
-  int size = snprintf(text, sizeof text, "%shost %s\nprocess %ld\nparents %lld\ntarget %s", MARK_BEGINNING, host, (long)getpid(),
-                      (long long)publish->made_count, slash != NULL ? slash + 1 : publish->target);
+  int size = snprintf(text, sizeof text, "%shost %s\nprocess %ld\nparents %lld\ntarget %s",
+                      MARK_BEGINNING, host, (long)getpid(), (long long)publish->made_count,
+                      slash != NULL ? slash + 1 : publish->target);
   if (size < 0 || (size_t)size >= sizeof text)
-    return tegula__fail_errno(err, ENAMETOOLONG, publish->target, -1, "could not save \"%s\"", publish->target);
+    return tegula__fail_errno(err, ENAMETOOLONG, publish->target, -1, "could not save \"%s\"",
+                              publish->target);
   return write_text(publish->mark, publish->workplace, text, err);
 }
 
@@ -126,8 +136,8 @@ tegula_status tegula__workplace_write_mark(const tegula__publish *publish, tegul
 
 bool tegula__workplace_is(int folder, const char *name, int fd) {
   struct stat open_one, named;
-  return fstat(fd, &open_one) == 0 && fstatat(folder, name, &named, AT_SYMLINK_NOFOLLOW) == 0 && open_one.st_ino == named.st_ino &&
-         open_one.st_dev == named.st_dev;
+  return fstat(fd, &open_one) == 0 && fstatat(folder, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+         open_one.st_ino == named.st_ino && open_one.st_dev == named.st_dev;
 }
 
 static void close_both(tegula__publish *publish) {
@@ -140,15 +150,18 @@ static void close_both(tegula__publish *publish) {
 static int mark_and_lock(tegula__publish *publish, bool with_lock) {
   publish->place = open(publish->workplace, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (publish->place < 0) return errno == ENOENT || errno == ESTALE ? EAGAIN : errno;
-  publish->mark = openat(publish->place, "mark", O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  publish->mark =
+      openat(publish->place, "mark", O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (publish->mark < 0) return errno == ENOENT || errno == ESTALE ? EAGAIN : errno;
-  if (with_lock && flock(publish->mark, LOCK_EX | LOCK_NB) != 0) return errno == EWOULDBLOCK ? EAGAIN : EOPNOTSUPP;
+  if (with_lock && flock(publish->mark, LOCK_EX | LOCK_NB) != 0)
+    return errno == EWOULDBLOCK ? EAGAIN : EOPNOTSUPP;
   return tegula__workplace_is(publish->place, "mark", publish->mark) ? 0 : EAGAIN;
 }
 
 /* One attempt, with a name of its own. An errno as above. */
 static int make_one(tegula__publish *publish, uint32_t boot, uint32_t random) {
-  snprintf(publish->workplace + strlen(publish->parent), WORKPLACE_NAME + 1, "/.tegula-%08x%08x.tmp", boot, random);
+  snprintf(publish->workplace + strlen(publish->parent), WORKPLACE_NAME + 1,
+           "/.tegula-%08x%08x.tmp", boot, random);
   if (mkdir(publish->workplace, 0700) != 0) return errno == EEXIST ? EAGAIN : errno;
   int failed = mark_and_lock(publish, boot != 0);
   if (failed == 0) return 0;
@@ -166,7 +179,9 @@ tegula_status tegula__workplace_make(tegula__publish *publish, tegula_error *err
   int failed = EAGAIN;
   for (int attempt = 0; attempt < MOST_ATTEMPTS && failed != 0; attempt++) {
     uint32_t random;
-    failed = getrandom(&random, sizeof random, 0) == (ssize_t)sizeof random ? make_one(publish, boot, random) : errno;
+    failed = getrandom(&random, sizeof random, 0) == (ssize_t)sizeof random
+                 ? make_one(publish, boot, random)
+                 : errno;
     if (failed == EOPNOTSUPP && boot != 0)
       boot = 0;
     else if (failed != EAGAIN)
@@ -176,18 +191,24 @@ tegula_status tegula__workplace_make(tegula__publish *publish, tegula_error *err
   free(publish->workplace);
   publish->workplace = NULL;
   tegula_status status =
-      tegula__fail_errno(err, failed, publish->target, -1, "could not make a temporary folder in \"%s\"", publish->parent);
+      tegula__fail_errno(err, failed, publish->target, -1,
+                         "could not make a temporary folder in \"%s\"", publish->parent);
   if (failed != EACCES && failed != EPERM && failed != EROFS) return status;
-  return tegula__hint(err, status, "a save writes beside its target, so the folder must be writable, whatever the target's own rights are");
+  return tegula__hint(err, status,
+                      "a save writes beside its target, so the folder must be writable, whatever "
+                      "the target's own rights are");
 }
 
 tegula_status tegula__workplace_share(tegula__publish *publish, tegula_error *err) {
   uint64_t random;
   publish->place = open(publish->parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (publish->place < 0 || getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
-    return tegula__fail_errno(err, errno, publish->target, -1, "could not open folder \"%s\"", publish->parent);
-  publish->temporary = tegula__strprintf("%s/.tegula-%016llx.tmp", publish->parent, (unsigned long long)random);
-  if (publish->temporary == NULL) return tegula__out_of_memory(err, (int64_t)strlen(publish->parent));
+    return tegula__fail_errno(err, errno, publish->target, -1, "could not open folder \"%s\"",
+                              publish->parent);
+  publish->temporary =
+      tegula__strprintf("%s/.tegula-%016llx.tmp", publish->parent, (unsigned long long)random);
+  if (publish->temporary == NULL)
+    return tegula__out_of_memory(err, (int64_t)strlen(publish->parent));
   publish->source = publish->temporary + strlen(publish->parent) + 1;
   return TEGULA_OK;
 }
@@ -201,12 +222,14 @@ static void empty_at(int folder, const char *name, dev_t device, int depth) {
   struct stat info;
   int fd = openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return;
-  bool same_device = fstat(fd, &info) == 0 && info.st_dev == device; /* nothing that is mounted there */
+  /* nothing that is mounted there */
+  bool same_device = fstat(fd, &info) == 0 && info.st_dev == device;
   for (ssize_t size; same_device && (size = getdents64(fd, entries, sizeof entries)) > 0;) {
     const struct dirent64 *entry;
     for (ssize_t at = 0; at < size; at += entry->d_reclen) {
       entry = (const struct dirent64 *)(entries + at);
-      if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) remove_at(fd, entry->d_name, device, depth - 1);
+      if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+        remove_at(fd, entry->d_name, device, depth - 1);
     }
   }
   close(fd);
@@ -232,20 +255,24 @@ bool tegula__workplace_remove_tree(int folder, const char *name) {
   return false;
 }
 
-/* The mark goes last: what cannot be removed now may be by a later save. It is closed first, as is its folder: what is unlinked while it is
- * open costs a file system much more; and whoever gets the lock then finds nothing but the mark. */
+/* The mark goes last: what cannot be removed now may be by a later save. It is closed first, as is
+ * its folder: what is unlinked while it is open costs a file system much more; and whoever gets the
+ * lock then finds nothing but the mark. */
 void tegula__workplace_remove(tegula__publish *publish) {
   static const char *const names[] = {"view", "data", "old", "companion", "note"};
   if (publish->workplace == NULL) {
-    if (publish->place >= 0 && publish->source != NULL) tegula__workplace_remove_tree(publish->place, publish->source);
+    if (publish->place >= 0 && publish->source != NULL)
+      tegula__workplace_remove_tree(publish->place, publish->source);
     close_both(publish);
     return;
   }
   bool gone = publish->place >= 0;
-  for (size_t i = 0; gone && i < sizeof names / sizeof *names; i++) gone = tegula__workplace_remove_tree(publish->place, names[i]);
+  for (size_t i = 0; gone && i < sizeof names / sizeof *names; i++)
+    gone = tegula__workplace_remove_tree(publish->place, names[i]);
   if (publish->mark >= 0) close(publish->mark);
   publish->mark = -1;
   if (gone) tegula__workplace_remove_tree(publish->place, "mark");
   close_both(publish);
-  for (int attempt = 0; attempt < REMOVE_ATTEMPTS && rmdir(publish->workplace) != 0; attempt++) continue;
+  for (int attempt = 0; attempt < REMOVE_ATTEMPTS && rmdir(publish->workplace) != 0; attempt++)
+    continue;
 }

@@ -2,8 +2,9 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * A target is one file fuzz_NAME.c with LLVMFuzzerTestOneInput. A copy of the input ends where a page begins that cannot be
- * touched, so that reading one byte too many stops the program also without a sanitizer. */
+ * A target is one file fuzz_NAME.c with LLVMFuzzerTestOneInput. A copy of the input ends where a
+ * page begins that cannot be touched, so that reading one byte too many stops the program also
+ * without a sanitizer. */
 #ifndef TEGULA_FUZZ_FUZZ_H
 #define TEGULA_FUZZ_FUZZ_H
 
@@ -18,12 +19,12 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* A condition that no input may break. */
-#define MUST(condition)                                                          \
-  do {                                                                           \
-    if (!(condition)) {                                                          \
-      fprintf(stderr, "%s:%d: broken: %s\n", __FILE__, __LINE__, #condition);    \
-      abort();                                                                   \
-    }                                                                            \
+#define MUST(condition)                                                                            \
+  do {                                                                                             \
+    if (!(condition)) {                                                                            \
+      fprintf(stderr, "%s:%d: broken: %s\n", __FILE__, __LINE__, #condition);                      \
+      abort();                                                                                     \
+    }                                                                                              \
   } while (0)
 
 typedef struct guarded {
@@ -51,7 +52,7 @@ static inline void guarded_free(guarded *memory) { munmap(memory->map, memory->m
 /* The next `size` bytes of the input as a number; zeros when there are none left. */
 static inline uint64_t take_number(const uint8_t **data, size_t *left, size_t size) {
   uint64_t value = 0;
-  for (size_t i = 0; i < size && *left > 0; i++) {
+  for (size_t i = 0; i<size && * left> 0; i++) {
     value |= (uint64_t) * (*data)++ << 8 * i;
     (*left)--;
   }

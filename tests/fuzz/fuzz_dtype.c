@@ -17,7 +17,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     MUST(dtype.item_size % tegula__dtype_swap_size(dtype) == 0);
     tegula_dtype_format(dtype, formatted);
     MUST(strlen(formatted) < TEGULA_DTYPE_TEXT);
-    MUST(tegula_dtype_parse(formatted, &again, NULL) == TEGULA_OK && memcmp(&dtype, &again, sizeof dtype) == 0);
+    MUST(tegula_dtype_parse(formatted, &again, NULL) == TEGULA_OK &&
+         memcmp(&dtype, &again, sizeof dtype) == 0);
     swapped = tegula_dtype_native(dtype);
     MUST(tegula__dtype_valid(swapped) && tegula_dtype_same(swapped, dtype));
   } else {

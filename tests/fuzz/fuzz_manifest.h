@@ -1,4 +1,5 @@
-/* What targets of manifests from outside share: one that finish accepts has each element in its file and nowhere twice.
+/* What targets of manifests from outside share: one that finish accepts has each element in its
+ * file and nowhere twice.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TEGULA_FUZZ_MANIFEST_H
@@ -11,8 +12,11 @@
 static const char *const formats[] = {"npy", "raw", "hdf5", NULL};
 
 static inline void check_head(const tegula__manifest *manifest) {
-  MUST(tegula__dtype_valid(manifest->dtype) && manifest->ndim >= 0 && manifest->ndim <= TEGULA_MAX_DIMS);
-  MUST((manifest->format == formats[0] || manifest->format == formats[1] || manifest->format == formats[2]) && manifest->name[0] != '\0');
+  MUST(tegula__dtype_valid(manifest->dtype) && manifest->ndim >= 0 &&
+       manifest->ndim <= TEGULA_MAX_DIMS);
+  MUST((manifest->format == formats[0] || manifest->format == formats[1] ||
+        manifest->format == formats[2]) &&
+       manifest->name[0] != '\0');
   MUST(manifest->descr == NULL || manifest->dtype.kind == 'V');
   MUST(manifest->reader_count == 0 && manifest->file_count > 0);
   for (int64_t i = 0; i < manifest->file_count; i++) {
@@ -22,7 +26,8 @@ static inline void check_head(const tegula__manifest *manifest) {
   }
 }
 
-/* Independent of the library's own arithmetic: sorted by stride, each axis steps over all that lies inside it. */
+/* Independent of the library's own arithmetic: sorted by stride, each axis steps over all that lies
+ * inside it. */
 static inline bool no_element_twice(const tegula__manifest *manifest, const tegula__part *part) {
   bool done[TEGULA_MAX_DIMS] = {false};
   __int128 inside = manifest->dtype.item_size;
@@ -40,7 +45,8 @@ static inline bool no_element_twice(const tegula__manifest *manifest, const tegu
   return true;
 }
 
-static inline void check_box(const tegula__manifest *manifest, const tegula__part *part, __int128 *count) {
+static inline void check_box(const tegula__manifest *manifest, const tegula__part *part,
+                             __int128 *count) {
   *count = 1;
   for (int32_t k = 0; k < manifest->ndim; k++) {
     MUST(part->lo[k] >= 0 && part->lo[k] <= part->hi[k] && part->hi[k] <= manifest->shape[k]);
@@ -59,15 +65,20 @@ static inline void check_dense(const tegula__manifest *manifest, const tegula__p
   MUST(no_element_twice(manifest, part));
 }
 
-static inline void check_part(const tegula__manifest *manifest, const tegula__part *part, __int128 *count) {
+static inline void check_part(const tegula__manifest *manifest, const tegula__part *part,
+                              __int128 *count) {
   check_box(manifest, part, count);
   bool stored = part->kind == TEGULA__PART_DENSE || part->kind == TEGULA__PART_CHUNKED;
-  MUST(manifest->dtype.order == '|' ? part->order == '|' : part->order == '<' || part->order == '>');
+  MUST(manifest->dtype.order == '|' ? part->order == '|'
+                                    : part->order == '<' || part->order == '>');
   MUST(part->kind != TEGULA__PART_READ && (stored || part->order == manifest->dtype.order));
-  MUST((part->kind == TEGULA__PART_LOST) == (part->lost != NULL) && (part->kind == TEGULA__PART_CHUNKED) == (part->grid != NULL));
-  if (part->kind == TEGULA__PART_LOST) MUST(part->lost->status != TEGULA_OK && part->lost->message[0] != '\0');
+  MUST((part->kind == TEGULA__PART_LOST) == (part->lost != NULL) &&
+       (part->kind == TEGULA__PART_CHUNKED) == (part->grid != NULL));
+  if (part->kind == TEGULA__PART_LOST)
+    MUST(part->lost->status != TEGULA_OK && part->lost->message[0] != '\0');
   if (part->kind == TEGULA__PART_DENSE && *count > 0) check_dense(manifest, part);
-  for (int32_t k = 0; part->chunk != NULL && k < manifest->ndim; k++) MUST(part->chunk[k] > 0 && part->start[k] >= 0);
+  for (int32_t k = 0; part->chunk != NULL && k < manifest->ndim; k++)
+    MUST(part->chunk[k] > 0 && part->start[k] >= 0);
 }
 
 /* Each element belongs to one part: by pairs, where they are few. */
@@ -76,7 +87,8 @@ static inline void check_disjoint(const tegula__manifest *manifest) {
   MUST(tegula__shape_count(manifest->shape, manifest->ndim, &elements));
   for (int64_t i = 0; elements > 0 && manifest->part_count <= 64 && i < manifest->part_count; i++)
     for (int64_t j = 0; j < i; j++)
-      MUST(!tegula__box_intersect(manifest->ndim, manifest->parts[i].lo, manifest->parts[i].hi, manifest->parts[j].lo, manifest->parts[j].hi, lo, hi));
+      MUST(!tegula__box_intersect(manifest->ndim, manifest->parts[i].lo, manifest->parts[i].hi,
+                                  manifest->parts[j].lo, manifest->parts[j].hi, lo, hi));
 }
 
 static inline void check_finished(const tegula__manifest *manifest) {
@@ -95,11 +107,14 @@ static inline void check_finished(const tegula__manifest *manifest) {
 }
 
 static inline void check_error(tegula_status status, const tegula_error *error) {
-  MUST(status != TEGULA_INTERNAL && error->status == status && error->message[0] != '\0' && strchr(error->message, '\n') == NULL);
+  MUST(status != TEGULA_INTERNAL && error->status == status && error->message[0] != '\0' &&
+       strchr(error->message, '\n') == NULL);
 }
 
-/* What the reader gave: finished and looked at, or an error with all that it needs. Ends the manifest. */
-static inline void finish_and_check(tegula_status status, tegula__manifest *manifest, tegula_error *error) {
+/* What the reader gave: finished and looked at, or an error with all that it needs. Ends the
+ * manifest. */
+static inline void finish_and_check(tegula_status status, tegula__manifest *manifest,
+                                    tegula_error *error) {
   if (status == TEGULA_OK) {
     check_head(manifest);
     for (int64_t i = 0; i < manifest->grid_count && status == TEGULA_OK; i++)

@@ -1,4 +1,5 @@
-/* The order of the files of a set: what comes out are the names that went in, and what is accepted counts up by one.
+/* The order of the files of a set: what comes out are the names that went in, and what is accepted
+ * counts up by one.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -16,9 +17,11 @@ static size_t differing_run(const char *a, const char *b) {
   return at;
 }
 
-/* Is the number in b one more than that in a? Adds one to a copy of a's digits, which may grow by one. */
+/* Is the number in b one more than that in a? Adds one to a copy of a's digits, which may grow by
+ * one. */
 static bool counts_up(const char *a, const char *b) {
-  size_t at = differing_run(a, b), a_size = strspn(a + at, "0123456789"), b_size = strspn(b + at, "0123456789");
+  size_t at = differing_run(a, b), a_size = strspn(a + at, "0123456789"),
+         b_size = strspn(b + at, "0123456789");
   if (a_size == 0 || b_size == 0 || strcmp(a + at + a_size, b + at + b_size) != 0) return false;
   char *next = malloc(a_size + 2);
   MUST(next != NULL);

@@ -1,18 +1,23 @@
-/* npy headers: whatever is described lies inside the file, and writing the same array again gives a header that says the same.
+/* npy headers: whatever is described lies inside the file, and writing the same array again gives a
+ * header that says the same.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * The input is one byte of settings and the file. Bits 0 to 2: how many of the first bytes are known already; bit 3: bfloat16 is
- * asked for; bits 4 to 7: 2^(3n) bytes more than there are, which a header may then claim (array data is never looked at). */
+ * The input is one byte of settings and the file. Bits 0 to 2: how many of the first bytes are
+ * known already; bit 3: bfloat16 is asked for; bits 4 to 7: 2^(3n) bytes more than there are, which
+ * a header may then claim (array data is never looked at). */
 #include "format/format.h"
 #include "fuzz.h"
 
 static const size_t head_sizes[8] = {0, 5, 8, 10, 12, 64, 128, 4096};
 
-static tegula_status read_bytes(const tegula__source *source, int64_t offset, void *out, size_t size, tegula_error *err) {
+static tegula_status read_bytes(const tegula__source *source, int64_t offset, void *out,
+                                size_t size, tegula_error *err) {
   const guarded *file = source->state;
-  MUST(offset >= 0 && size <= INT64_MAX && offset <= source->size - (int64_t)size); /* the driver's promise */
-  if ((size_t)offset + size > file->size) return tegula__fail(err, TEGULA_IO, source->path, offset, "could not read");
+  /* the driver's promise */
+  MUST(offset >= 0 && size <= INT64_MAX && offset <= source->size - (int64_t)size);
+  if ((size_t)offset + size > file->size)
+    return tegula__fail(err, TEGULA_IO, source->path, offset, "could not read");
   memcpy(out, file->data + offset, size);
   return TEGULA_OK;
 }
@@ -32,11 +37,16 @@ static void check_inside(const tegula__manifest *manifest, int64_t file_size) {
   }
 }
 
-static tegula_status describe(const guarded *file, int64_t size, size_t head, const tegula__describe_options *options,
-                              tegula__manifest *out, tegula_error *err) {
+static tegula_status describe(const guarded *file, int64_t size, size_t head,
+                              const tegula__describe_options *options, tegula__manifest *out,
+                              tegula_error *err) {
   guarded first = guarded_copy(file->data, head < file->size ? head : file->size, false);
-  tegula__source source = {.path = "x.npy", .size = size, .read = read_bytes, .state = (void *)file,
-                           .head = (const unsigned char *)first.data, .head_size = first.size};
+  tegula__source source = {.path = "x.npy",
+                           .size = size,
+                           .read = read_bytes,
+                           .state = (void *)file,
+                           .head = (const unsigned char *)first.data,
+                           .head_size = first.size};
   tegula__manifest_init(out);
   tegula_status status = tegula__format_npy.describe(&source, options, out, err);
   guarded_free(&first);
@@ -46,21 +56,27 @@ static tegula_status describe(const guarded *file, int64_t size, size_t head, co
 static void write_and_describe(const tegula__manifest *manifest) {
   const tegula__describe_options none = {.shape_ndim = -1, .row_ndim = -1};
   int64_t strides[TEGULA_MAX_DIMS], bytes = 0;
-  tegula__layout_request request = {.dtype = manifest->dtype, .descr = manifest->descr, .ndim = manifest->ndim,
-                                    .shape = manifest->shape, .order = 'C'};
+  tegula__layout_request request = {.dtype = manifest->dtype,
+                                    .descr = manifest->descr,
+                                    .ndim = manifest->ndim,
+                                    .shape = manifest->shape,
+                                    .order = 'C'};
   tegula__buffer header;
   tegula__manifest again;
   tegula_error error;
   tegula__buffer_init(&header, (size_t)64 << 20);
   tegula_status status = tegula__format_npy.lay_out(&request, &header, strides, &error);
   if (status == TEGULA_OK) {
-    MUST(header.size % 64 == 0 && tegula__shape_bytes(manifest->shape, manifest->ndim, manifest->dtype.item_size, &bytes));
+    MUST(header.size % 64 == 0 &&
+         tegula__shape_bytes(manifest->shape, manifest->ndim, manifest->dtype.item_size, &bytes));
     guarded file = guarded_copy(header.data, header.size, false);
     if (tegula__add(bytes, (int64_t)header.size, &bytes)) {
       MUST(describe(&file, bytes, 4096, &none, &again, &error) == TEGULA_OK);
       MUST(tegula_dtype_same(again.dtype, manifest->dtype) && again.ndim == manifest->ndim);
-      MUST(memcmp(again.shape, manifest->shape, (size_t)manifest->ndim * sizeof again.shape[0]) == 0);
-      MUST((again.descr == NULL) == (manifest->descr == NULL) && (again.descr == NULL || strcmp(again.descr, manifest->descr) == 0));
+      MUST(memcmp(again.shape, manifest->shape, (size_t)manifest->ndim * sizeof again.shape[0]) ==
+           0);
+      MUST((again.descr == NULL) == (manifest->descr == NULL) &&
+           (again.descr == NULL || strcmp(again.descr, manifest->descr) == 0));
       tegula__manifest_free(&again);
     }
     guarded_free(&file);
@@ -74,12 +90,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   uint8_t settings = size > 0 ? data[0] : 0;
   guarded file = guarded_copy(size > 0 ? data + 1 : data, size > 0 ? size - 1 : 0, false);
   int64_t more = settings >> 4 > 0 ? (int64_t)1 << 3 * (settings >> 4) : 0;
-  tegula__describe_options options = {.shape_ndim = -1, .row_ndim = -1, .has_dtype = (settings & 8) != 0};
+  tegula__describe_options options = {
+      .shape_ndim = -1, .row_ndim = -1, .has_dtype = (settings & 8) != 0};
   MUST(tegula_dtype_parse("bfloat16", &options.dtype, NULL) == TEGULA_OK);
   tegula__manifest manifest;
   tegula_error error;
   int64_t claimed = (int64_t)file.size + more;
-  tegula_status status = describe(&file, claimed, head_sizes[settings & 7], &options, &manifest, &error);
+  tegula_status status =
+      describe(&file, claimed, head_sizes[settings & 7], &options, &manifest, &error);
   if (status == TEGULA_OK) {
     check_inside(&manifest, claimed);
     MUST(tegula__dtype_valid(manifest.dtype));

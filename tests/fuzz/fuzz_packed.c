@@ -1,4 +1,5 @@
-/* Manifests as packed bytes: as those in JSON, and what is accepted packs again to what unpacks alike.
+/* Manifests as packed bytes: as those in JSON, and what is accepted packs again to what unpacks
+ * alike.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fuzz_manifest.h"
@@ -19,8 +20,10 @@ static void pack_again(const uint8_t *data, size_t size) {
   tegula__buffer_init(&other, (size_t)1 << 30);
   MUST(tegula__manifest_unpack(data, size, "f", names_of(), &first, NULL) == TEGULA_OK);
   bool absolute = true; /* else names are looked up in the working folder */
-  for (int64_t i = 0; i < first.file_count; i++) absolute = absolute && strrchr(first.files[i].path, '/') == first.files[i].path;
-  if (absolute && tegula__manifest_finish(&first, NULL) == TEGULA_OK && tegula__manifest_pack(&first, names_of(), &one, NULL) == TEGULA_OK) {
+  for (int64_t i = 0; i < first.file_count; i++)
+    absolute = absolute && strrchr(first.files[i].path, '/') == first.files[i].path;
+  if (absolute && tegula__manifest_finish(&first, NULL) == TEGULA_OK &&
+      tegula__manifest_pack(&first, names_of(), &one, NULL) == TEGULA_OK) {
     MUST(tegula__manifest_unpack(one.data, one.size, "f", names_of(), &second, NULL) == TEGULA_OK);
     MUST(tegula__manifest_finish(&second, NULL) == TEGULA_OK);
     MUST(tegula__manifest_pack(&second, names_of(), &other, NULL) == TEGULA_OK);
@@ -37,7 +40,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   tegula__manifest manifest;
   tegula_error error;
   tegula__manifest_init(&manifest);
-  tegula_status status = tegula__manifest_unpack(bytes.data, bytes.size, "f", names_of(), &manifest, &error);
+  tegula_status status =
+      tegula__manifest_unpack(bytes.data, bytes.size, "f", names_of(), &manifest, &error);
   guarded_free(&bytes); /* nothing of it is borrowed */
   finish_and_check(status, &manifest, &error);
   if (status == TEGULA_OK) pack_again(data, size);

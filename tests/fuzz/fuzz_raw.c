@@ -1,23 +1,29 @@
-/* Raw files: any options against any size; what is accepted lies inside the file and uses all of it but one last gap.
+/* Raw files: any options against any size; what is accepted lies inside the file and uses all of it
+ * but one last gap.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * The input is a row of numbers: file size, offset, gap (8 bytes each), dtype, order, byte order, axes of shape and row shape (1 byte
- * each), then the lengths (8 bytes each). No file is read: raw files have no header. */
+ * The input is a row of numbers: file size, offset, gap (8 bytes each), dtype, order, byte order,
+ * axes of shape and row shape (1 byte each), then the lengths (8 bytes each). No file is read: raw
+ * files have no header. */
 #include "format/format.h"
 #include "fuzz.h"
 
-static const char *const dtypes[] = {"b1", "<f4", ">f8", "<c16", "|V7", "<U3", "bfloat16", "|V2147483647"};
+static const char *const dtypes[] = {"b1",  "<f4", ">f8",      "<c16",
+                                     "|V7", "<U3", "bfloat16", "|V2147483647"};
 
-static tegula_status read_nothing(const tegula__source *source, int64_t offset, void *out, size_t size, tegula_error *err) {
+static tegula_status read_nothing(const tegula__source *source, int64_t offset, void *out,
+                                  size_t size, tegula_error *err) {
   (void)offset, (void)out, (void)size;
   return tegula__fail(err, TEGULA_INTERNAL, source->path, -1, "raw files have no header to read");
 }
 
-static void check_part(const tegula__manifest *manifest, const tegula__describe_options *options, int64_t size) {
+static void check_part(const tegula__manifest *manifest, const tegula__describe_options *options,
+                       int64_t size) {
   MUST(manifest->part_count == 1 && manifest->parts[0].offset == options->offset);
   const tegula__part *part = &manifest->parts[0];
-  __int128 end = (__int128)part->offset + manifest->dtype.item_size, dense = manifest->dtype.item_size;
+  __int128 end = (__int128)part->offset + manifest->dtype.item_size,
+           dense = manifest->dtype.item_size;
   bool empty = false;
   for (int32_t k = 0; k < manifest->ndim; k++) {
     MUST(part->lo[k] == 0 && part->hi[k] == manifest->shape[k]);
@@ -43,8 +49,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   options.row_ndim = (int32_t)(take_number(&data, &size, 1) % 67) - 1;
   int64_t lengths[2 * 66] = {0};
   for (int i = 0; i < 2 * 66 && size > 0; i++) lengths[i] = (int64_t)take_number(&data, &size, 8);
-  guarded shape = guarded_copy(lengths, (size_t)(options.shape_ndim > 0 ? options.shape_ndim : 0) * 8, false);
-  guarded row = guarded_copy(lengths, (size_t)(options.row_ndim > 0 ? options.row_ndim : 0) * 8, false);
+  guarded shape =
+      guarded_copy(lengths, (size_t)(options.shape_ndim > 0 ? options.shape_ndim : 0) * 8, false);
+  guarded row =
+      guarded_copy(lengths, (size_t)(options.row_ndim > 0 ? options.row_ndim : 0) * 8, false);
   options.shape = (const int64_t *)(void *)shape.data;
   options.row_shape = (const int64_t *)(void *)row.data;
   tegula__source source = {.path = "x.raw", .size = file_size, .read = read_nothing};

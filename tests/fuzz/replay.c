@@ -1,8 +1,10 @@
-/* Runs a fuzz target over files: what libFuzzer does with -runs=0, for compilers that have no libFuzzer.
+/* Runs a fuzz target over files: what libFuzzer does with -runs=0, for compilers that have no
+ * libFuzzer.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * usage: fuzz_NAME FILE|FOLDER... Ends with status 1 when nothing could be read; a target that fails aborts. */
+ * usage: fuzz_NAME FILE|FOLDER... Ends with status 1 when nothing could be read; a target that
+ * fails aborts. */
 #include <dirent.h>
 
 #include "fuzz.h"

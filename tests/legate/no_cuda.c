@@ -1,4 +1,5 @@
-/* Stands in for libcuda.so.1 where there is no driver, so that Legate's wheel starts on processors only: no device is what all of it says.
+/* Stands in for libcuda.so.1 where there is no driver, so that Legate's wheel starts on processors
+ * only: no device is what all of it says.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stddef.h>
@@ -10,7 +11,8 @@ int cuDriverGetVersion(int *version);
 int cuGetErrorName(int error, const char **name);
 int cuGetErrorString(int error, const char **text);
 int cuGetProcAddress(const char *name, void **function, int version, unsigned long long flags);
-int cuGetProcAddress_v2(const char *name, void **function, int version, unsigned long long flags, int *status);
+int cuGetProcAddress_v2(const char *name, void **function, int version, unsigned long long flags,
+                        int *status);
 int cuMemFree_v2(unsigned long long address);
 int cuMemFreeHost(void *address);
 
@@ -53,7 +55,8 @@ int cuGetProcAddress(const char *name, void **function, int version, unsigned lo
   return (void)version, (void)flags, 0;
 }
 
-int cuGetProcAddress_v2(const char *name, void **function, int version, unsigned long long flags, int *status) {
+int cuGetProcAddress_v2(const char *name, void **function, int version, unsigned long long flags,
+                        int *status) {
   if (status) *status = 0;
   return cuGetProcAddress(name, function, version, flags);
 }

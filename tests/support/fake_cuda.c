@@ -1,9 +1,11 @@
-/* Stands in for libcuda.so.1 in tests of device memory: the memory of the device is the host's, at addresses that the host cannot use.
+/* Stands in for libcuda.so.1 in tests of device memory: the memory of the device is the host's, at
+ * addresses that the host cannot use.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Copies are asynchronous in the worst way: what they read and write is touched when the stream is waited for, and not before. A buffer that
- * is used too early, or never waited for, gives wrong numbers. */
+ * Copies are asynchronous in the worst way: what they read and write is touched when the stream is
+ * waited for, and not before. A buffer that is used too early, or never waited for, gives wrong
+ * numbers. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,7 +39,9 @@ static int queued;
 
 int fake_waiting(void) { return queued; }
 
-static int fails(void) { return fake_fail_after >= 0 && fake_fail_after-- <= 0 ? (fake_fail_after = 0, 1) : 0; }
+static int fails(void) {
+  return fake_fail_after >= 0 && fake_fail_after-- <= 0 ? (fake_fail_after = 0, 1) : 0;
+}
 
 int cuGetErrorName(int error, const char **name);
 int cuMemHostAlloc(void **out, size_t size, unsigned flags);
@@ -47,7 +51,9 @@ int cuMemcpyDtoHAsync_v2(void *to, unsigned long long from, size_t size, void *s
 int cuStreamSynchronize(void *stream);
 
 int cuGetErrorName(int error, const char **name) {
-  *name = error == NOT_MAPPED ? "CUDA_ERROR_MAP_FAILED" : error == NO_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_INVALID_VALUE";
+  *name = error == NOT_MAPPED  ? "CUDA_ERROR_MAP_FAILED"
+          : error == NO_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY"
+                               : "CUDA_ERROR_INVALID_VALUE";
   return 0;
 }
 
@@ -65,7 +71,9 @@ static int sound(const side *s, size_t width) {
 }
 
 int cuMemcpy2DAsync_v2(const rectangle *what, void *stream) {
-  if (stream != (void *)7 || !sound(&what->from, what->width) || !sound(&what->to, what->width) || what->from.type == what->to.type) return INVALID;
+  if (stream != (void *)7 || !sound(&what->from, what->width) || !sound(&what->to, what->width) ||
+      what->from.type == what->to.type)
+    return INVALID;
   if (fails()) return NOT_MAPPED;
   if (queued == MOST) abort();
   fake_copies++;
@@ -79,20 +87,25 @@ static int one_row(side from, side to, size_t size, void *stream) {
 }
 
 int cuMemcpyHtoDAsync_v2(unsigned long long to, const void *from, size_t size, void *stream) {
-  return one_row((side){.type = HOST, .host = (void *)from}, (side){.type = DEVICE, .device = to}, size, stream);
+  return one_row((side){.type = HOST, .host = (void *)from}, (side){.type = DEVICE, .device = to},
+                 size, stream);
 }
 
 int cuMemcpyDtoHAsync_v2(void *to, unsigned long long from, size_t size, void *stream) {
-  return one_row((side){.type = DEVICE, .device = from}, (side){.type = HOST, .host = to}, size, stream);
+  return one_row((side){.type = DEVICE, .device = from}, (side){.type = HOST, .host = to}, size,
+                 stream);
 }
 
-static char *place(const side *s) { return s->type == DEVICE ? (char *)(size_t)(s->device - BIAS) : s->host; }
+static char *place(const side *s) {
+  return s->type == DEVICE ? (char *)(size_t)(s->device - BIAS) : s->host;
+}
 
 int cuStreamSynchronize(void *stream) {
   if (stream != (void *)7) return INVALID;
   for (int i = 0; i < queued; i++)
     for (size_t row = 0; row < queue[i].rows; row++)
-      memcpy(place(&queue[i].to) + row * queue[i].to.pitch, place(&queue[i].from) + row * queue[i].from.pitch, queue[i].width);
+      memcpy(place(&queue[i].to) + row * queue[i].to.pitch,
+             place(&queue[i].from) + row * queue[i].from.pitch, queue[i].width);
   queued = 0;
   return 0;
 }

@@ -1,15 +1,19 @@
-/* faults: stands in front of the C library (LD_PRELOAD) and makes the Nth call of a family fail; counts calls and what is left.
+/* faults: stands in front of the C library (LD_PRELOAD) and makes the Nth call of a family fail;
+ * counts calls and what is left.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * TEGULA_FAULT=FAMILY:N:KIND strikes at call N (from 1), FAMILY:N+:KIND at it and all later ones. KIND is an errno's name, `short`
- * (half of the bytes are transferred), `keep` (close and free do nothing: proves that leaks are seen), `KILL` (the process is killed
- * before the call) or `STOP` (it stands still before the call, until it is sent SIGCONT). TEGULA_FAULT_ONLY=program: only calls made by
- * the program itself count and fail, not those of libraries. TEGULA_FAULT_LOG=PATH: a line for each write, sync and rename, in their order.
- * TEGULA_FAULT_REPORT=PATH: at exit one JSON object with the calls of each family, the number of strikes, live allocations and open descriptors.
- * TEGULA_FAULT_WINDOW=1: only calls between tegula_faults_window(1) and (0) count; tegula_faults_plan gives another plan.
- * TEGULA_FAULT_SPARE=libjansson,libc (or one of them): their allocations never fail.
- * Linux with glibc on 64-bit machines; the loader's own allocations are left alone. */
+ * TEGULA_FAULT=FAMILY:N:KIND strikes at call N (from 1), FAMILY:N+:KIND at it and all later ones.
+ * KIND is an errno's name, `short` (half of the bytes are transferred), `keep` (close and free do
+ * nothing: proves that leaks are seen), `KILL` (the process is killed before the call) or `STOP`
+ * (it stands still before the call, until it is sent SIGCONT). TEGULA_FAULT_ONLY=program: only
+ * calls made by the program itself count and fail, not those of libraries. TEGULA_FAULT_LOG=PATH: a
+ * line for each write, sync and rename, in their order. TEGULA_FAULT_REPORT=PATH: at exit one JSON
+ * object with the calls of each family, the number of strikes, live allocations and open
+ * descriptors. TEGULA_FAULT_WINDOW=1: only calls between tegula_faults_window(1) and (0) count;
+ * tegula_faults_plan gives another plan. TEGULA_FAULT_SPARE=libjansson,libc (or one of them): their
+ * allocations never fail. Linux with glibc on 64-bit machines; the loader's own allocations are
+ * left alone. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -43,20 +47,44 @@ void tegula_faults_plan(const char *plan);
 void tegula_faults_counts(char *out, size_t room);
 
 typedef enum family {
-  OPEN, READ, WRITE, STAT, SIZE, SYNC, RENAME, MKDIR, LIST, REMOVE, CLOSE, MAP, THREAD, MEMORY, RELEASE, LOCK, RIGHTS, FAMILIES
+  OPEN,
+  READ,
+  WRITE,
+  STAT,
+  SIZE,
+  SYNC,
+  RENAME,
+  MKDIR,
+  LIST,
+  REMOVE,
+  CLOSE,
+  MAP,
+  THREAD,
+  MEMORY,
+  RELEASE,
+  LOCK,
+  RIGHTS,
+  FAMILIES
 } family;
 
-static const char *const family_names[FAMILIES] = {"open", "read", "write", "stat", "size", "sync",   "rename", "mkdir",
-                                                   "list", "remove", "close", "map", "thread", "memory", "release", "lock", "rights"};
+static const char *const family_names[FAMILIES] = {
+    "open",   "read",  "write", "stat",   "size",   "sync",    "rename", "mkdir", "list",
+    "remove", "close", "map",   "thread", "memory", "release", "lock",   "rights"};
 
 enum { NO_FAULT = 0, SHORT = -1, KEEP = -2, KILL = -3, STOP = -4 };
 
 static const struct {
   const char *name;
   int fault;
-} kinds[] = {{"short", SHORT},   {"keep", KEEP},     {"EINTR", EINTR},   {"EAGAIN", EAGAIN}, {"EIO", EIO},       {"ESTALE", ESTALE},
-             {"ENOSPC", ENOSPC}, {"ENOMEM", ENOMEM}, {"EMFILE", EMFILE}, {"ENOENT", ENOENT}, {"EINVAL", EINVAL}, {"EACCES", EACCES},
-             {"EDQUOT", EDQUOT}, {"EOPNOTSUPP", EOPNOTSUPP}, {"ENOLCK", ENOLCK}, {"EPERM", EPERM},     {"KILL", KILL},     {"STOP", STOP}};
+} kinds[] = {{"short", SHORT},   {"keep", KEEP},
+             {"EINTR", EINTR},   {"EAGAIN", EAGAIN},
+             {"EIO", EIO},       {"ESTALE", ESTALE},
+             {"ENOSPC", ENOSPC}, {"ENOMEM", ENOMEM},
+             {"EMFILE", EMFILE}, {"ENOENT", ENOENT},
+             {"EINVAL", EINVAL}, {"EACCES", EACCES},
+             {"EDQUOT", EDQUOT}, {"EOPNOTSUPP", EOPNOTSUPP},
+             {"ENOLCK", ENOLCK}, {"EPERM", EPERM},
+             {"KILL", KILL},     {"STOP", STOP}};
 
 typedef enum origin { PROGRAM, LIBC, LOADER, CXX, JANSSON, ORIGINS } origin;
 
@@ -74,15 +102,20 @@ static struct {
   } ranges[ORIGINS];
 } faults;
 
-/* ---- the plan ------------------------------------------------------------------------------------------------------------ */
+/* ---- the plan ---- */
 
-static bool in_program(const void *caller) { return (uintptr_t)caller >= faults.base && (uintptr_t)caller < faults.end; }
+static bool in_program(const void *caller) {
+  return (uintptr_t)caller >= faults.base && (uintptr_t)caller < faults.end;
+}
 
-/* The fault of this call: an errno, SHORT, KEEP or NO_FAULT. A library's does not count where only the program's shall fail. */
+/* The fault of this call: an errno, SHORT, KEEP or NO_FAULT. A library's does not count where only
+ * the program's shall fail. */
 static int strike_from(family of, const void *caller) {
-  if (!atomic_load(&faults.counting) || (faults.only_program && !in_program(caller))) return NO_FAULT;
+  if (!atomic_load(&faults.counting) || (faults.only_program && !in_program(caller)))
+    return NO_FAULT;
   long n = atomic_fetch_add(&faults.calls[of], 1) + 1;
-  if ((int)of != faults.family || n < faults.nth || (n > faults.nth && !faults.onwards)) return NO_FAULT;
+  if ((int)of != faults.family || n < faults.nth || (n > faults.nth && !faults.onwards))
+    return NO_FAULT;
   atomic_fetch_add(&faults.strikes, 1);
   if (faults.fault == KILL) kill(getpid(), SIGKILL);
   if (faults.fault == STOP) kill(getpid(), SIGSTOP);
@@ -153,17 +186,19 @@ static void read_plan(const char *plan) {
 static int note_module(struct dl_phdr_info *info, size_t size, void *state) {
   (void)size;
   (void)state;
-  const char *slash = strrchr(info->dlpi_name, '/'), *name = slash != NULL ? slash + 1 : info->dlpi_name;
+  const char *slash = strrchr(info->dlpi_name, '/'),
+             *name = slash != NULL ? slash + 1 : info->dlpi_name;
   if (name[0] == '\0') faults.base = info->dlpi_addr;
-  origin of = strncmp(name, "libc.so", 7) == 0      ? LIBC
-              : strncmp(name, "ld-linux", 8) == 0   ? LOADER
+  origin of = strncmp(name, "libc.so", 7) == 0       ? LIBC
+              : strncmp(name, "ld-linux", 8) == 0    ? LOADER
               : strncmp(name, "libstdc++", 9) == 0   ? CXX
               : strncmp(name, "libjansson", 10) == 0 ? JANSSON
-                                                    : PROGRAM;
+                                                     : PROGRAM;
   uintptr_t lo = UINTPTR_MAX, hi = 0;
   for (int i = 0; i < info->dlpi_phnum; i++) {
     if (info->dlpi_phdr[i].p_type != PT_LOAD) continue;
-    uintptr_t start = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr, end = start + info->dlpi_phdr[i].p_memsz;
+    uintptr_t start = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr,
+              end = start + info->dlpi_phdr[i].p_memsz;
     lo = start < lo ? start : lo;
     hi = end > hi ? end : hi;
   }
@@ -177,7 +212,8 @@ static int note_module(struct dl_phdr_info *info, size_t size, void *state) {
 
 static void forget_live(void);
 
-/* What was allocated before (by constructors of libraries that were initialised earlier) is not the program's. */
+/* What was allocated before (by constructors of libraries that were initialised earlier) is not the
+ * program's. */
 __attribute__((constructor)) static void begin(void) {
   forget_live();
   dl_iterate_phdr(note_module, NULL);
@@ -187,7 +223,9 @@ __attribute__((constructor)) static void begin(void) {
   faults.only_program = getenv("TEGULA_FAULT_ONLY") != NULL;
   faults.spare_libc = spare != NULL && strstr(spare, "libc") != NULL;
   const char *log = getenv("TEGULA_FAULT_LOG");
-  if (log != NULL) log_file = (int)syscall(SYS_openat, AT_FDCWD, log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  if (log != NULL)
+    log_file =
+        (int)syscall(SYS_openat, AT_FDCWD, log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   atomic_store(&faults.counting, getenv("TEGULA_FAULT_WINDOW") == NULL);
 }
 
@@ -203,11 +241,13 @@ void tegula_faults_plan(const char *plan) {
 void tegula_faults_counts(char *out, size_t room) {
   size_t used = 0;
   for (int i = 0; i < FAMILIES && used < room; i++)
-    used += (size_t)snprintf(out + used, room - used, "%s\"%s\": %ld", i > 0 ? ", " : "{", family_names[i], atomic_load(&faults.calls[i]));
+    used += (size_t)snprintf(out + used, room - used, "%s\"%s\": %ld", i > 0 ? ", " : "{",
+                             family_names[i], atomic_load(&faults.calls[i]));
   if (used < room) snprintf(out + used, room - used, "}");
 }
 
-/* ---- live allocations: a table of addresses, so that blocks keep their alignment and may come from anywhere --------------- */
+/* ---- live allocations: a table of addresses, so that blocks keep their alignment and may come
+ * from anywhere ---- */
 
 #ifdef TEGULA_FAULTS_WITHOUT_MEMORY
 static void forget_live(void) {}
@@ -224,7 +264,9 @@ static atomic_flag live_lock = ATOMIC_FLAG_INIT;
 
 static void forget_live(void) { memset(live, 0, sizeof live); }
 
-static size_t first_place(const void *block) { return (size_t)((uintptr_t)block * UINT64_C(0x9E3779B97F4A7C15) >> 40) % PLACES; }
+static size_t first_place(const void *block) {
+  return (size_t)((uintptr_t)block * UINT64_C(0x9E3779B97F4A7C15) >> 40) % PLACES;
+}
 
 static void lock(void) {
   while (atomic_flag_test_and_set(&live_lock)) sched_yield();
@@ -236,7 +278,9 @@ static void live_add(void *block, const void *caller) {
   if (block == NULL) return;
   lock();
   size_t i = first_place(block);
-  for (size_t tries = 0; tries < PLACES && live[i].block != NULL && live[i].block != REMOVED; tries++) i = (i + 1) % PLACES;
+  for (size_t tries = 0; tries < PLACES && live[i].block != NULL && live[i].block != REMOVED;
+       tries++)
+    i = (i + 1) % PLACES;
   live[i].block = block;
   live[i].caller = caller;
   unlock();
@@ -245,7 +289,8 @@ static void live_add(void *block, const void *caller) {
 static const void *live_remove(const void *block) {
   const void *caller = NULL;
   lock();
-  for (size_t i = first_place(block), tries = 0; tries < PLACES && live[i].block != NULL; i = (i + 1) % PLACES, tries++) {
+  for (size_t i = first_place(block), tries = 0; tries < PLACES && live[i].block != NULL;
+       i = (i + 1) % PLACES, tries++) {
     if (live[i].block != block) continue;
     live[i].block = REMOVED;
     caller = live[i].caller;
@@ -257,14 +302,17 @@ static const void *live_remove(const void *block) {
 
 static origin origin_of(const void *caller) {
   for (int i = LIBC; i < ORIGINS; i++)
-    if ((uintptr_t)caller >= faults.ranges[i].lo && (uintptr_t)caller < faults.ranges[i].hi) return (origin)i;
+    if ((uintptr_t)caller >= faults.ranges[i].lo && (uintptr_t)caller < faults.ranges[i].hi)
+      return (origin)i;
   return PROGRAM;
 }
 
 /* Must this allocation fail? */
 static bool starved(const void *caller) {
   origin of = origin_of(caller);
-  if (of == LOADER || of == CXX || (of == JANSSON && faults.spare_jansson) || (of == LIBC && faults.spare_libc)) return false;
+  if (of == LOADER || of == CXX || (of == JANSSON && faults.spare_jansson) ||
+      (of == LIBC && faults.spare_libc))
+    return false;
   return fails_from(MEMORY, caller);
 }
 
@@ -279,7 +327,9 @@ static void *made(void *block, const void *caller) {
 
 void *malloc(size_t size) { return starved(CALLER) ? NULL : made(__libc_malloc(size), CALLER); }
 
-void *calloc(size_t count, size_t size) { return starved(CALLER) ? NULL : made(__libc_calloc(count, size), CALLER); }
+void *calloc(size_t count, size_t size) {
+  return starved(CALLER) ? NULL : made(__libc_calloc(count, size), CALLER);
+}
 
 void *aligned_alloc(size_t alignment, size_t size) {
   return starved(CALLER) ? NULL : made(__libc_memalign(alignment, size), CALLER);
@@ -320,7 +370,9 @@ static char *copy_text(const char *text, size_t size, const void *caller) {
 
 char *strdup(const char *text) { return copy_text(text, strlen(text), CALLER); }
 
-char *strndup(const char *text, size_t most) { return copy_text(text, strnlen(text, most), CALLER); }
+char *strndup(const char *text, size_t most) {
+  return copy_text(text, strnlen(text, most), CALLER);
+}
 
 static int print_text(char **out, const char *format, va_list arguments, const void *caller) {
   va_list again;
@@ -334,7 +386,9 @@ static int print_text(char **out, const char *format, va_list arguments, const v
   return vsnprintf(text, (size_t)size + 1, format, arguments);
 }
 
-int vasprintf(char **out, const char *format, va_list arguments) { return print_text(out, format, arguments, CALLER); }
+int vasprintf(char **out, const char *format, va_list arguments) {
+  return print_text(out, format, arguments, CALLER);
+}
 
 int asprintf(char **out, const char *format, ...) {
   va_list arguments;
@@ -346,7 +400,7 @@ int asprintf(char **out, const char *format, ...) {
 
 #endif
 
-/* ---- files --------------------------------------------------------------------------------------------------------------- */
+/* ---- files ---- */
 
 #define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
@@ -378,13 +432,17 @@ static bool allow_from(family of, size_t *size, const void *caller) {
   return fault <= 0;
 }
 
-ssize_t read(int fd, void *data, size_t size) { return allow(READ, &size) ? NEXT(read)(fd, data, size) : -1; }
+ssize_t read(int fd, void *data, size_t size) {
+  return allow(READ, &size) ? NEXT(read)(fd, data, size) : -1;
+}
 
 ssize_t pread(int fd, void *data, size_t size, off_t offset) {
   return allow(READ, &size) ? NEXT(pread)(fd, data, size, offset) : -1;
 }
 
-ssize_t write(int fd, const void *data, size_t size) { return allow(WRITE, &size) ? NEXT(write)(fd, data, size) : -1; }
+ssize_t write(int fd, const void *data, size_t size) {
+  return allow(WRITE, &size) ? NEXT(write)(fd, data, size) : -1;
+}
 
 ssize_t pwrite(int fd, const void *data, size_t size, off_t offset) {
   log_open("write", fd);
@@ -411,9 +469,13 @@ ssize_t pwritev(int fd, const struct iovec *vectors, int count, off_t offset) {
 
 int fstat(int fd, struct stat *out) { return fails(STAT) ? -1 : NEXT(fstat)(fd, out); }
 
-int stat(const char *restrict path, struct stat *restrict out) { return fails(STAT) ? -1 : NEXT(stat)(path, out); }
+int stat(const char *restrict path, struct stat *restrict out) {
+  return fails(STAT) ? -1 : NEXT(stat)(path, out);
+}
 
-int lstat(const char *restrict path, struct stat *restrict out) { return fails(STAT) ? -1 : NEXT(lstat)(path, out); }
+int lstat(const char *restrict path, struct stat *restrict out) {
+  return fails(STAT) ? -1 : NEXT(lstat)(path, out);
+}
 
 int fstatat(int folder, const char *restrict path, struct stat *restrict out, int flags) {
   return fails(STAT) ? -1 : NEXT(fstatat)(folder, path, out, flags);
@@ -421,7 +483,9 @@ int fstatat(int folder, const char *restrict path, struct stat *restrict out, in
 
 int ftruncate(int fd, off_t size) { return fails(SIZE) ? -1 : NEXT(ftruncate)(fd, size); }
 
-int fallocate(int fd, int mode, off_t offset, off_t size) { return fails(SIZE) ? -1 : NEXT(fallocate)(fd, mode, offset, size); }
+int fallocate(int fd, int mode, off_t offset, off_t size) {
+  return fails(SIZE) ? -1 : NEXT(fallocate)(fd, mode, offset, size);
+}
 
 int fsync(int fd) {
   log_open("sync", fd);
@@ -441,7 +505,7 @@ int close(int fd) {
   return fault > 0 ? -1 : result;
 }
 
-/* ---- names --------------------------------------------------------------------------------------------------------------- */
+/* ---- names ---- */
 
 int rename(const char *from, const char *to) { return fails(RENAME) ? -1 : NEXT(rename)(from, to); }
 
@@ -459,7 +523,9 @@ int mkdir(const char *path, mode_t mode) { return fails(MKDIR) ? -1 : NEXT(mkdir
 
 int unlink(const char *path) { return fails(REMOVE) ? -1 : NEXT(unlink)(path); }
 
-int unlinkat(int folder, const char *path, int flags) { return fails(REMOVE) ? -1 : NEXT(unlinkat)(folder, path, flags); }
+int unlinkat(int folder, const char *path, int flags) {
+  return fails(REMOVE) ? -1 : NEXT(unlinkat)(folder, path, flags);
+}
 
 int rmdir(const char *path) { return fails(REMOVE) ? -1 : NEXT(rmdir)(path); }
 
@@ -467,36 +533,44 @@ DIR *opendir(const char *path) { return fails(LIST) ? NULL : NEXT(opendir)(path)
 
 DIR *fdopendir(int fd) { return fails(LIST) ? NULL : NEXT(fdopendir)(fd); }
 
-ssize_t getdents64(int fd, void *entries, size_t size) { return fails(LIST) ? -1 : NEXT(getdents64)(fd, entries, size); }
+ssize_t getdents64(int fd, void *entries, size_t size) {
+  return fails(LIST) ? -1 : NEXT(getdents64)(fd, entries, size);
+}
 
-struct dirent *readdir(DIR *folder) { return fails(LIST) ? NULL : NEXT(readdir)(folder); }
+struct dirent *readdir(DIR *folder) {
+  return fails(LIST) ? NULL : NEXT(readdir)(folder);
+}
 
 int flock(int fd, int operation) { return fails(LOCK) ? -1 : NEXT(flock)(fd, operation); }
 
 int chmod(const char *path, mode_t mode) { return fails(RIGHTS) ? -1 : NEXT(chmod)(path, mode); }
 
-int chown(const char *path, uid_t owner, gid_t group) { return fails(RIGHTS) ? -1 : NEXT(chown)(path, owner, group); }
+int chown(const char *path, uid_t owner, gid_t group) {
+  return fails(RIGHTS) ? -1 : NEXT(chown)(path, owner, group);
+}
 
 /* TEGULA_FAULT_FREE=N: so many bytes are free, whatever the disk says. */
 int statvfs(const char *restrict path, struct statvfs *restrict out) {
   int result = NEXT(statvfs)(path, out);
   const char *bytes = getenv("TEGULA_FAULT_FREE");
-  if (result == 0 && bytes != NULL) out->f_bavail = out->f_bfree = (fsblkcnt_t)(strtoull(bytes, NULL, 10) / out->f_frsize);
+  if (result == 0 && bytes != NULL)
+    out->f_bavail = out->f_bfree = (fsblkcnt_t)(strtoull(bytes, NULL, 10) / out->f_frsize);
   return result;
 }
 
-/* ---- the rest ------------------------------------------------------------------------------------------------------------ */
+/* ---- the rest ---- */
 
 void *mmap(void *address, size_t size, int protection, int flags, int fd, off_t offset) {
   return fails(MAP) ? MAP_FAILED : NEXT(mmap)(address, size, protection, flags, fd, offset);
 }
 
-int pthread_create(pthread_t *restrict out, const pthread_attr_t *restrict attributes, void *(*run)(void *), void *restrict state) {
+int pthread_create(pthread_t *restrict out, const pthread_attr_t *restrict attributes,
+                   void *(*run)(void *), void *restrict state) {
   int fault = strike(THREAD);
   return fault > 0 ? fault : NEXT(pthread_create)(out, attributes, run, state);
 }
 
-/* ---- the report ---------------------------------------------------------------------------------------------------------- */
+/* ---- the report ---- */
 
 static void report_live(int out) {
   long count = 0;
@@ -504,7 +578,9 @@ static void report_live(int out) {
 #ifndef TEGULA_FAULTS_WITHOUT_MEMORY
   for (size_t i = 0; i < PLACES; i++) {
     if (live[i].block == NULL || live[i].block == REMOVED) continue;
-    if (count++ < 8) dprintf(out, "%s\"%#lx\"", count > 1 ? ", " : "", (unsigned long)((uintptr_t)live[i].caller - faults.base));
+    if (count++ < 8)
+      dprintf(out, "%s\"%#lx\"", count > 1 ? ", " : "",
+              (unsigned long)((uintptr_t)live[i].caller - faults.base));
   }
 #endif
   dprintf(out, "], \"live\": %ld", count);
@@ -520,8 +596,10 @@ __attribute__((destructor)) static void end(void) {
   if (out < 0) return;
   dprintf(out, "{\"calls\": {");
   for (int i = 0; i < FAMILIES; i++)
-    dprintf(out, "%s\"%s\": %ld", i > 0 ? ", " : "", family_names[i], atomic_load(&faults.calls[i]));
-  dprintf(out, "}, \"strikes\": %ld, \"descriptors\": %ld", atomic_load(&faults.strikes), descriptors);
+    dprintf(out, "%s\"%s\": %ld", i > 0 ? ", " : "", family_names[i],
+            atomic_load(&faults.calls[i]));
+  dprintf(out, "}, \"strikes\": %ld, \"descriptors\": %ld", atomic_load(&faults.strikes),
+          descriptors);
   report_live(out);
   dprintf(out, "}\n");
 }

@@ -1,10 +1,12 @@
-/* tegula_hdf5_dump PLUGIN FILE [OPTION=VALUE ...]: what the HDF5 plugin says about a file, as one JSON object.
+/* tegula_hdf5_dump PLUGIN FILE [OPTION=VALUE ...]: what the HDF5 plugin says about a file, as one
+ * JSON object.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * A host that keeps what it is told and prints it: tests/plugin_hdf5 puts the values together from it, with numpy. Options: dataset=NAME,
- * library=PATH, candidate=PATH (any number), list=1, chunks=0 (their number only), repeat=N (describe N times; the least time is printed).
- * Parts that the plugin reads itself are read, one chunk per call, and printed as hexadecimal bytes. */
+ * A host that keeps what it is told and prints it: tests/plugin_hdf5 puts the values together from
+ * it, with numpy. Options: dataset=NAME, library=PATH, candidate=PATH (any number), list=1,
+ * chunks=0 (their number only), repeat=N (describe N times; the least time is printed). Parts that
+ * the plugin reads itself are read, one chunk per call, and printed as hexadecimal bytes. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -46,7 +48,8 @@ static long long opens, reads, bytes_read, open_now, most_open;
 
 /* ---- errors ---- */
 
-static tegula_status host_fail(tegula_error *err, tegula_status status, const char *path, int64_t offset, const char *format, ...) {
+static tegula_status host_fail(tegula_error *err, tegula_status status, const char *path,
+                               int64_t offset, const char *format, ...) {
   if (!err) return status;
   *err = (tegula_error){.status = status, .offset = offset, .rank = -1};
   va_list arguments;
@@ -68,11 +71,14 @@ static tegula_status host_hint(tegula_error *err, tegula_status status, const ch
 
 /* ---- files ---- */
 
-static tegula_status host_file_open(tegula_plugin_builder *builder, const char *path, tegula_plugin_file **out, tegula_error *err) {
+static tegula_status host_file_open(tegula_plugin_builder *builder, const char *path,
+                                    tegula_plugin_file **out, tegula_error *err) {
   int descriptor = open(path, O_RDONLY | O_CLOEXEC);
   struct stat info;
   if (descriptor < 0 || fstat(descriptor, &info) != 0) {
-    tegula_status status = errno == ENOENT ? TEGULA_NOT_FOUND : errno == EACCES ? TEGULA_PERMISSION : TEGULA_IO;
+    tegula_status status = errno == ENOENT   ? TEGULA_NOT_FOUND
+                           : errno == EACCES ? TEGULA_PERMISSION
+                                             : TEGULA_IO;
     return host_fail(err, status, path, -1, "could not open \"%s\": %s", path, strerror(errno));
   }
   tegula_plugin_file *file = calloc(1, sizeof *file);
@@ -91,12 +97,14 @@ static void host_file_close(tegula_plugin_file *file) {
   open_now--;
 }
 
-static tegula_status host_file_read(tegula_plugin_file *file, int64_t offset, void *out, size_t size, tegula_error *err) {
+static tegula_status host_file_read(tegula_plugin_file *file, int64_t offset, void *out,
+                                    size_t size, tegula_error *err) {
   ssize_t got = pread(file->descriptor, out, size, offset);
   reads++;
   bytes_read += got > 0 ? got : 0;
   if (got == (ssize_t)size) return TEGULA_OK;
-  return host_fail(err, TEGULA_SHORT_FILE, file->path, offset, "expected %zu bytes, found %zd", size, got);
+  return host_fail(err, TEGULA_SHORT_FILE, file->path, offset, "expected %zu bytes, found %zd",
+                   size, got);
 }
 
 static tegula_status host_file_check(tegula_plugin_file *file, tegula_error *err) {
@@ -110,12 +118,8 @@ static bool host_file_locked(const tegula_plugin_file *file) {
   return false;
 }
 
-static int64_t host_file_size(const tegula_plugin_file *file) {
-  return file->size;
-}
-static const char *host_file_path(const tegula_plugin_file *file) {
-  return file->path;
-}
+static int64_t host_file_size(const tegula_plugin_file *file) { return file->size; }
+static const char *host_file_path(const tegula_plugin_file *file) { return file->path; }
 
 /* ---- the description ---- */
 
@@ -128,15 +132,16 @@ static json_t *numbers(const int64_t *values, int32_t count) {
 static json_t *hexadecimal(const void *value, size_t size) {
   if (!value) return json_null();
   char *text = malloc(2 * size + 1);
-  for (size_t k = 0; k < size; k++) snprintf(text + 2 * k, 3, "%02x", ((const unsigned char *)value)[k]);
+  for (size_t k = 0; k < size; k++)
+    snprintf(text + 2 * k, 3, "%02x", ((const unsigned char *)value)[k]);
   text[2 * size] = 0;
   json_t *out = json_string(text);
   free(text);
   return out;
 }
 
-static tegula_status host_set_array(tegula_plugin_builder *b, const char *name, tegula_dtype dtype, int32_t ndim, const int64_t *shape,
-                                    tegula_error *err) {
+static tegula_status host_set_array(tegula_plugin_builder *b, const char *name, tegula_dtype dtype,
+                                    int32_t ndim, const int64_t *shape, tegula_error *err) {
   (void)err;
   char text[64];
   snprintf(text, sizeof text, "%c%c%u", dtype.order, dtype.kind, dtype.item_size);
@@ -154,16 +159,19 @@ static tegula_status host_set_fill(tegula_plugin_builder *b, const void *value, 
   return TEGULA_OK;
 }
 
-static tegula_status host_add_file(tegula_plugin_builder *b, const tegula_plugin_file *file, int64_t *number, tegula_error *err) {
+static tegula_status host_add_file(tegula_plugin_builder *b, const tegula_plugin_file *file,
+                                   int64_t *number, tegula_error *err) {
   (void)err;
   size_t count = json_array_size(b->files);
   for (*number = 0; *number < (int64_t)count; ++*number)
-    if (strcmp(json_string_value(json_array_get(b->files, (size_t)*number)), file->path) == 0) return TEGULA_OK;
+    if (strcmp(json_string_value(json_array_get(b->files, (size_t)*number)), file->path) == 0)
+      return TEGULA_OK;
   json_array_append_new(b->files, json_string(file->path));
   return TEGULA_OK;
 }
 
-static json_t *add_part(tegula_plugin_builder *b, const char *kind, const int64_t *lo, const int64_t *hi) {
+static json_t *add_part(tegula_plugin_builder *b, const char *kind, const int64_t *lo,
+                        const int64_t *hi) {
   json_t *part = json_pack("{s:s}", "kind", kind);
   json_object_set_new(part, "lo", numbers(lo, b->ndim));
   json_object_set_new(part, "hi", numbers(hi, b->ndim));
@@ -171,7 +179,8 @@ static json_t *add_part(tegula_plugin_builder *b, const char *kind, const int64_
   return part;
 }
 
-static tegula_status host_add_dense(tegula_plugin_builder *b, int64_t file, int64_t offset, const int64_t *lo, const int64_t *hi,
+static tegula_status host_add_dense(tegula_plugin_builder *b, int64_t file, int64_t offset,
+                                    const int64_t *lo, const int64_t *hi,
                                     const int64_t *byte_stride, char order, tegula_error *err) {
   (void)err;
   json_t *part = add_part(b, "dense", lo, hi);
@@ -182,21 +191,27 @@ static tegula_status host_add_dense(tegula_plugin_builder *b, int64_t file, int6
   return TEGULA_OK;
 }
 
-static tegula_status host_add_grid(tegula_plugin_builder *b, int64_t file, int64_t chunk_bytes, char order,
-                                   const tegula_plugin_filter *filters, int32_t filter_count, const void *fill, int64_t slots,
-                                   int64_t count, uint64_t *coordinates, tegula_plugin_chunk *chunks, int64_t *grid, tegula_error *err) {
+static tegula_status host_add_grid(tegula_plugin_builder *b, int64_t file, int64_t chunk_bytes,
+                                   char order, const tegula_plugin_filter *filters,
+                                   int32_t filter_count, const void *fill, int64_t slots,
+                                   int64_t count, uint64_t *coordinates,
+                                   tegula_plugin_chunk *chunks, int64_t *grid, tegula_error *err) {
   (void)err;
-  json_t *out = json_pack("{s:I,s:I,s:I,s:I}", "file", (json_int_t)file, "chunk_bytes", (json_int_t)chunk_bytes, "slots", (json_int_t)slots,
-                          "count", (json_int_t)count);
-  json_t *chain = json_array(), *table = json_array(), *where = coordinates ? json_array() : json_null();
+  json_t *out =
+      json_pack("{s:I,s:I,s:I,s:I}", "file", (json_int_t)file, "chunk_bytes",
+                (json_int_t)chunk_bytes, "slots", (json_int_t)slots, "count", (json_int_t)count);
+  json_t *chain = json_array(), *table = json_array(),
+         *where = coordinates ? json_array() : json_null();
   for (int32_t k = 0; k < filter_count; k++) {
     json_t *filter = json_pack("[s]", filters[k].codec);
-    for (int32_t j = 0; j < filters[k].param_count; j++) json_array_append_new(filter, json_integer(filters[k].params[j]));
+    for (int32_t j = 0; j < filters[k].param_count; j++)
+      json_array_append_new(filter, json_integer(filters[k].params[j]));
     json_array_append_new(chain, filter);
   }
   for (int64_t k = 0; k < count && b->print_chunks; k++) {
     json_array_append_new(table,
-                          json_pack("[I,I,I]", (json_int_t)chunks[k].offset, (json_int_t)chunks[k].length, (json_int_t)chunks[k].mask));
+                          json_pack("[I,I,I]", (json_int_t)chunks[k].offset,
+                                    (json_int_t)chunks[k].length, (json_int_t)chunks[k].mask));
     if (coordinates) json_array_append_new(where, json_integer((json_int_t)coordinates[k]));
   }
   json_object_set_new(out, "order", json_sprintf("%c", order));
@@ -217,7 +232,8 @@ static tegula_status host_mark_slices(tegula_plugin_builder *b, int64_t grid, te
   return TEGULA_OK;
 }
 
-static tegula_status host_add_chunked(tegula_plugin_builder *b, int64_t grid, const tegula_plugin_chunked *p, tegula_error *err) {
+static tegula_status host_add_chunked(tegula_plugin_builder *b, int64_t grid,
+                                      const tegula_plugin_chunked *p, tegula_error *err) {
   (void)err;
   json_t *part = add_part(b, "chunked", p->lo, p->hi);
   json_object_set_new(part, "grid", json_integer(grid));
@@ -230,14 +246,16 @@ static tegula_status host_add_chunked(tegula_plugin_builder *b, int64_t grid, co
   return TEGULA_OK;
 }
 
-static tegula_status host_add_fill(tegula_plugin_builder *b, const int64_t *lo, const int64_t *hi, const void *fill, tegula_error *err) {
+static tegula_status host_add_fill(tegula_plugin_builder *b, const int64_t *lo, const int64_t *hi,
+                                   const void *fill, tegula_error *err) {
   (void)err;
   json_object_set_new(add_part(b, "fill", lo, hi), "fill", hexadecimal(fill, b->dtype.item_size));
   return TEGULA_OK;
 }
 
-static tegula_status host_add_lost(tegula_plugin_builder *b, const int64_t *lo, const int64_t *hi, const void *fill, tegula_status status,
-                                   int32_t os_errno, const char *text, const char *path, tegula_error *err) {
+static tegula_status host_add_lost(tegula_plugin_builder *b, const int64_t *lo, const int64_t *hi,
+                                   const void *fill, tegula_status status, int32_t os_errno,
+                                   const char *text, const char *path, tegula_error *err) {
   (void)err;
   json_t *part = add_part(b, "lost", lo, hi);
   json_object_set_new(part, "fill", hexadecimal(fill, b->dtype.item_size));
@@ -248,11 +266,17 @@ static tegula_status host_add_lost(tegula_plugin_builder *b, const int64_t *lo, 
   return TEGULA_OK;
 }
 
-static tegula_status host_add_reader(tegula_plugin_builder *b, const int64_t *lo, const int64_t *hi, const int64_t *chunk,
-                                     int64_t cost_bytes, const char *why, tegula_reader_fn read, void *state, tegula_release_fn release, tegula_error *err) {
+static tegula_status host_add_reader(tegula_plugin_builder *b, const int64_t *lo, const int64_t *hi,
+                                     const int64_t *chunk, int64_t cost_bytes, const char *why,
+                                     tegula_reader_fn read, void *state, tegula_release_fn release,
+                                     tegula_error *err) {
   (void)err;
   reader *r = calloc(1, sizeof *r);
-  *r = (reader){.read = read, .release = release, .state = state, .next = b->readers, .part = add_part(b, "reader", lo, hi)};
+  *r = (reader){.read = read,
+                .release = release,
+                .state = state,
+                .next = b->readers,
+                .part = add_part(b, "reader", lo, hi)};
   json_object_set_new(r->part, "cost", json_integer(cost_bytes));
   json_object_set_new(r->part, "why", json_string(why));
   for (int32_t k = 0; k < b->ndim; k++) {
@@ -264,12 +288,8 @@ static tegula_status host_add_reader(tegula_plugin_builder *b, const int64_t *lo
   return TEGULA_OK;
 }
 
-static void *host_allocate(size_t size) {
-  return malloc(size);
-}
-static void host_release(void *memory) {
-  free(memory);
-}
+static void *host_allocate(size_t size) { return malloc(size); }
+static void host_release(void *memory) { free(memory); }
 
 static const tegula_plugin_host HOST = {
     .struct_size = sizeof HOST,
@@ -312,7 +332,10 @@ static tegula_status read_part(tegula_plugin_builder *b, reader *r, tegula_error
   char *out = malloc((size_t)total);
   tegula_status status = TEGULA_OK;
   for (int32_t k = 0; status == TEGULA_OK && k >= 0;) {
-    tegula_view view = {.data = out, .dtype = b->dtype, .device_type = TEGULA_DEVICE_HOST, .box = {.ndim = b->ndim}};
+    tegula_view view = {.data = out,
+                        .dtype = b->dtype,
+                        .device_type = TEGULA_DEVICE_HOST,
+                        .box = {.ndim = b->ndim}};
     for (int32_t a = 0; a < b->ndim; a++) {
       view.box.lo[a] = at[a];
       view.box.hi[a] = at[a] + r->chunk[a] < r->hi[a] ? at[a] + r->chunk[a] : r->hi[a];
@@ -347,10 +370,12 @@ static double now(void) { /* of this process: others do not count */
   return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-static tegula_status print_entry(void *state, const tegula_plugin_entry_info *e, tegula_error *err) {
+static tegula_status print_entry(void *state, const tegula_plugin_entry_info *e,
+                                 tegula_error *err) {
   (void)err;
-  json_t *entry = json_pack("{s:s,s:s?,s:s?,s:s,s:I}", "name", e->name, "dtype", e->dtype, "refused", e->refused, "codecs", e->codecs,
-                            "stored_bytes", (json_int_t)e->stored_bytes);
+  json_t *entry =
+      json_pack("{s:s,s:s?,s:s?,s:s,s:I}", "name", e->name, "dtype", e->dtype, "refused",
+                e->refused, "codecs", e->codecs, "stored_bytes", (json_int_t)e->stored_bytes);
   json_object_set_new(entry, "shape", numbers(e->shape, e->ndim));
   json_object_set_new(entry, "chunk", e->chunk ? numbers(e->chunk, e->ndim) : json_null());
   json_array_append_new(state, entry);
@@ -358,8 +383,11 @@ static tegula_status print_entry(void *state, const tegula_plugin_entry_info *e,
 }
 
 static void builder_init(tegula_plugin_builder *b, int print_chunks) {
-  *b = (tegula_plugin_builder){
-      .out = json_object(), .files = json_array(), .grids = json_array(), .parts = json_array(), .print_chunks = print_chunks};
+  *b = (tegula_plugin_builder){.out = json_object(),
+                               .files = json_array(),
+                               .grids = json_array(),
+                               .parts = json_array(),
+                               .print_chunks = print_chunks};
   json_object_set_new(b->out, "files", b->files);
   json_object_set_new(b->out, "grids", b->grids);
   json_object_set_new(b->out, "parts", b->parts);
@@ -373,14 +401,19 @@ typedef struct arguments {
 } arguments;
 
 static void parse(int argc, char **argv, arguments *out) {
-  *out = (arguments){.plugin = argv[1], .file = argv[2], .chunks = 1, .repeat = 1, .options = {.struct_size = sizeof out->options}};
+  *out = (arguments){.plugin = argv[1],
+                     .file = argv[2],
+                     .chunks = 1,
+                     .repeat = 1,
+                     .options = {.struct_size = sizeof out->options}};
   for (int k = 3; k < argc; k++) {
     const char *value = strchr(argv[k], '=');
     if (!value) continue;
     size_t length = (size_t)(value++ - argv[k]);
     if (strncmp(argv[k], "dataset", length) == 0) out->dataset = value;
     if (strncmp(argv[k], "library", length) == 0) out->options.library = value;
-    if (strncmp(argv[k], "candidate", length) == 0 && out->count < 31) out->candidates[out->count++] = value;
+    if (strncmp(argv[k], "candidate", length) == 0 && out->count < 31)
+      out->candidates[out->count++] = value;
     if (strncmp(argv[k], "list", length) == 0) out->list = atoi(value);
     if (strncmp(argv[k], "chunks", length) == 0) out->chunks = atoi(value);
     if (strncmp(argv[k], "repeat", length) == 0) out->repeat = atoi(value);
@@ -388,7 +421,8 @@ static void parse(int argc, char **argv, arguments *out) {
   out->options.candidates = out->candidates;
 }
 
-static tegula_status run(const arguments *a, const tegula_plugin *plugin, void *state, tegula_plugin_builder *b, tegula_error *err) {
+static tegula_status run(const arguments *a, const tegula_plugin *plugin, void *state,
+                         tegula_plugin_builder *b, tegula_error *err) {
   tegula_status status = TEGULA_OK;
   double least = 1e9;
   if (a->list) {
@@ -433,8 +467,8 @@ int main(int argc, char **argv) {
   }
   if (status != TEGULA_OK)
     json_object_set_new(b.out, "error",
-                        json_pack("{s:s,s:s,s:s,s:s}", "status", tegula_status_name(err.status), "message", err.message, "hint", err.hint,
-                                  "path", err.path));
+                        json_pack("{s:s,s:s,s:s,s:s}", "status", tegula_status_name(err.status),
+                                  "message", err.message, "hint", err.hint, "path", err.path));
   json_object_set_new(b.out, "opens", json_integer(opens));
   json_object_set_new(b.out, "bytes_read", json_integer(bytes_read));
   json_object_set_new(b.out, "most_open", json_integer(most_open));

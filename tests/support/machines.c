@@ -1,5 +1,6 @@
-/* LD_PRELOAD: this process finds itself on a machine of another name and with other processors: TEGULA_MACHINE="NAME FIRST LAST";
- * or on storage that likes blocks of so many bytes: TEGULA_STRIPE="BYTES LOG", where LOG gets the offset of each write of more than a page.
+/* LD_PRELOAD: this process finds itself on a machine of another name and with other processors:
+ * TEGULA_MACHINE="NAME FIRST LAST"; or on storage that likes blocks of so many bytes:
+ * TEGULA_STRIPE="BYTES LOG", where LOG gets the offset of each write of more than a page.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -16,7 +17,8 @@
 static int told(const void *caller, char name[64], int *first, int *last) {
   Dl_info object;
   const char *machine = getenv("TEGULA_MACHINE");
-  return machine != NULL && dladdr(caller, &object) != 0 && strstr(object.dli_fname, "tegula") != NULL &&
+  return machine != NULL && dladdr(caller, &object) != 0 &&
+         strstr(object.dli_fname, "tegula") != NULL &&
          sscanf(machine, "%63s %d %d", name, first, last) == 3;
 }
 

@@ -1,11 +1,12 @@
-/* probe: drives the public C interface from one line of JSON per request, so that tests written in Python run the real library
- * under any sanitizer.
+/* probe: drives the public C interface from one line of JSON per request, so that tests written in
+ * Python run the real library under any sanitizer.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Standard input: one command {"do": NAME, ...} or a list of them per line; standard output: one answer, or a list, per line.
- * A list ends at its first error. The probe keeps one context, dataset, tiling and array; making a new one lets go of the old.
- * An error is {"error": {status, message, hint, path, offset, errno, rank}}. Uses the public header and jansson only. */
+ * Standard input: one command {"do": NAME, ...} or a list of them per line; standard output: one
+ * answer, or a list, per line. A list ends at its first error. The probe keeps one context,
+ * dataset, tiling and array; making a new one lets go of the old. An error is {"error": {status,
+ * message, hint, path, offset, errno, rank}}. Uses the public header and jansson only. */
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -19,7 +20,7 @@
 
 typedef json_t *(*probe_fn)(probe_state *state, const json_t *command);
 
-/* ---- objects ------------------------------------------------------------------------------------------------------------- */
+/* ---- objects ---- */
 
 static void blocks_free(probe_blocks *blocks) {
   for (int64_t i = 0; blocks && i < blocks->count; i++) {
@@ -78,7 +79,8 @@ static json_t *do_context(probe_state *state, const json_t *command) {
   context_options_read(command, &options);
   tegula_context *context = NULL;
   tegula_error error;
-  tegula_status status = tegula_context_create(flag(command, "defaults") ? NULL : &options, NULL, &context, &error);
+  tegula_status status =
+      tegula_context_create(flag(command, "defaults") ? NULL : &options, NULL, &context, &error);
   if (status != TEGULA_OK) {
     return error_answer(state, status, &error);
   }
@@ -99,12 +101,15 @@ static json_t *info_answer(probe_state *state, const tegula_dataset *dataset) {
   for (int32_t axis = 0; axis < info.ndim; axis++) {
     json_array_append_new(shape, json_integer(info.shape[axis]));
   }
-  return json_pack("{s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:s?, s:s?, s:o}", "dtype", dtype_answer(info.dtype), "shape", shape, "files",
-                   (json_int_t)info.files, "sources", (json_int_t)info.sources, "chunks", (json_int_t)info.chunks, "bytes", (json_int_t)info.bytes, "stored_bytes",
-                   (json_int_t)info.stored_bytes, "format", info.format, "name", info.name, "descr", any_text(info.descr));
+  return json_pack("{s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:s?, s:s?, s:o}", "dtype",
+                   dtype_answer(info.dtype), "shape", shape, "files", (json_int_t)info.files,
+                   "sources", (json_int_t)info.sources, "chunks", (json_int_t)info.chunks, "bytes",
+                   (json_int_t)info.bytes, "stored_bytes", (json_int_t)info.stored_bytes, "format",
+                   info.format, "name", info.name, "descr", any_text(info.descr));
 }
 
-static void open_options_read(const json_t *command, tegula_open_options *options, int64_t shape[], int64_t row_shape[]) {
+static void open_options_read(const json_t *command, tegula_open_options *options, int64_t shape[],
+                              int64_t row_shape[]) {
   const char *order = text(command, "order");
   const char *byte_order = text(command, "byte_order");
   options->format = text(command, "format");
@@ -127,8 +132,9 @@ static void open_options_read(const json_t *command, tegula_open_options *option
   options->expect_rows = number(command, "expect_rows", -1);
 }
 
-static tegula_status open_call(probe_state *state, const json_t *command, const tegula_open_options *options,
-                               tegula_dataset **out, tegula_error *error) {
+static tegula_status open_call(probe_state *state, const json_t *command,
+                               const tegula_open_options *options, tegula_dataset **out,
+                               tegula_error *error) {
   const json_t *list = json_object_get(command, "paths");
   if (!list) {
     return tegula_dataset_open(state->context, text(command, "path"), options, out, error);
@@ -138,7 +144,8 @@ static tegula_status open_call(probe_state *state, const json_t *command, const 
   for (size_t i = 0; paths && i < count; i++) {
     paths[i] = json_string_value(json_array_get(list, i));
   }
-  tegula_status status = tegula_dataset_open_list(state->context, paths, count, options, out, error);
+  tegula_status status =
+      tegula_dataset_open_list(state->context, paths, count, options, out, error);
   free(paths);
   return status;
 }
@@ -155,7 +162,8 @@ static json_t *do_open(probe_state *state, const json_t *command) {
   tegula_dataset *dataset = NULL;
   tegula_error error;
   tegula_error *where = flag(command, "null_error") ? NULL : &error;
-  tegula_status status = open_call(state, command, flag(command, "defaults") ? NULL : &options, &dataset, where);
+  tegula_status status =
+      open_call(state, command, flag(command, "defaults") ? NULL : &options, &dataset, where);
   if (status != TEGULA_OK) {
     json_t *answer = error_answer(state, status, where);
     json_object_set_new(answer, "out_untouched", json_boolean(dataset == NULL));
@@ -182,9 +190,10 @@ static json_t *do_files(probe_state *state, const json_t *command) {
       json_decref(list);
       return error_answer(state, status, &error);
     }
-    json_array_append_new(list, json_pack("{s:o, s:I, s:[I, I], s:I}", "path", any_text(info.path), "size", (json_int_t)info.size,
-                                          "rows", (json_int_t)info.row_lo, (json_int_t)info.row_hi, "data_offset",
-                                          (json_int_t)info.data_offset));
+    json_array_append_new(list, json_pack("{s:o, s:I, s:[I, I], s:I}", "path", any_text(info.path),
+                                          "size", (json_int_t)info.size, "rows",
+                                          (json_int_t)info.row_lo, (json_int_t)info.row_hi,
+                                          "data_offset", (json_int_t)info.data_offset));
   }
   return json_pack("{s:o}", "files", list);
 }
@@ -192,7 +201,8 @@ static json_t *do_files(probe_state *state, const json_t *command) {
 static json_t *do_to_json(probe_state *state, const json_t *command) {
   char *out = NULL;
   tegula_error error;
-  tegula_status status = tegula_dataset_to_json(state->dataset, text(command, "folder"), &out, &error);
+  tegula_status status =
+      tegula_dataset_to_json(state->dataset, text(command, "folder"), &out, &error);
   if (status != TEGULA_OK) {
     return error_answer(state, status, &error);
   }
@@ -201,10 +211,10 @@ static json_t *do_to_json(probe_state *state, const json_t *command) {
   return answer;
 }
 
-/* ---- tilings ------------------------------------------------------------------------------------------------------------- */
+/* ---- tilings ---- */
 
-static tegula_status tiling_custom(const json_t *command, const int64_t *shape, int32_t ndim, int32_t ranks, tegula_tiling **out,
-                                   tegula_error *error) {
+static tegula_status tiling_custom(const json_t *command, const int64_t *shape, int32_t ndim,
+                                   int32_t ranks, tegula_tiling **out, tegula_error *error) {
   const json_t *list = json_object_get(command, "boxes");
   const json_t *owner_list = json_object_get(command, "owners");
   size_t count = json_array_size(list);
@@ -217,14 +227,15 @@ static tegula_status tiling_custom(const json_t *command, const int64_t *shape, 
     box_read(json_array_get(list, i), &boxes[i]);
     owners[i] = (int32_t)json_integer_value(json_array_get(owner_list, i));
   }
-  tegula_status status =
-      tegula_tiling_custom(shape, ndim, boxes, owner_list ? owners : NULL, (int64_t)count, ranks, out, error);
+  tegula_status status = tegula_tiling_custom(shape, ndim, boxes, owner_list ? owners : NULL,
+                                              (int64_t)count, ranks, out, error);
   free(boxes);
   free(owners);
   return status;
 }
 
-static tegula_status tiling_call(probe_state *state, const json_t *command, tegula_tiling **out, tegula_error *error) {
+static tegula_status tiling_call(probe_state *state, const json_t *command, tegula_tiling **out,
+                                 tegula_error *error) {
   const char *kind = text(command, "kind");
   int64_t shape[TEGULA_MAX_DIMS];
   int64_t tile[TEGULA_MAX_DIMS];
@@ -232,7 +243,8 @@ static tegula_status tiling_call(probe_state *state, const json_t *command, tegu
   int32_t ranks = (int32_t)number(command, "ranks", 1);
   int64_t tiles = number(command, "tiles", 1);
   if (!strcmp(kind, "even")) {
-    return tegula_tiling_even(shape, ndim, (int32_t)number(command, "axis", 0), tiles, ranks, out, error);
+    return tegula_tiling_even(shape, ndim, (int32_t)number(command, "axis", 0), tiles, ranks, out,
+                              error);
   }
   if (!strcmp(kind, "grid")) {
     numbers(json_object_get(command, "tile"), tile);
@@ -263,16 +275,17 @@ static json_t *do_tiling(probe_state *state, const json_t *command) {
       json_decref(list);
       return error_answer(state, status, &error);
     }
-    json_array_append_new(list, json_pack("{s:o, s:i}", "box", box_answer(&box), "rank", (int)rank));
+    json_array_append_new(list,
+                          json_pack("{s:o, s:i}", "box", box_answer(&box), "rank", (int)rank));
   }
   return json_pack("{s:I, s:o}", "count", (json_int_t)count, "tiles", list);
 }
 
-/* ---- arrays -------------------------------------------------------------------------------------------------------------- */
+/* ---- arrays ---- */
 
 /* One block of the caller's memory per tile; "layouts" is used in turn. */
-static tegula_status array_wrap(probe_state *state, const json_t *command, tegula_dtype dtype, tegula_array **out,
-                                probe_blocks **made, tegula_error *error) {
+static tegula_status array_wrap(probe_state *state, const json_t *command, tegula_dtype dtype,
+                                tegula_array **out, probe_blocks **made, tegula_error *error) {
   const json_t *layouts = json_object_get(command, "layouts");
   int64_t count = tegula_tiling_count(state->tiling);
   probe_blocks *blocks = calloc(1, sizeof *blocks);
@@ -296,7 +309,8 @@ static tegula_status array_wrap(probe_state *state, const json_t *command, tegul
     int64_t given = number(command, "count", count);
     views[0].box.hi[0] += number(command, "spoil_box", 0);
     views[0].flags |= flag(command, "read_only") ? TEGULA_VIEW_READ_ONLY : 0;
-    status = tegula_array_wrap(state->context, dtype, state->tiling, views, given, blocks_release, blocks, out, error);
+    status = tegula_array_wrap(state->context, dtype, state->tiling, views, given, blocks_release,
+                               blocks, out, error);
   }
   free(views);
   if (status != TEGULA_OK) {
@@ -319,7 +333,8 @@ static json_t *do_array(probe_state *state, const json_t *command) {
   tegula_status status = tegula_dtype_parse(text(command, "dtype"), &dtype, &error);
   if (status == TEGULA_OK) {
     status = flag(command, "wrap") ? array_wrap(state, command, dtype, &array, &blocks, &error)
-                                   : tegula_array_create(state->context, dtype, state->tiling, &options, &array, &error);
+                                   : tegula_array_create(state->context, dtype, state->tiling,
+                                                         &options, &array, &error);
   }
   if (status != TEGULA_OK) {
     return error_answer(state, status, &error);
@@ -329,8 +344,9 @@ static json_t *do_array(probe_state *state, const json_t *command) {
   state->blocks = blocks;
   tegula_view block;
   tegula_status whole = tegula_array_block(array, &block, &error);
-  json_t *answer = json_pack("{s:I, s:s, s:I}", "tiles", (json_int_t)tegula_array_tiles(array), "block",
-                             tegula_status_name(whole), "released", (json_int_t)state->released);
+  json_t *answer =
+      json_pack("{s:I, s:s, s:I}", "tiles", (json_int_t)tegula_array_tiles(array), "block",
+                tegula_status_name(whole), "released", (json_int_t)state->released);
   if (whole == TEGULA_OK) {
     json_object_set_new(answer, "block_box", box_answer(&block.box));
   }
@@ -359,8 +375,8 @@ static json_t *do_dump(probe_state *state, const json_t *command) {
     file_write(path, data, bytes, "ab");
     free(data);
     stray += state->blocks ? probe_block_stray(&state->blocks->items[i]) : 0;
-    json_array_append_new(list, json_pack("{s:o, s:o, s:I}", "box", box_answer(&view.box), "dtype", dtype_answer(view.dtype),
-                                          "bytes", (json_int_t)bytes));
+    json_array_append_new(list, json_pack("{s:o, s:o, s:I}", "box", box_answer(&view.box), "dtype",
+                                          dtype_answer(view.dtype), "bytes", (json_int_t)bytes));
   }
   return json_pack("{s:o, s:I}", "tiles", list, "stray", (json_int_t)stray);
 }
@@ -374,10 +390,12 @@ static json_t *do_fill(probe_state *state, const json_t *command) {
     tegula_view view;
     tegula_error error;
     tegula_status status = tegula_array_view(state->array, i, &view, &error);
-    size_t need = status == TEGULA_OK ? (size_t)probe_box_count(&view.box) * view.dtype.item_size : 0;
+    size_t need =
+        status == TEGULA_OK ? (size_t)probe_box_count(&view.box) * view.dtype.item_size : 0;
     if (status != TEGULA_OK || need > size - used) {
       free(bytes);
-      return status != TEGULA_OK ? error_answer(state, status, &error) : misuse(state, "the values are too few");
+      return status != TEGULA_OK ? error_answer(state, status, &error)
+                                 : misuse(state, "the values are too few");
     }
     probe_copy copy = {bytes + used, view.dtype.item_size};
     probe_view_walk(&view, probe_item_in, &copy);
@@ -388,7 +406,7 @@ static json_t *do_fill(probe_state *state, const json_t *command) {
   return whole ? json_object() : misuse(state, "the values do not fit the array");
 }
 
-/* ---- moving -------------------------------------------------------------------------------------------------------------- */
+/* ---- moving ---- */
 
 typedef struct probe_progress {
   atomic_int inside;
@@ -413,8 +431,9 @@ static int progress_note(void *state, int64_t done, int64_t total) {
 }
 
 static json_t *progress_answer(const probe_progress *p) {
-  return json_pack("{s:I, s:I, s:I, s:I, s:I}", "calls", (json_int_t)p->calls, "done", (json_int_t)p->done, "total",
-                   (json_int_t)p->total, "overlaps", (json_int_t)p->overlaps, "backwards", (json_int_t)p->backwards);
+  return json_pack("{s:I, s:I, s:I, s:I, s:I}", "calls", (json_int_t)p->calls, "done",
+                   (json_int_t)p->done, "total", (json_int_t)p->total, "overlaps",
+                   (json_int_t)p->overlaps, "backwards", (json_int_t)p->backwards);
 }
 
 static json_t *moved_answer(const tegula_statistics *statistics, const probe_progress *progress) {
@@ -436,7 +455,9 @@ static tegula_status op_end(tegula_status queued, tegula_op **op, tegula_error *
 static uint32_t missing_of(const json_t *command) {
   const char *said = text(command, "missing");
   if (said == NULL) return TEGULA_MISSING_ERROR;
-  return !strcmp(said, "strict") ? TEGULA_MISSING_STRICT : !strcmp(said, "fill") ? TEGULA_MISSING_FILL : TEGULA_MISSING_ERROR;
+  return !strcmp(said, "strict") ? TEGULA_MISSING_STRICT
+         : !strcmp(said, "fill") ? TEGULA_MISSING_FILL
+                                 : TEGULA_MISSING_ERROR;
 }
 
 static json_t *do_load(probe_state *state, const json_t *command) {
@@ -453,9 +474,10 @@ static json_t *do_load(probe_state *state, const json_t *command) {
   tegula_error *where = flag(command, "null_error") ? NULL : &error;
   tegula_load_options *chosen = flag(command, "defaults") ? NULL : &options;
   tegula_op *op = NULL;
-  tegula_status status = flag(command, "async")
-                             ? op_end(tegula_load_async(state->dataset, state->array, chosen, &op, where), &op, where)
-                             : tegula_load(state->dataset, state->array, chosen, where);
+  tegula_status status =
+      flag(command, "async")
+          ? op_end(tegula_load_async(state->dataset, state->array, chosen, &op, where), &op, where)
+          : tegula_load(state->dataset, state->array, chosen, where);
   if (status != TEGULA_OK) {
     return error_answer(state, status, where);
   }
@@ -475,8 +497,10 @@ static void *reader_run(void *state) {
   return NULL;
 }
 
-/* The same box from several threads at once into memory of their own: how many got something else than `expected`. */
-static int64_t readers_differ(probe_state *state, const json_t *command, const probe_block *expected) {
+/* The same box from several threads at once into memory of their own: how many got something else
+ * than `expected`. */
+static int64_t readers_differ(probe_state *state, const json_t *command,
+                              const probe_block *expected) {
   int64_t count = number(command, "readers", 0);
   int64_t different = 0;
   size_t bytes;
@@ -484,7 +508,8 @@ static int64_t readers_differ(probe_state *state, const json_t *command, const p
   unsigned char *right = probe_view_bytes(&expected->view, &bytes);
   for (int64_t i = 0; readers && i < count; i++) {
     readers[i].dataset = state->dataset;
-    probe_block_make(&readers[i].block, expected->view.dtype, &expected->view.box, json_object_get(command, "layout"));
+    probe_block_make(&readers[i].block, expected->view.dtype, &expected->view.box,
+                     json_object_get(command, "layout"));
     if (pthread_create(&readers[i].thread, NULL, reader_run, &readers[i])) {
       abort();
     }
@@ -520,7 +545,8 @@ static json_t *do_read(probe_state *state, const json_t *command) {
   probe_block_make(&block, dtype, &box, json_object_get(command, "layout"));
   block.view.flags = flag(command, "read_only") ? TEGULA_VIEW_READ_ONLY : 0;
   status = tegula_dataset_read(state->dataset, &block.view, &options, &error);
-  json_t *answer = status == TEGULA_OK ? moved_answer(&statistics, NULL) : error_answer(state, status, &error);
+  json_t *answer =
+      status == TEGULA_OK ? moved_answer(&statistics, NULL) : error_answer(state, status, &error);
   if (status == TEGULA_OK) {
     size_t bytes;
     unsigned char *data = probe_view_bytes(&block.view, &bytes);
@@ -548,14 +574,17 @@ static json_t *do_save(probe_state *state, const json_t *command) {
   tegula_save_options *chosen = flag(command, "defaults") ? NULL : &options;
   if (flag(command, "detached")) { /* the fence tells how it ended */
     options.statistics = NULL;
-    tegula_status queued = tegula_save_async(state->array, text(command, "path"), chosen, NULL, where);
+    tegula_status queued =
+        tegula_save_async(state->array, text(command, "path"), chosen, NULL, where);
     wanted_free(&wanted);
     return queued == TEGULA_OK ? json_object() : error_answer(state, queued, where);
   }
   tegula_op *op = NULL;
-  tegula_status status = flag(command, "async")
-                             ? op_end(tegula_save_async(state->array, text(command, "path"), chosen, &op, where), &op, where)
-                             : tegula_save(state->array, text(command, "path"), chosen, where);
+  tegula_status status =
+      flag(command, "async")
+          ? op_end(tegula_save_async(state->array, text(command, "path"), chosen, &op, where), &op,
+                   where)
+          : tegula_save(state->array, text(command, "path"), chosen, where);
   wanted_free(&wanted);
   if (status != TEGULA_OK) {
     return error_answer(state, status, where);
@@ -572,8 +601,8 @@ static json_t *do_hash(probe_state *state, const json_t *command) {
   tegula_load_options_init(&options);
   options.statistics = &statistics;
   int of_array = text(command, "of") && !strcmp(text(command, "of"), "array");
-  tegula_status status =
-      of_array ? tegula_array_hash(state->array, out, &error) : tegula_dataset_hash(state->dataset, out, &options, &error);
+  tegula_status status = of_array ? tegula_array_hash(state->array, out, &error)
+                                  : tegula_dataset_hash(state->dataset, out, &options, &error);
   if (status != TEGULA_OK) {
     return error_answer(state, status, &error);
   }
@@ -608,13 +637,14 @@ static json_t *do_demo(probe_state *state, const json_t *command) {
     }
     status = tegula_demo_check(state->context, &block.view, shape, values, seed, &error);
   }
-  json_t *answer = status == TEGULA_OK ? json_pack("{s:I}", "stray", (json_int_t)probe_block_stray(&block))
-                                       : error_answer(state, status, &error);
+  json_t *answer = status == TEGULA_OK
+                       ? json_pack("{s:I}", "stray", (json_int_t)probe_block_stray(&block))
+                       : error_answer(state, status, &error);
   free(block.base);
   return answer;
 }
 
-/* ---- small things -------------------------------------------------------------------------------------------------------- */
+/* ---- small things ---- */
 
 static json_t *do_dtype(probe_state *state, const json_t *command) {
   tegula_dtype dtype;
@@ -624,13 +654,15 @@ static json_t *do_dtype(probe_state *state, const json_t *command) {
   if (status != TEGULA_OK) {
     return error_answer(state, status, &error);
   }
-  json_t *answer = json_pack("{s:o, s:o, s:s#, s:s#, s:i, s:i, s:I}", "text", dtype_answer(dtype), "native",
-                             dtype_answer(tegula_dtype_native(dtype)), "kind", (const char *)&dtype.kind, (size_t)1, "order",
-                             (const char *)&dtype.order, (size_t)1, "unit", (int)dtype.unit, "unit_count", (int)dtype.unit_count,
-                             "item_size", (json_int_t)dtype.item_size);
+  json_t *answer =
+      json_pack("{s:o, s:o, s:s#, s:s#, s:i, s:i, s:I}", "text", dtype_answer(dtype), "native",
+                dtype_answer(tegula_dtype_native(dtype)), "kind", (const char *)&dtype.kind,
+                (size_t)1, "order", (const char *)&dtype.order, (size_t)1, "unit", (int)dtype.unit,
+                "unit_count", (int)dtype.unit_count, "item_size", (json_int_t)dtype.item_size);
   if (text(command, "other")) {
     status = tegula_dtype_parse(text(command, "other"), &other, &error);
-    json_object_set_new(answer, "same", json_integer(status == TEGULA_OK ? tegula_dtype_same(dtype, other) : -1));
+    json_object_set_new(answer, "same",
+                        json_integer(status == TEGULA_OK ? tegula_dtype_same(dtype, other) : -1));
   }
   return answer;
 }
@@ -639,13 +671,14 @@ static json_t *do_statuses(probe_state *state, const json_t *command) {
   (void)state;
   (void)command;
   json_t *list = json_object();
-#define STATUS_ROW(name, value, short_text, sentence)                                                           \
-  json_object_set_new(list, short_text, json_pack("[i, s, s]", value, tegula_status_name((tegula_status)value), \
-                                                  tegula_status_text((tegula_status)value)));
+#define STATUS_ROW(name, value, short_text, sentence)                                              \
+  json_object_set_new(list, short_text,                                                            \
+                      json_pack("[i, s, s]", value, tegula_status_name((tegula_status)value),      \
+                                tegula_status_text((tegula_status)value)));
   TEGULA_STATUS_MAP(STATUS_ROW)
 #undef STATUS_ROW
-  return json_pack("{s:o, s:s, s:s}", "statuses", list, "unknown", tegula_status_name((tegula_status)7777), "version",
-                   tegula_version());
+  return json_pack("{s:o, s:s, s:s}", "statuses", list, "unknown",
+                   tegula_status_name((tegula_status)7777), "version", tegula_version());
 }
 
 static json_t *do_build(probe_state *state, const json_t *command) {
@@ -666,7 +699,8 @@ static json_t *do_build(probe_state *state, const json_t *command) {
   return json_pack("{s:s?}", "sanitizer", sanitizer);
 }
 
-/* Calls of the library between {"on": true} and {"on": false} may be made to fail; does nothing without faults.c in front. */
+/* Calls of the library between {"on": true} and {"on": false} may be made to fail; does nothing
+ * without faults.c in front. */
 void tegula_faults_window(int open) __attribute__((weak));
 
 static json_t *do_faults(probe_state *state, const json_t *command) {
@@ -677,19 +711,47 @@ static json_t *do_faults(probe_state *state, const json_t *command) {
   return json_object();
 }
 
-/* ---- the loop ------------------------------------------------------------------------------------------------------------ */
+/* ---- the loop ---- */
 
 static const struct {
   const char *name;
   probe_fn run;
-} commands[] = {{"close", do_close}, {"context", do_context}, {"open", do_open}, {"files", do_files}, {"tiling", do_tiling},
-                {"array", do_array}, {"dump", do_dump},       {"fill", do_fill}, {"load", do_load},   {"read", do_read},
-                {"save", do_save},   {"hash", do_hash},       {"demo", do_demo}, {"dtype", do_dtype}, {"statuses", do_statuses},
-                {"build", do_build}, {"sizes", do_sizes},    {"explain", do_explain}, {"verify", do_verify}, {"compare", do_compare},
-                {"faults", do_faults}, {"to_json", do_to_json}, {"batches", do_batches},
-                {"pieces", do_pieces}, {"reader", do_reader}, {"readers", do_readers}, {"fence", do_fence}, {"crowd", do_crowd}, {"read_boxes", do_read_boxes},
-                {"keep", do_keep}, {"save_group", do_save_group}, {"save_begin", do_save_begin}, {"save_tiles", do_save_tiles},
-                {"save_token", do_save_token}, {"save_commit", do_save_commit}, {"save_abandon", do_save_abandon}};
+} commands[] = {{"close", do_close},
+                {"context", do_context},
+                {"open", do_open},
+                {"files", do_files},
+                {"tiling", do_tiling},
+                {"array", do_array},
+                {"dump", do_dump},
+                {"fill", do_fill},
+                {"load", do_load},
+                {"read", do_read},
+                {"save", do_save},
+                {"hash", do_hash},
+                {"demo", do_demo},
+                {"dtype", do_dtype},
+                {"statuses", do_statuses},
+                {"build", do_build},
+                {"sizes", do_sizes},
+                {"explain", do_explain},
+                {"verify", do_verify},
+                {"compare", do_compare},
+                {"faults", do_faults},
+                {"to_json", do_to_json},
+                {"batches", do_batches},
+                {"pieces", do_pieces},
+                {"reader", do_reader},
+                {"readers", do_readers},
+                {"fence", do_fence},
+                {"crowd", do_crowd},
+                {"read_boxes", do_read_boxes},
+                {"keep", do_keep},
+                {"save_group", do_save_group},
+                {"save_begin", do_save_begin},
+                {"save_tiles", do_save_tiles},
+                {"save_token", do_save_token},
+                {"save_commit", do_save_commit},
+                {"save_abandon", do_save_abandon}};
 
 static json_t *command_run(probe_state *state, const json_t *command) {
   const char *name = text(command, "do");

@@ -22,9 +22,10 @@ static json_t *do_explain(probe_state *state, const json_t *command) {
 }
 
 static void problem_append(void *list, const tegula_error *problem) {
-  json_array_append_new(list, json_pack("{s:s, s:o, s:o, s:I}", "status", tegula_status_name(problem->status), "message",
-                                        any_text(problem->message), "path", any_text(problem->path), "offset",
-                                        (json_int_t)problem->offset));
+  json_array_append_new(list, json_pack("{s:s, s:o, s:o, s:I}", "status",
+                                        tegula_status_name(problem->status), "message",
+                                        any_text(problem->message), "path", any_text(problem->path),
+                                        "offset", (json_int_t)problem->offset));
 }
 
 static int stop_after(void *state, int64_t done, int64_t total) {
@@ -35,7 +36,8 @@ static int stop_after(void *state, int64_t done, int64_t total) {
 }
 
 /* Statistics and, with "cancel_after", the end after so many calls of the progress function. */
-static void check_options(const json_t *command, tegula_statistics *statistics, int64_t *calls, tegula_load_options *options) {
+static void check_options(const json_t *command, tegula_statistics *statistics, int64_t *calls,
+                          tegula_load_options *options) {
   tegula_statistics_init(statistics);
   tegula_load_options_init(options);
   options->statistics = statistics;
@@ -44,7 +46,8 @@ static void check_options(const json_t *command, tegula_statistics *statistics, 
   options->progress_state = calls;
 }
 
-/* "level": 0 to 2. The answer has the problems also when there are some, and the status that was returned. */
+/* "level": 0 to 2. The answer has the problems also when there are some, and the status that was
+ * returned. */
 static json_t *do_verify(probe_state *state, const json_t *command) {
   int64_t calls;
   tegula_statistics statistics;
@@ -54,14 +57,16 @@ static json_t *do_verify(probe_state *state, const json_t *command) {
   check_options(command, &statistics, &calls, &options);
   tegula_verify_report_init(&report);
   json_t *problems = json_array();
-  tegula_status status = tegula_dataset_verify(state->dataset, (tegula_verify_level)number(command, "level", 0), problem_append,
-                                               problems, &options, &report, &error);
+  tegula_status status =
+      tegula_dataset_verify(state->dataset, (tegula_verify_level)number(command, "level", 0),
+                            problem_append, problems, &options, &report, &error);
   if (status != TEGULA_OK && json_array_size(problems) == 0) {
     json_decref(problems);
     return error_answer(state, status, &error);
   }
-  return json_pack("{s:s, s:o, s:I, s:I, s:I, s:I, s:o}", "status", tegula_status_name(status), "problems", problems, "files",
-                   (json_int_t)report.files, "chunks", (json_int_t)report.chunks, "bytes", (json_int_t)report.bytes, "count",
+  return json_pack("{s:s, s:o, s:I, s:I, s:I, s:I, s:o}", "status", tegula_status_name(status),
+                   "problems", problems, "files", (json_int_t)report.files, "chunks",
+                   (json_int_t)report.chunks, "bytes", (json_int_t)report.bytes, "count",
                    (json_int_t)report.problems, "statistics", statistics_answer(&statistics));
 }
 
@@ -74,7 +79,9 @@ static json_t *do_compare(probe_state *state, const json_t *command) {
   tegula_error error;
   check_options(command, &statistics, &calls, &options);
   tegula_difference_init(&found);
-  tegula_status status = tegula_compare(state->dataset, state->other, (uint32_t)number(command, "flags", 0), &options, &found, &error);
+  tegula_status status =
+      tegula_compare(state->dataset, state->other, (uint32_t)number(command, "flags", 0), &options,
+                     &found, &error);
   if (status != TEGULA_OK) {
     return error_answer(state, status, &error);
   }
@@ -82,8 +89,9 @@ static json_t *do_compare(probe_state *state, const json_t *command) {
   for (int32_t axis = 0; found.has_index && axis < found.ndim; axis++) {
     json_array_append_new(index, json_integer(found.index[axis]));
   }
-  return json_pack("{s:b, s:o, s:o, s:o, s:o, s:o}", "equal", (int)found.equal, "index", index, "a", any_text(found.a), "b",
-                   any_text(found.b), "reason", any_text(found.reason), "statistics", statistics_answer(&statistics));
+  return json_pack("{s:b, s:o, s:o, s:o, s:o, s:o}", "equal", (int)found.equal, "index", index, "a",
+                   any_text(found.a), "b", any_text(found.b), "reason", any_text(found.reason),
+                   "statistics", statistics_answer(&statistics));
 }
 
 #endif

@@ -1,4 +1,5 @@
-/* The probe's crowd: many threads open and load datasets at the same time, through one context or several.
+/* The probe's crowd: many threads open and load datasets at the same time, through one context or
+ * several.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -35,14 +36,19 @@ static tegula_status member_load(probe_member *m, tegula_dataset *dataset, tegul
   return status;
 }
 
-static tegula_status member_array(probe_member *m, tegula_dataset *dataset, char hash[TEGULA_HASH_TEXT]) {
+static tegula_status member_array(probe_member *m, tegula_dataset *dataset,
+                                  char hash[TEGULA_HASH_TEXT]) {
   tegula_dataset_info_t info;
   tegula_dataset_info_init(&info);
   tegula_tiling *tiling = NULL;
   tegula_array *array = NULL;
   tegula_status status = tegula_dataset_info(dataset, &info, &m->error);
-  status = status == TEGULA_OK ? tegula_tiling_even(info.shape, info.ndim, 0, 3, 1, &tiling, &m->error) : status;
-  status = status == TEGULA_OK ? tegula_array_create(m->context, info.dtype, tiling, NULL, &array, &m->error) : status;
+  status = status == TEGULA_OK
+               ? tegula_tiling_even(info.shape, info.ndim, 0, 3, 1, &tiling, &m->error)
+               : status;
+  status = status == TEGULA_OK
+               ? tegula_array_create(m->context, info.dtype, tiling, NULL, &array, &m->error)
+               : status;
   status = status == TEGULA_OK ? member_load(m, dataset, array) : status;
   status = status == TEGULA_OK ? tegula_array_hash(array, hash, &m->error) : status;
   tegula_array_destroy(array);
@@ -72,7 +78,9 @@ static void *member_run(void *state) {
 
 static json_t *crowd_run(probe_state *state, probe_member *members, int count) {
   int started = 0;
-  while (started < count && !pthread_create(&members[started].thread, NULL, member_run, &members[started])) started++;
+  while (started < count &&
+         !pthread_create(&members[started].thread, NULL, member_run, &members[started]))
+    started++;
   for (int i = 0; i < started; i++) pthread_join(members[i].thread, NULL);
   json_t *hashes = json_array();
   for (int i = 0; i < started; i++) {
@@ -82,10 +90,12 @@ static json_t *crowd_run(probe_state *state, probe_member *members, int count) {
     }
     json_array_append_new(hashes, json_string(members[i].hash));
   }
-  return started == count ? json_pack("{s:o}", "hashes", hashes) : (json_decref(hashes), misuse(state, "a thread could not be started"));
+  return started == count ? json_pack("{s:o}", "hashes", hashes)
+                          : (json_decref(hashes), misuse(state, "a thread could not be started"));
 }
 
-/* "items": [[path, name], ...], one thread each; "contexts": how many, taken in turn; "rounds"; "threads" of a context. */
+/* "items": [[path, name], ...], one thread each; "contexts": how many, taken in turn; "rounds";
+ * "threads" of a context. */
 static json_t *do_crowd(probe_state *state, const json_t *command) {
   static probe_member members[PROBE_CROWD];
   tegula_context *contexts[PROBE_CONTEXTS] = {NULL};
@@ -103,10 +113,14 @@ static json_t *do_crowd(probe_state *state, const json_t *command) {
   }
   for (int i = 0; i < count; i++) {
     const json_t *item = json_array_get(items, (size_t)i);
-    members[i] = (probe_member){.context = contexts[i % many], .path = json_string_value(json_array_get(item, 0)),
-                                .name = json_string_value(json_array_get(item, 1)), .rounds = number(command, "rounds", 1), .background = i % 2};
+    members[i] = (probe_member){.context = contexts[i % many],
+                                .path = json_string_value(json_array_get(item, 0)),
+                                .name = json_string_value(json_array_get(item, 1)),
+                                .rounds = number(command, "rounds", 1),
+                                .background = i % 2};
   }
-  json_t *answer = status == TEGULA_OK ? crowd_run(state, members, count) : error_answer(state, status, &error);
+  json_t *answer =
+      status == TEGULA_OK ? crowd_run(state, members, count) : error_answer(state, status, &error);
   for (int i = 0; i < many; i++) tegula_context_destroy(contexts[i]);
   return answer;
 }
@@ -130,13 +144,15 @@ static void *turn_run(void *state) {
   return NULL;
 }
 
-/* "boxes" of the open dataset, read by "threads" at the same time; their elements go to the file "path" one after the other. */
+/* "boxes" of the open dataset, read by "threads" at the same time; their elements go to the file
+ * "path" one after the other. */
 static json_t *do_read_boxes(probe_state *state, const json_t *command) {
   const json_t *list = json_object_get(command, "boxes");
   int count = (int)json_array_size(list), threads = (int)number(command, "threads", 1);
   probe_turn turns[PROBE_CROWD];
   tegula_dtype dtype;
-  if (threads < 1 || threads > PROBE_CROWD || tegula_dtype_parse(text(command, "dtype"), &dtype, NULL) != TEGULA_OK) {
+  if (threads < 1 || threads > PROBE_CROWD ||
+      tegula_dtype_parse(text(command, "dtype"), &dtype, NULL) != TEGULA_OK) {
     return misuse(state, "too many threads, or no dtype");
   }
   probe_block *blocks = calloc((size_t)count + 1, sizeof *blocks);
@@ -146,7 +162,8 @@ static json_t *do_read_boxes(probe_state *state, const json_t *command) {
     probe_block_make(&blocks[i], dtype, &box, NULL);
   }
   for (int i = 0; i < threads; i++) {
-    turns[i] = (probe_turn){.dataset = state->dataset, .blocks = blocks, .first = i, .step = threads, .count = count};
+    turns[i] = (probe_turn){
+        .dataset = state->dataset, .blocks = blocks, .first = i, .step = threads, .count = count};
     if (pthread_create(&turns[i].thread, NULL, turn_run, &turns[i])) {
       abort();
     }

@@ -59,16 +59,20 @@ typedef struct probe_state {
   int failed;
 } probe_state;
 
-/* ---- JSON ---------------------------------------------------------------------------------------------------------------- */
+/* ---- JSON ---- */
 
 static int64_t number(const json_t *command, const char *key, int64_t otherwise) {
   const json_t *value = json_object_get(command, key);
   return json_is_integer(value) ? json_integer_value(value) : otherwise;
 }
 
-static const char *text(const json_t *command, const char *key) { return json_string_value(json_object_get(command, key)); }
+static const char *text(const json_t *command, const char *key) {
+  return json_string_value(json_object_get(command, key));
+}
 
-static int flag(const json_t *command, const char *key) { return json_is_true(json_object_get(command, key)); }
+static int flag(const json_t *command, const char *key) {
+  return json_is_true(json_object_get(command, key));
+}
 
 /* Text from a file need not be UTF-8: then each byte becomes the code point of the same number. */
 static json_t *any_text(const char *value) {
@@ -94,7 +98,8 @@ static json_t *any_text(const char *value) {
 
 static json_t *error_answer(probe_state *state, tegula_status status, const tegula_error *error) {
   state->failed = 1;
-  json_t *fields = json_pack("{s:s, s:i}", "status", tegula_status_name(status), "value", (int)status);
+  json_t *fields =
+      json_pack("{s:s, s:i}", "status", tegula_status_name(status), "value", (int)status);
   if (error) {
     json_object_set_new(fields, "reported", json_string(tegula_status_name(error->status)));
     json_object_set_new(fields, "message", any_text(error->message));
@@ -143,7 +148,8 @@ static void box_read(const json_t *list, tegula_box *box) {
 static json_t *box_answer(const tegula_box *box) {
   json_t *list = json_array();
   for (int32_t axis = 0; axis < box->ndim; axis++) {
-    json_array_append_new(list, json_pack("[I, I]", (json_int_t)box->lo[axis], (json_int_t)box->hi[axis]));
+    json_array_append_new(
+        list, json_pack("[I, I]", (json_int_t)box->lo[axis], (json_int_t)box->hi[axis]));
   }
   return list;
 }
@@ -155,13 +161,15 @@ static json_t *dtype_answer(tegula_dtype dtype) {
 }
 
 static json_t *statistics_answer(const tegula_statistics *s) {
-  return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:s?, s:s?}", "opens", (json_int_t)s->opens,
-                   "stats", (json_int_t)s->stats, "reads", (json_int_t)s->reads, "writes", (json_int_t)s->writes, "bytes_read",
-                   (json_int_t)s->bytes_read, "bytes_written", (json_int_t)s->bytes_written, "direct_bytes",
-                   (json_int_t)s->direct_bytes, "staged_bytes", (json_int_t)s->staged_bytes, "reader_bytes",
-                   (json_int_t)s->reader_bytes, "missing", (json_int_t)s->missing, "steps", (json_int_t)s->steps,
-                   "seconds_describe", s->seconds_describe, "seconds_move", s->seconds_move, "io_path", s->io_path,
-                   "fallback_reason", s->fallback_reason);
+  return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:s?, s:s?}",
+                   "opens", (json_int_t)s->opens, "stats", (json_int_t)s->stats, "reads",
+                   (json_int_t)s->reads, "writes", (json_int_t)s->writes, "bytes_read",
+                   (json_int_t)s->bytes_read, "bytes_written", (json_int_t)s->bytes_written,
+                   "direct_bytes", (json_int_t)s->direct_bytes, "staged_bytes",
+                   (json_int_t)s->staged_bytes, "reader_bytes", (json_int_t)s->reader_bytes,
+                   "missing", (json_int_t)s->missing, "steps", (json_int_t)s->steps,
+                   "seconds_describe", s->seconds_describe, "seconds_move", s->seconds_move,
+                   "io_path", s->io_path, "fallback_reason", s->fallback_reason);
 }
 
 static int file_write(const char *path, const void *bytes, size_t size, const char *mode) {

@@ -2,14 +2,14 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Part of probe.c, which is one compilation unit; nothing else includes this. Between the library's calls nothing here takes memory, so
- * that allocations which are made to fail are the library's. */
+ * Part of probe.c, which is one compilation unit; nothing else includes this. Between the library's
+ * calls nothing here takes memory, so that allocations which are made to fail are the library's. */
 #ifndef TEGULA_TESTS_PROBE_PIECES_H
 #define TEGULA_TESTS_PROBE_PIECES_H
 
 #include "probe_json.h"
 
-/* ---- batches ------------------------------------------------------------------------------------------------------------- */
+/* ---- batches ---- */
 
 static void pieces_drop(probe_state *state) {
   tegula_batches_close(state->batches);
@@ -20,7 +20,8 @@ static void pieces_drop(probe_state *state) {
   state->piece_count = 0;
 }
 
-/* "chunk": begins a walk over the dataset; without it the last one goes on. Takes pieces until the end or an error, and keeps them. */
+/* "chunk": begins a walk over the dataset; without it the last one goes on. Takes pieces until the
+ * end or an error, and keeps them. */
 static json_t *do_batches(probe_state *state, const json_t *command) {
   tegula_error error;
   tegula_status status = TEGULA_OK;
@@ -42,11 +43,13 @@ static json_t *do_batches(probe_state *state, const json_t *command) {
   }
   json_t *answer = status == TEGULA_END ? json_object() : error_answer(state, status, &error);
   json_object_set_new(answer, "begun", json_boolean(state->batches != NULL));
-  if (status == TEGULA_END) json_object_set_new(answer, "statistics", statistics_answer(&state->piece_statistics));
+  if (status == TEGULA_END)
+    json_object_set_new(answer, "statistics", statistics_answer(&state->piece_statistics));
   return answer;
 }
 
-/* Their boxes in the dataset, and their elements one after the other as C-ordered bytes in a file. */
+/* Their boxes in the dataset, and their elements one after the other as C-ordered bytes in a
+ * file. */
 static json_t *do_pieces(probe_state *state, const json_t *command) {
   const char *path = text(command, "path");
   json_t *boxes = json_array();
@@ -60,10 +63,11 @@ static json_t *do_pieces(probe_state *state, const json_t *command) {
     free(data);
     json_array_append_new(boxes, box_answer(&state->pieces[i].box));
   }
-  return good ? json_pack("{s:o}", "boxes", boxes) : (json_decref(boxes), misuse(state, "the pieces could not be written"));
+  return good ? json_pack("{s:o}", "boxes", boxes)
+              : (json_decref(boxes), misuse(state, "the pieces could not be written"));
 }
 
-/* ---- a dataset from a function ------------------------------------------------------------------------------------------- */
+/* ---- a dataset from a function ---- */
 
 typedef struct probe_place {
   const probe_reader_state *from;
@@ -97,7 +101,8 @@ static tegula_status reader_fill(void *state, const tegula_view *dst, tegula_err
 
 static void reader_release(void *state) { ((probe_reader_state *)state)->released++; }
 
-/* "shape", "chunk", and "fail_at": the call of the function that fails. The dataset takes the place of one that was opened. */
+/* "shape", "chunk", and "fail_at": the call of the function that fails. The dataset takes the place
+ * of one that was opened. */
 static json_t *do_reader(probe_state *state, const json_t *command) {
   tegula_error error;
   tegula_reader reader;
@@ -133,7 +138,7 @@ static json_t *do_readers(probe_state *state, const json_t *command) {
   return json_pack("{s:i, s:i}", "made", state->reader.made, "released", state->reader.released);
 }
 
-/* ---- the fence ----------------------------------------------------------------------------------------------------------- */
+/* ---- the fence ---- */
 
 static json_t *do_fence(probe_state *state, const json_t *command) {
   (void)command;

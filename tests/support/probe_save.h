@@ -34,9 +34,11 @@ static unsigned char *bytes_of(const char *digits) {
 }
 
 /* {"name", "type", "shape": list or null, "values": digits or "texts": list}. */
-static void attribute_read(const json_t *given, tegula_attribute *attribute, int64_t shape[TEGULA_MAX_DIMS]) {
+static void attribute_read(const json_t *given, tegula_attribute *attribute,
+                           int64_t shape[TEGULA_MAX_DIMS]) {
   const json_t *lengths = json_object_get(given, "shape"), *list = json_object_get(given, "texts");
-  *attribute = (tegula_attribute){.struct_size = sizeof *attribute, .name = text(given, "name"), .type = text(given, "type")};
+  *attribute = (tegula_attribute){
+      .struct_size = sizeof *attribute, .name = text(given, "name"), .type = text(given, "type")};
   if (json_is_array(lengths)) {
     attribute->ndim = numbers(lengths, shape);
     attribute->shape = shape;
@@ -72,7 +74,8 @@ static void wanted_free(probe_wanted *wanted) {
   free(wanted->fill);
 }
 
-static void save_options_read(const json_t *command, probe_wanted *wanted, tegula_save_options *options) {
+static void save_options_read(const json_t *command, probe_wanted *wanted,
+                              tegula_save_options *options) {
   const char *order = text(command, "order"), *byte_order = text(command, "byte_order");
   const json_t *chunk = json_object_get(command, "chunk");
   wanted_read(command, wanted);
@@ -95,7 +98,7 @@ static void save_options_read(const json_t *command, probe_wanted *wanted, tegul
   options->attribute_count = wanted->attribute_count;
 }
 
-/* ---- groups -------------------------------------------------------------------------------------------------------------- */
+/* ---- groups ---- */
 
 /* Puts the array aside: the next one is another, and a group can have both. */
 static json_t *do_keep(probe_state *state, const json_t *command) {
@@ -115,7 +118,8 @@ static void kept_drop(probe_state *state) {
   }
 }
 
-static void member_read(const probe_state *state, const json_t *given, probe_wanted *wanted, tegula_save_member *member) {
+static void member_read(const probe_state *state, const json_t *given, probe_wanted *wanted,
+                        tegula_save_member *member) {
   const char *byte_order = text(given, "byte_order");
   const json_t *chunk = json_object_get(given, "chunk");
   int64_t array = number(given, "array", 0);
@@ -133,7 +137,8 @@ static void member_read(const probe_state *state, const json_t *given, probe_wan
   member->attribute_count = wanted->attribute_count;
 }
 
-/* "members": [{"array": its number among the kept ones, "dataset", "layout", ...}], "path", "overwrite", ... */
+/* "members": [{"array": its number among the kept ones, "dataset", "layout", ...}], "path",
+ * "overwrite", ... */
 static json_t *do_save_group(probe_state *state, const json_t *command) {
   const json_t *list = json_object_get(command, "members");
   int64_t count = (int64_t)json_array_size(list);
@@ -158,10 +163,11 @@ static json_t *do_save_group(probe_state *state, const json_t *command) {
   wanted_free(&of_all);
   free(wanted);
   free(members);
-  return status == TEGULA_OK ? json_pack("{s:o}", "statistics", statistics_answer(&statistics)) : error_answer(state, status, &error);
+  return status == TEGULA_OK ? json_pack("{s:o}", "statistics", statistics_answer(&statistics))
+                             : error_answer(state, status, &error);
 }
 
-/* ---- tile by tile -------------------------------------------------------------------------------------------------------- */
+/* ---- tile by tile ---- */
 
 /* "dtype", "path" and options; the tiling is the probe's. */
 static json_t *do_save_begin(probe_state *state, const json_t *command) {
@@ -173,7 +179,8 @@ static json_t *do_save_begin(probe_state *state, const json_t *command) {
   save_options_read(command, &wanted, &options);
   tegula_status status = tegula_dtype_parse(text(command, "dtype"), &dtype, &error);
   if (status == TEGULA_OK) {
-    status = tegula_save_begin(state->context, dtype, state->tiling, text(command, "path"), &options, &saving, &error);
+    status = tegula_save_begin(state->context, dtype, state->tiling, text(command, "path"),
+                               &options, &saving, &error);
   }
   wanted_free(&wanted);
   if (status != TEGULA_OK) {
@@ -195,8 +202,10 @@ typedef struct probe_tile {
 
 static void *tile_run(void *state) {
   probe_tile *tile = state;
-  tile->status = tile->token ? tegula_save_tile_from(tile->state->context, tile->token, &tile->block.view, &tile->error)
-                             : tegula_save_tile(tile->state->saving, &tile->block.view, &tile->error);
+  tile->status = tile->token
+                     ? tegula_save_tile_from(tile->state->context, tile->token, &tile->block.view,
+                                             &tile->error)
+                     : tegula_save_tile(tile->state->saving, &tile->block.view, &tile->error);
   return NULL;
 }
 
@@ -216,7 +225,8 @@ static int tile_make(probe_tile *tile, const json_t *given, tegula_dtype dtype) 
   return fits;
 }
 
-/* "tiles": at once from a thread each, or with "turn" one after the other; by "token" or to the save that was begun here. */
+/* "tiles": at once from a thread each, or with "turn" one after the other; by "token" or to the
+ * save that was begun here. */
 static json_t *do_save_tiles(probe_state *state, const json_t *command) {
   const json_t *list = json_object_get(command, "tiles");
   size_t count = json_array_size(list);

@@ -34,7 +34,8 @@ static tegula_status size_context(probe_state *state, const json_t *command, voi
 
 static tegula_status size_open(probe_state *state, const json_t *command, void *options) {
   tegula_dataset *dataset = NULL;
-  tegula_status status = tegula_dataset_open(state->context, text(command, "path"), options, &dataset, NULL);
+  tegula_status status =
+      tegula_dataset_open(state->context, text(command, "path"), options, &dataset, NULL);
   tegula_dataset_close(dataset);
   return status;
 }
@@ -43,7 +44,8 @@ static tegula_status size_array(probe_state *state, const json_t *command, void 
   (void)command;
   tegula_dtype dtype = {.kind = 'u', .order = '|', .item_size = 1};
   tegula_array *array = NULL;
-  tegula_status status = tegula_array_create(state->context, dtype, state->tiling, options, &array, NULL);
+  tegula_status status =
+      tegula_array_create(state->context, dtype, state->tiling, options, &array, NULL);
   tegula_array_destroy(array);
   return status;
 }
@@ -83,17 +85,22 @@ static const struct {
   void (*init)(void *options);
   tegula_status (*call)(probe_state *state, const json_t *command, void *options);
 } sized_structs[] = {
-    {"context", sizeof(tegula_context_options), sizeof(tegula_context_options), init_context, size_context},
-    {"open", sizeof(tegula_open_options), offsetof(tegula_open_options, progress), init_open, size_open},
+    {"context", sizeof(tegula_context_options), sizeof(tegula_context_options), init_context,
+     size_context},
+    {"open", sizeof(tegula_open_options), offsetof(tegula_open_options, progress), init_open,
+     size_open},
     {"array", sizeof(tegula_array_options), sizeof(tegula_array_options), init_array, size_array},
     {"load", sizeof(tegula_load_options), sizeof(tegula_load_options), init_load, size_load},
     {"save", sizeof(tegula_save_options), sizeof(tegula_save_options), init_save, size_save},
-    {"statistics", sizeof(tegula_statistics), sizeof(tegula_statistics), init_statistics, size_statistics},
-    {"info", sizeof(tegula_dataset_info_t), offsetof(tegula_dataset_info_t, sources), init_info, size_info},
+    {"statistics", sizeof(tegula_statistics), sizeof(tegula_statistics), init_statistics,
+     size_statistics},
+    {"info", sizeof(tegula_dataset_info_t), offsetof(tegula_dataset_info_t, sources), init_info,
+     size_info},
     {"file", sizeof(tegula_file_info), sizeof(tegula_file_info), init_file, size_file},
 };
 
-/* For each struct the status with: its own size, 0, one byte less than version 1, a zero tail, a tail that says something. Needs all objects. */
+/* For each struct the status with: its own size, 0, one byte less than version 1, a zero tail, a
+ * tail that says something. Needs all objects. */
 static json_t *do_sizes(probe_state *state, const json_t *command) {
   json_t *answer = json_object();
   for (size_t i = 0; i < sizeof sized_structs / sizeof *sized_structs; i++) {
@@ -105,7 +112,8 @@ static json_t *do_sizes(probe_state *state, const json_t *command) {
       sized_structs[i].init(&options);
       options.struct_size = sizes[turn];
       options.bytes[own + 63] = turn == 4;
-      json_array_append_new(list, json_string(tegula_status_name(sized_structs[i].call(state, command, &options))));
+      json_array_append_new(
+          list, json_string(tegula_status_name(sized_structs[i].call(state, command, &options))));
     }
     json_object_set_new(answer, sized_structs[i].name, list);
   }

@@ -1,9 +1,11 @@
-/* Memory with any strides for the probe, and element-by-element copies between it and C-ordered bytes.
+/* Memory with any strides for the probe, and element-by-element copies between it and C-ordered
+ * bytes.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Blocks have exactly the size that their elements need, so that a sanitizer sees the first byte outside them, and are filled
- * with a pattern, so that bytes between the elements that somebody wrote to are found without one. Used by probe.c alone. */
+ * Blocks have exactly the size that their elements need, so that a sanitizer sees the first byte
+ * outside them, and are filled with a pattern, so that bytes between the elements that somebody
+ * wrote to are found without one. Used by probe.c alone. */
 #ifndef TEGULA_TESTS_PROBE_VIEW_H
 #define TEGULA_TESTS_PROBE_VIEW_H
 
@@ -39,7 +41,8 @@ static int probe_list_has(const json_t *list, int64_t value) {
   return 0;
 }
 
-/* layout: {"axes": [slowest .. fastest], "pad": [elements behind each row, per axis], "negative": [axes], "shift": bytes}. */
+/* layout: {"axes": [slowest .. fastest], "pad": [elements behind each row, per axis], "negative":
+ * [axes], "shift": bytes}. */
 static void probe_block_strides(probe_block *block, const json_t *layout) {
   const tegula_box *box = &block->view.box;
   const json_t *axes = json_object_get(layout, "axes");
@@ -59,7 +62,8 @@ static void probe_block_strides(probe_block *block, const json_t *layout) {
     stride *= (extent > 0 ? extent : 1) + json_integer_value(json_array_get(pad, (size_t)axis));
   }
   int64_t shift = json_integer_value(json_object_get(layout, "shift"));
-  block->bytes = (size_t)(shift - lowest + highest) + (probe_box_count(box) > 0 ? block->view.dtype.item_size : 0);
+  block->bytes = (size_t)(shift - lowest + highest) +
+                 (probe_box_count(box) > 0 ? block->view.dtype.item_size : 0);
   block->base = malloc(block->bytes ? block->bytes : 1);
   if (!block->base) {
     abort(); /* the probe itself is out of memory: nothing to report about the library */
@@ -68,7 +72,8 @@ static void probe_block_strides(probe_block *block, const json_t *layout) {
   block->view.data = probe_box_count(box) > 0 ? block->base + shift - lowest : block->base;
 }
 
-static void probe_block_make(probe_block *block, tegula_dtype dtype, const tegula_box *box, const json_t *layout) {
+static void probe_block_make(probe_block *block, tegula_dtype dtype, const tegula_box *box,
+                             const json_t *layout) {
   memset(block, 0, sizeof *block);
   block->view.dtype = dtype;
   block->view.device_type = TEGULA_DEVICE_HOST;

@@ -2,22 +2,32 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * usage: tegula_ranks OUT PATH [KEY=VALUE...]; @RANK:KEY=VALUE counts on that rank only. Each rank writes OUT/RANK.json: status, message, rank and
- * what else is known, and OUT/RANK.TILE.bin: the bytes of each of its tiles. Steps are comm, open, tiling, array, load, hash, dataset_hash, save, verify, compare, batches.
- *   dataset=NAME, axis=A, tiles=N, grid=A,B, box=LO,LO,LENGTH,LENGTH (of two axes), separate=1, missing=N, deadline=SECONDS, threads=N
- *   stop=STEP, kill=STEP, sleep=STEP, pause=STEP: SIGSTOP, SIGKILL, ten minutes or one second in front of a step; fail=STEP: an error of the program's own there
- *   injections=FILE: all of it again for each line of the file, RANK PLAN [KEY=VALUE...], with that fault on that rank (-1: on none); each rank
- *   writes OUT/RANK.lines, one JSON object for each; counts is what was called until the end of each step
- *   self=1: the rank makes a context without the communicator; skip=STEP: leaves a step out; save=PATH: saves; format=F, layout=L, chunk=N or A,B,
- *   codec=CHAIN, shards=N, durable=1, overwrite=1, group=N: N datasets in one save, in turn contiguous, in plain chunks and with the codec; staging=BYTES
- *   pieces=1: piece by piece, with token=1 by the text of the save; abandon=1: given up instead of committed
+ * usage: tegula_ranks OUT PATH [KEY=VALUE...]; @RANK:KEY=VALUE counts on that rank only. Each rank
+ * writes OUT/RANK.json: status, message, rank and what else is known, and OUT/RANK.TILE.bin: the
+ * bytes of each of its tiles. Steps are comm, open, tiling, array, load, hash, dataset_hash, save,
+ * verify, compare, batches. dataset=NAME, axis=A, tiles=N, grid=A,B, box=LO,LO,LENGTH,LENGTH (of
+ * two axes), separate=1, missing=N, deadline=SECONDS, threads=N stop=STEP, kill=STEP, sleep=STEP,
+ * pause=STEP: SIGSTOP, SIGKILL, ten minutes or one second in front of a step; fail=STEP: an error
+ * of the program's own there injections=FILE: all of it again for each line of the file, RANK PLAN
+ * [KEY=VALUE...], with that fault on that rank (-1: on none); each rank writes OUT/RANK.lines, one
+ * JSON object for each; counts is what was called until the end of each step self=1: the rank makes
+ * a context without the communicator; skip=STEP: leaves a step out; save=PATH: saves; format=F,
+ * layout=L, chunk=N or A,B, codec=CHAIN, shards=N, durable=1, overwrite=1, group=N: N datasets in
+ * one save, in turn contiguous, in plain chunks and with the codec; staging=BYTES pieces=1: piece
+ * by piece, with token=1 by the text of the save; abandon=1: given up instead of committed
  *   copy=PATH: copies the dataset instead of saving the array, with memory=BYTES, readback=1
- *   later=WAY: saves in the background. wait: by the operation; poll: until it is done; fence; cancel: and waits; open: opens what was saved, hashes it; change: loads
- *   the dataset of change=PATH into the array (elsewhere=1: by another context) and waits; twice: the same again, replacing it, and a fence; leave: ends without waiting, after linger=MILLISECONDS; slow=1: ranks but 0 take their time
- *   as=NAME: three saves in the background, to PATH.0 to .2, of which NAME is opened, before a fence; folder=PATH: from there
- *   saves=FILE: instead of save, a save for each line of the file, whose words count before all others (grid, axis and tiles too)
- *   load=0: loads nothing; verify=LEVEL (0 sizes, 1 checksums, 2 decode), against=PATH: with these sums, files=1: without the dataset; compare=PATH, other=NAME: with that dataset; values=1
- *   batches=A,B: in pieces of that shape, which are written down as tiles; async=1: loads in the background, 2: and waits by a fence, 3: and does not wait; quiet=1: wants no error of it; progress=1: notes what a load tells */
+ *   later=WAY: saves in the background. wait: by the operation; poll: until it is done; fence;
+ * cancel: and waits; open: opens what was saved, hashes it; change: loads the dataset of
+ * change=PATH into the array (elsewhere=1: by another context) and waits; twice: the same again,
+ * replacing it, and a fence; leave: ends without waiting, after linger=MILLISECONDS; slow=1: ranks
+ * but 0 take their time as=NAME: three saves in the background, to PATH.0 to .2, of which NAME is
+ * opened, before a fence; folder=PATH: from there saves=FILE: instead of save, a save for each line
+ * of the file, whose words count before all others (grid, axis and tiles too) load=0: loads
+ * nothing; verify=LEVEL (0 sizes, 1 checksums, 2 decode), against=PATH: with these sums, files=1:
+ * without the dataset; compare=PATH, other=NAME: with that dataset; values=1 batches=A,B: in pieces
+ * of that shape, which are written down as tiles; async=1: loads in the background, 2: and waits by
+ * a fence, 3: and does not wait; quiet=1: wants no error of it; progress=1: notes what a load
+ * tells */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -50,7 +60,7 @@ typedef struct ranks {
   tegula_verify_report verified;
   int32_t content; /* of sums */
   tegula_difference difference;
-  FILE *notes;    /* problems, as items of a list */
+  FILE *notes; /* problems, as items of a list */
   size_t noted;
   char *problems, *tiles;
   int pieces;
@@ -108,15 +118,16 @@ static tegula_status enter(ranks *r, const char *step) {
   if (is_step(r, "kill")) raise(SIGKILL);
   if (is_step(r, "sleep")) sleep(600);
   if (is_step(r, "pause")) sleep(1);
-  if (is_step(r, "fail")) return tegula_error_set(&r->error, TEGULA_IO, NULL, -1, "the program itself failed");
+  if (is_step(r, "fail"))
+    return tegula_error_set(&r->error, TEGULA_IO, NULL, -1, "the program itself failed");
   return TEGULA_OK;
 }
 
-#define STEP(name, call)                                                                 \
-  do {                                                                                   \
-    tegula_status status_ = enter(r, name);                                              \
-    if (status_ == TEGULA_OK && !is_step(r, "skip")) status_ = (call);                   \
-    if (status_ != TEGULA_OK) return status_;                                            \
+#define STEP(name, call)                                                                           \
+  do {                                                                                             \
+    tegula_status status_ = enter(r, name);                                                        \
+    if (status_ == TEGULA_OK && !is_step(r, "skip")) status_ = (call);                             \
+    if (status_ != TEGULA_OK) return status_;                                                      \
   } while (0)
 
 static tegula_status open_dataset(ranks *r) {
@@ -125,14 +136,17 @@ static tegula_status open_dataset(ranks *r) {
   options.dataset = value_of(r, "dataset");
   options.statistics = &r->statistics;
   const char *path = value_of(r, "path");
-  tegula_status status = tegula_dataset_open(r->context, path != NULL ? path : r->argv[2], &options, &r->dataset, &r->error);
+  tegula_status status = tegula_dataset_open(r->context, path != NULL ? path : r->argv[2], &options,
+                                             &r->dataset, &r->error);
   tegula_dataset_info_init(&r->info);
   return status != TEGULA_OK ? status : tegula_dataset_info(r->dataset, &r->info, &r->error);
 }
 
 static int read_numbers(const char *text, int64_t *out) {
   int count = 0;
-  for (char *end; text != NULL && *text != '\0' && count < 2 * TEGULA_MAX_DIMS; text = *end == ',' ? end + 1 : end) out[count++] = strtoll(text, &end, 10);
+  for (char *end; text != NULL && *text != '\0' && count < 2 * TEGULA_MAX_DIMS;
+       text = *end == ',' ? end + 1 : end)
+    out[count++] = strtoll(text, &end, 10);
   return count;
 }
 
@@ -140,10 +154,12 @@ static tegula_status make_tiling(ranks *r) {
   int64_t numbers[2 * TEGULA_MAX_DIMS], shape[TEGULA_MAX_DIMS];
   int32_t size = tegula_comm_size(r->comm);
   memcpy(shape, r->info.shape, sizeof shape);
-  if (read_numbers(value_of(r, "box"), numbers) == 2 * r->info.ndim) memcpy(shape, numbers + r->info.ndim, (size_t)r->info.ndim * sizeof *shape);
+  if (read_numbers(value_of(r, "box"), numbers) == 2 * r->info.ndim)
+    memcpy(shape, numbers + r->info.ndim, (size_t)r->info.ndim * sizeof *shape);
   if (read_numbers(value_of(r, "grid"), numbers) == r->info.ndim && value_of(r, "grid") != NULL)
     return tegula_tiling_grid(shape, numbers, r->info.ndim, size, &r->tiling, &r->error);
-  return tegula_tiling_even(shape, r->info.ndim, (int32_t)number_of(r, "axis", 0), number_of(r, "tiles", size), size, &r->tiling, &r->error);
+  return tegula_tiling_even(shape, r->info.ndim, (int32_t)number_of(r, "axis", 0),
+                            number_of(r, "tiles", size), size, &r->tiling, &r->error);
 }
 
 static tegula_status make_array(ranks *r) {
@@ -202,12 +218,15 @@ static tegula_status load_in_background(ranks *r) {
   return status == TEGULA_OK ? tegula_fence(r->context, error) : status;
 }
 
-static void write_view(const tegula_view *view, int32_t axis, const char *data, uint32_t item, FILE *out) {
+static void write_view(const tegula_view *view, int32_t axis, const char *data, uint32_t item,
+                       FILE *out) {
   if (axis == view->box.ndim) {
     fwrite(data, item, 1, out);
     return;
   }
-  for (int64_t i = view->box.lo[axis]; i < view->box.hi[axis]; i++, data += view->stride_bytes[axis]) write_view(view, axis + 1, data, item, out);
+  for (int64_t i = view->box.lo[axis]; i < view->box.hi[axis];
+       i++, data += view->stride_bytes[axis])
+    write_view(view, axis + 1, data, item, out);
 }
 
 /* Writes the tiles of a piece down, in the dataset's indices. */
@@ -218,7 +237,8 @@ static void note_piece(ranks *r, const tegula_array *array, const tegula_box *bo
     if (tegula_array_view(array, i, &view, NULL) != TEGULA_OK) return;
     fprintf(r->notes, "%s[", ftell(r->notes) > 0 ? ", " : "");
     for (int32_t k = 0; k < box->ndim; k++)
-      fprintf(r->notes, "%s[%" PRId64 ", %" PRId64 "]", k > 0 ? ", " : "", box->lo[k] + view.box.lo[k], box->lo[k] + view.box.hi[k]);
+      fprintf(r->notes, "%s[%" PRId64 ", %" PRId64 "]", k > 0 ? ", " : "",
+              box->lo[k] + view.box.lo[k], box->lo[k] + view.box.hi[k]);
     fprintf(r->notes, "]");
     snprintf(path, sizeof path, "%s/%d.%d.bin", r->argv[1], tegula_comm_rank(r->comm), r->pieces++);
     FILE *file = fopen(path, "wb");
@@ -235,7 +255,8 @@ static tegula_status read_batches(ranks *r) {
   int count = read_numbers(value_of(r, "batches"), chunk);
   tegula_load_options_init(&options);
   options.statistics = &r->statistics;
-  tegula_status status = tegula_batches_open(r->dataset, chunk, count, &options, &batches, &r->error);
+  tegula_status status =
+      tegula_batches_open(r->dataset, chunk, count, &options, &batches, &r->error);
   if (status != TEGULA_OK) return status;
   r->notes = open_memstream(&r->tiles, &r->noted);
   while (status == TEGULA_OK) {
@@ -266,7 +287,8 @@ static void fill_options(const ranks *r, tegula_save_options *options, int64_t *
 }
 
 /* Every third one is contiguous, in plain chunks, in encoded ones. */
-static tegula_status save_group(ranks *r, int64_t count, const char *path, const tegula_save_options *options) {
+static tegula_status save_group(ranks *r, int64_t count, const char *path,
+                                const tegula_save_options *options) {
   enum { MOST = 100 };
   tegula_save_member members[MOST];
   char names[MOST][16];
@@ -289,12 +311,14 @@ static tegula_status save_group(ranks *r, int64_t count, const char *path, const
 
 static tegula_status write_pieces(ranks *r, tegula_saving *saving) {
   char *text = NULL;
-  tegula_status status = number_of(r, "token", 0) ? tegula_saving_to_json(saving, &text, &r->error) : TEGULA_OK;
+  tegula_status status =
+      number_of(r, "token", 0) ? tegula_saving_to_json(saving, &text, &r->error) : TEGULA_OK;
   for (int64_t i = 0; status == TEGULA_OK && i < tegula_array_tiles(r->array); i++) {
     tegula_view view;
     status = tegula_array_view(r->array, i, &view, &r->error);
     if (status == TEGULA_OK)
-      status = text != NULL ? tegula_save_tile_from(r->context, text, &view, &r->error) : tegula_save_tile(saving, &view, &r->error);
+      status = text != NULL ? tegula_save_tile_from(r->context, text, &view, &r->error)
+                            : tegula_save_tile(saving, &view, &r->error);
   }
   tegula_free(text);
   return status;
@@ -302,9 +326,11 @@ static tegula_status write_pieces(ranks *r, tegula_saving *saving) {
 
 static tegula_status save_pieces(ranks *r, const char *path, const tegula_save_options *options) {
   tegula_saving *saving = NULL;
-  tegula_status status = tegula_save_begin(r->context, r->info.dtype, r->tiling, path, options, &saving, &r->error);
+  tegula_status status =
+      tegula_save_begin(r->context, r->info.dtype, r->tiling, path, options, &saving, &r->error);
   if (status == TEGULA_OK) status = write_pieces(r, saving);
-  if (status == TEGULA_OK && number_of(r, "abandon", 0)) status = tegula_error_set(&r->error, TEGULA_CANCELLED, NULL, -1, "this rank has given up");
+  if (status == TEGULA_OK && number_of(r, "abandon", 0))
+    status = tegula_error_set(&r->error, TEGULA_CANCELLED, NULL, -1, "this rank has given up");
   if (status == TEGULA_OK) return tegula_save_commit(saving, &r->error);
   tegula_save_abandon(saving);
   return status;
@@ -319,7 +345,8 @@ static tegula_status copy_dataset(ranks *r, const char *path, const tegula_save_
   how.tiles = number_of(r, "tiles", 0);
   how.flags = TEGULA_COPY_ALONG | (number_of(r, "readback", 0) ? TEGULA_COPY_VERIFY : 0);
   tegula_status status = tegula_copy(r->dataset, path, options, &how, &report, &r->error);
-  snprintf(r->copied, sizeof r->copied, "%s files %d windows %d stored %d", report.hash, (int)report.files, (int)report.windows, (int)report.stored_bytes);
+  snprintf(r->copied, sizeof r->copied, "%s files %d windows %d stored %d", report.hash,
+           (int)report.files, (int)report.windows, (int)report.stored_bytes);
   return status;
 }
 
@@ -335,7 +362,9 @@ static tegula_status open_saved(ranks *r, const char *path) {
 static tegula_status change_array(ranks *r, const char *path) {
   tegula_dataset *other = NULL;
   tegula_context *context = r->context;
-  tegula_status status = number_of(r, "elsewhere", 0) ? tegula_context_create(NULL, r->comm, &context, &r->error) : TEGULA_OK;
+  tegula_status status = number_of(r, "elsewhere", 0)
+                             ? tegula_context_create(NULL, r->comm, &context, &r->error)
+                             : TEGULA_OK;
   if (status == TEGULA_OK) status = tegula_dataset_open(context, path, NULL, &other, &r->error);
   if (status == TEGULA_OK) status = tegula_load(other, r->array, NULL, &r->error);
   tegula_dataset_close(other);
@@ -345,11 +374,13 @@ static tegula_status change_array(ranks *r, const char *path) {
 
 static tegula_status poll(ranks *r, tegula_op *op) {
   tegula_status status = TEGULA_TIMEOUT;
-  for (r->told_total = 0; status == TEGULA_TIMEOUT && !tegula_comm_broken(r->comm); r->told_total++) status = tegula_op_wait(op, 10000000, &r->error);
+  for (r->told_total = 0; status == TEGULA_TIMEOUT && !tegula_comm_broken(r->comm); r->told_total++)
+    status = tegula_op_wait(op, 10000000, &r->error);
   return status;
 }
 
-static tegula_status save_later(ranks *r, const char *way, const char *path, tegula_save_options *options) {
+static tegula_status save_later(ranks *r, const char *way, const char *path,
+                                tegula_save_options *options) {
   tegula_op *op = NULL;
   int waits = strcmp(way, "fence") != 0 && strcmp(way, "open") != 0 && strcmp(way, "twice") != 0;
   if (number_of(r, "slow", 0)) options->progress = note_slowly;
@@ -358,18 +389,22 @@ static tegula_status save_later(ranks *r, const char *way, const char *path, teg
   snprintf(r->copied, sizeof r->copied, "%s", access(path, F_OK) == 0 ? "there" : "not there");
   if (status != TEGULA_OK) return status;
   if (strcmp(way, "cancel") == 0) tegula_op_cancel(op);
-  if (strcmp(way, "leave") == 0) usleep((unsigned)number_of(r, "linger", 200) * 1000); /* all have written: a rank looks for five seconds for a file that another one has taken away */
+  /* all have written: a rank looks for five seconds for a file that another one has taken away */
+  if (strcmp(way, "leave") == 0) usleep((unsigned)number_of(r, "linger", 200) * 1000);
   if (strcmp(way, "change") == 0) status = change_array(r, value_of(r, "change"));
   if (strcmp(way, "open") == 0) status = open_saved(r, path);
   options->overwrite = 1;
-  if (strcmp(way, "twice") == 0) status = tegula_save_async(r->array, path, options, NULL, &r->error);
+  if (strcmp(way, "twice") == 0)
+    status = tegula_save_async(r->array, path, options, NULL, &r->error);
   if (strcmp(way, "poll") == 0) status = poll(r, op);
-  if (status == TEGULA_OK && strcmp(way, "leave") != 0) status = waits ? tegula_op_wait(op, -1, &r->error) : tegula_fence(r->context, &r->error);
+  if (status == TEGULA_OK && strcmp(way, "leave") != 0)
+    status = waits ? tegula_op_wait(op, -1, &r->error) : tegula_fence(r->context, &r->error);
   tegula_op_destroy(op);
   return status;
 }
 
-/* To PATH.0, .1 and .2; the second is opened, by another name of it, and written down which are there then. */
+/* To PATH.0, .1 and .2; the second is opened, by another name of it, and written down which are
+ * there then. */
 static tegula_status save_several(ranks *r, const char *path, const tegula_save_options *options) {
   tegula_status status = TEGULA_OK;
   char name[4096];
@@ -396,7 +431,8 @@ static tegula_status save_one(ranks *r) {
   if (number_of(r, "pieces", 0)) return save_pieces(r, path, &options);
   if (value_of(r, "as") != NULL) return save_several(r, path, &options);
   if (value_of(r, "later") != NULL) return save_later(r, value_of(r, "later"), path, &options);
-  return count > 0 ? save_group(r, count, path, &options) : tegula_save(r->array, path, &options, &r->error);
+  return count > 0 ? save_group(r, count, path, &options)
+                   : tegula_save(r->array, path, &options, &r->error);
 }
 
 /* With the words of a line, on an array of its own. */
@@ -451,7 +487,9 @@ static tegula_status verify(ranks *r) {
   options.missing = (uint32_t)number_of(r, "missing", 0);
   options.statistics = &r->statistics;
   r->notes = open_memstream(&r->problems, &r->noted);
-  tegula_status status = tegula_dataset_verify(r->dataset, (tegula_verify_level)number_of(r, "verify", 0), note_problem, r, &options, &r->verified, &r->error);
+  tegula_status status =
+      tegula_dataset_verify(r->dataset, (tegula_verify_level)number_of(r, "verify", 0),
+                            note_problem, r, &options, &r->verified, &r->error);
   fclose(r->notes);
   return status;
 }
@@ -464,8 +502,9 @@ static tegula_status check_sums(ranks *r) {
   options.statistics = &r->statistics;
   r->notes = open_memstream(&r->problems, &r->noted);
   tegula_dataset *dataset = number_of(r, "files", 0) ? NULL : r->dataset;
-  tegula_status status = tegula_sums_check(r->context, value_of(r, "against"), dataset, (tegula_verify_level)number_of(r, "verify", 0), note_problem, r, &options,
-                                           &report, &r->error);
+  tegula_status status = tegula_sums_check(r->context, value_of(r, "against"), dataset,
+                                           (tegula_verify_level)number_of(r, "verify", 0),
+                                           note_problem, r, &options, &report, &r->error);
   fclose(r->notes);
   r->verified.files = report.files;
   r->verified.chunks = report.chunks;
@@ -483,9 +522,12 @@ static tegula_status compare(ranks *r) {
   tegula_load_options_init(&reading);
   reading.statistics = &r->statistics;
   options.dataset = value_of(r, "other");
-  tegula_status status = tegula_dataset_open(r->context, value_of(r, "compare"), &options, &other, &r->error);
+  tegula_status status =
+      tegula_dataset_open(r->context, value_of(r, "compare"), &options, &other, &r->error);
   if (status == TEGULA_OK)
-    status = tegula_compare(r->dataset, other, number_of(r, "values", 0) ? TEGULA_COMPARE_VALUES : 0, &reading, &r->difference, &r->error);
+    status =
+        tegula_compare(r->dataset, other, number_of(r, "values", 0) ? TEGULA_COMPARE_VALUES : 0,
+                       &reading, &r->difference, &r->error);
   tegula_dataset_close(other);
   return status;
 }
@@ -507,10 +549,12 @@ static tegula_status work(ranks *r) {
     STEP("load", number_of(r, "async", 0) ? load_in_background(r) : load(r));
   }
   if (number_of(r, "hash", 0)) STEP("hash", tegula_array_hash(r->array, r->hash, &r->error));
-  if (number_of(r, "dataset_hash", 0)) STEP("dataset_hash", tegula_dataset_hash(r->dataset, r->dataset_hash, NULL, &r->error));
+  if (number_of(r, "dataset_hash", 0))
+    STEP("dataset_hash", tegula_dataset_hash(r->dataset, r->dataset_hash, NULL, &r->error));
   STEP("save", try_save(r));
   if (value_of(r, "batches") != NULL) STEP("batches", read_batches(r));
-  if (number_of(r, "verify", -1) >= 0) STEP("verify", value_of(r, "against") != NULL ? check_sums(r) : verify(r));
+  if (number_of(r, "verify", -1) >= 0)
+    STEP("verify", value_of(r, "against") != NULL ? check_sums(r) : verify(r));
   if (value_of(r, "compare") != NULL) STEP("compare", compare(r));
   return TEGULA_OK;
 }
@@ -530,7 +574,9 @@ static void print_tiles(const ranks *r, int rank, FILE *out) {
     char path[4096];
     if (tegula_array_view(r->array, i, &view, NULL) != TEGULA_OK) break;
     fprintf(out, "%s[", i > 0 ? ", " : "");
-    for (int32_t k = 0; k < view.box.ndim; k++) fprintf(out, "%s[%" PRId64 ", %" PRId64 "]", k > 0 ? ", " : "", view.box.lo[k], view.box.hi[k]);
+    for (int32_t k = 0; k < view.box.ndim; k++)
+      fprintf(out, "%s[%" PRId64 ", %" PRId64 "]", k > 0 ? ", " : "", view.box.lo[k],
+              view.box.hi[k]);
     fprintf(out, "]");
     snprintf(path, sizeof path, "%s/%d.%d.bin", r->argv[1], rank, (int)i);
     FILE *file = fopen(path, "wb");
@@ -559,20 +605,26 @@ static void write_down(const ranks *r, int rank, tegula_status status) {
   print_text(out, "copied", r->copied);
   print_text(out, "host", r->host);
   print_text(out, "library", r->comm != NULL ? tegula_comm_library(r->comm) : "");
-  fprintf(out, "\"rank\": %d, \"failed\": %d, \"ranks\": %d, \"threads\": %d, \"opens\": %" PRId64 ", \"stats\": %" PRId64 ", \"reads\": %" PRId64
-               ", \"bytes_read\": %" PRId64 ", ",
-          rank, status != TEGULA_OK ? (int)r->error.rank : -1, r->comm != NULL ? (int)tegula_comm_size(r->comm) : 0,
-          r->context != NULL ? (int)tegula_context_threads(r->context) : 0, r->statistics.opens, r->statistics.stats, r->statistics.reads,
-          r->statistics.bytes_read);
-  fprintf(out, "\"verified\": {\"files\": %" PRId64 ", \"chunks\": %" PRId64 ", \"bytes\": %" PRId64 ", \"problems\": %" PRId64 "}, \"problems\": [%s], ",
-          r->verified.files, r->verified.chunks, r->verified.bytes, r->verified.problems, r->problems != NULL ? r->problems : "");
+  fprintf(out,
+          "\"rank\": %d, \"failed\": %d, \"ranks\": %d, \"threads\": %d, \"opens\": %" PRId64
+          ", \"stats\": %" PRId64 ", \"reads\": %" PRId64 ", \"bytes_read\": %" PRId64 ", ",
+          rank, status != TEGULA_OK ? (int)r->error.rank : -1,
+          r->comm != NULL ? (int)tegula_comm_size(r->comm) : 0,
+          r->context != NULL ? (int)tegula_context_threads(r->context) : 0, r->statistics.opens,
+          r->statistics.stats, r->statistics.reads, r->statistics.bytes_read);
+  fprintf(out,
+          "\"verified\": {\"files\": %" PRId64 ", \"chunks\": %" PRId64 ", \"bytes\": %" PRId64
+          ", \"problems\": %" PRId64 "}, \"problems\": [%s], ",
+          r->verified.files, r->verified.chunks, r->verified.bytes, r->verified.problems,
+          r->problems != NULL ? r->problems : "");
   print_text(out, "difference", r->difference.reason);
   fprintf(out, "\"told_total\": %" PRId64 ", \"told\": [", r->told_total);
   for (int i = 0; i < r->told_count; i++) fprintf(out, "%s%" PRId64, i > 0 ? ", " : "", r->told[i]);
   fprintf(out, "], ");
   fprintf(out, "\"equal\": %d, \"content\": %d, ", (int)r->difference.equal, (int)r->content);
   print_tiles(r, rank, out);
-  if (fclose(out) == 0) rename(path, final); /* whole or not at all: a launcher may end this process now */
+  /* whole or not at all: a launcher may end this process now */
+  if (fclose(out) == 0) rename(path, final);
 }
 
 static void forget(ranks *r) {
@@ -608,7 +660,8 @@ static tegula_status inject(ranks *r, char *line, FILE *out) {
   print_text(out, "step", r->step != NULL ? r->step : "");
   print_text(out, "hash", r->hash);
   print_text(out, "message", status != TEGULA_OK ? r->error.message : "");
-  fprintf(out, "\"status\": \"%s\", \"failed\": %d}\n", tegula_status_name(status), status != TEGULA_OK ? (int)r->error.rank : -1);
+  fprintf(out, "\"status\": \"%s\", \"failed\": %d}\n", tegula_status_name(status),
+          status != TEGULA_OK ? (int)r->error.rank : -1);
   return status;
 }
 
@@ -619,7 +672,8 @@ static tegula_status inject_all(ranks *r, int rank, const char *path) {
   FILE *in = fopen(path, "r"), *out = fopen(line, "w");
   if (in == NULL || out == NULL || tegula_faults_plan == NULL) return TEGULA_IO;
   r->counts = out;
-  while (status != TEGULA_TIMEOUT && status != TEGULA_COMM && fgets(line, sizeof line, in) != NULL) {
+  while (status != TEGULA_TIMEOUT && status != TEGULA_COMM &&
+         fgets(line, sizeof line, in) != NULL) {
     status = inject(r, line, out);
     fflush(out);
     forget(r);

@@ -4,10 +4,12 @@
  *
  *   tegula_slowfs SOURCE MOUNT [name=value]...
  *
- * Prints "ready" when MOUNT can be used. Then each line of standard input is a command with one line of answer: `set name=value ...`
- * ("ok"; counting for the fail_ and _after settings starts anew), `counts` (JSON), `zero` (counters to 0, "ok"). The end of standard
- * input unmounts, so that nothing stays mounted when the program that started this one is gone. Requests wait side by side, each in
- * a thread of its own: 200 of 1 ms that arrive together take about 1 ms. slowfs.py drives it and says what the settings mean. */
+ * Prints "ready" when MOUNT can be used. Then each line of standard input is a command with one
+ * line of answer: `set name=value ...`
+ * ("ok"; counting for the fail_ and _after settings starts anew), `counts` (JSON), `zero` (counters
+ * to 0, "ok"). The end of standard input unmounts, so that nothing stays mounted when the program
+ * that started this one is gone. Requests wait side by side, each in a thread of its own: 200 of 1
+ * ms that arrive together take about 1 ms. slowfs.py drives it and says what the settings mean. */
 #define FUSE_USE_VERSION 312
 #include <dirent.h>
 #include <errno.h>
@@ -65,7 +67,7 @@ typedef struct open_file {
   char path[]; /* as FUSE gives it: with a slash in front */
 } open_file;
 
-/* ---- settings ------------------------------------------------------------------------------------------------------------ */
+/* ---- settings ---- */
 
 typedef struct setting {
   const char *name;
@@ -99,9 +101,12 @@ static const setting table[] = {
     {"max_read", FIELD(max_read), 4096, 1 << 20, 1},
 };
 
-static int64_t *value_of(settings *set, const setting *row) { return (int64_t *)(void *)((char *)set + row->offset); }
+static int64_t *value_of(settings *set, const setting *row) {
+  return (int64_t *)(void *)((char *)set + row->offset);
+}
 
-static const char *set_number(settings *set, const char *name, size_t length, const char *text, int mounted) {
+static const char *set_number(settings *set, const char *name, size_t length, const char *text,
+                              int mounted) {
   char *end;
   errno = 0;
   long long value = strtoll(text, &end, 10);
@@ -139,7 +144,7 @@ static const char *check(const settings *set) {
   return set->short_read > 0 && !set->direct_io ? "short_read needs direct_io=1" : NULL;
 }
 
-/* ---- what happens to a request ------------------------------------------------------------------------------------------- */
+/* ---- what happens to a request ---- */
 
 static slow_fs *here(void) { return fuse_get_context()->private_data; }
 
@@ -155,7 +160,8 @@ static int changed(const slow_fs *fs, const char *path, int64_t after) {
   return after >= 0 && meets(fs, path) && fs->matched[OPEN] >= after;
 }
 
-/* Counts a request and waits as long as it is to take; gives what holds for it in `set` and the error that it ends with, or 0. */
+/* Counts a request and waits as long as it is to take; gives what holds for it in `set` and the
+ * error that it ends with, or 0. */
 static int begin(slow_fs *fs, enum kind kind, const char *path, settings *set) {
   int error = 0;
   pthread_mutex_lock(&fs->lock);
@@ -164,13 +170,15 @@ static int begin(slow_fs *fs, enum kind kind, const char *path, settings *set) {
   if (++fs->in_flight > fs->most_in_flight) fs->most_in_flight = fs->in_flight;
   if (kind != READ && changed(fs, path, set->vanish_after)) error = ENOENT;
   if (!changed(fs, path, set->resize_after)) set->resize_by = 0;
-  set->change_after = set->change_after >= 0 && meets(fs, path) && fs->matched[READ] >= set->change_after;
+  set->change_after =
+      set->change_after >= 0 && meets(fs, path) && fs->matched[READ] >= set->change_after;
   if (meets(fs, path)) {
     int64_t number = ++fs->matched[kind], first = set->fail[kind];
     if (first > 0 && number >= first && number - first < set->fail_times) error = (int)set->error;
   }
   fs->held += kind == READ && fs->now.hold_read && meets(fs, path);
-  while (kind == READ && fs->now.hold_read && meets(fs, path)) pthread_cond_wait(&fs->set, &fs->lock);
+  while (kind == READ && fs->now.hold_read && meets(fs, path))
+    pthread_cond_wait(&fs->set, &fs->lock);
   pthread_mutex_unlock(&fs->lock);
   wait_us(set->delay[kind]);
   return error;
@@ -186,14 +194,16 @@ static int end(slow_fs *fs, int result, int64_t bytes) {
 
 static const char *inside(const char *path) { return path[1] != '\0' ? path + 1 : "."; }
 
-/* ---- operations ---------------------------------------------------------------------------------------------------------- */
+/* ---- operations ---- */
 
 static void *slow_init(struct fuse_conn_info *connection, struct fuse_config *config) {
   slow_fs *fs = here();
   const settings *set = &fs->now; /* nothing changes it yet */
-  connection->want &= ~(unsigned)(FUSE_CAP_SPLICE_READ | FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO);
+  connection->want &=
+      ~(unsigned)(FUSE_CAP_SPLICE_READ | FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO);
   connection->want |= connection->capable & (FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_SPLICE_WRITE);
-  connection->max_background = MOST_THREADS; /* the kernel's own default is 12 read-ahead and asynchronous requests */
+  /* the kernel's own default is 12 read-ahead and asynchronous requests */
+  connection->max_background = MOST_THREADS;
   connection->congestion_threshold = MOST_THREADS;
   connection->max_read = (unsigned)set->max_read;
   config->use_ino = 1; /* numbers of FUSE's own would change when the kernel forgets a file */
@@ -211,7 +221,8 @@ static int slow_getattr(const char *path, struct stat *out, struct fuse_file_inf
   int error = begin(fs, GETATTR, file != NULL ? file->path : path, &set);
   if (error == ENOENT && file != NULL) error = 0; /* an open file stays when its name is gone */
   if (error == 0) {
-    int result = file != NULL ? fstat(file->fd, out) : fstatat(fs->source, inside(path), out, AT_SYMLINK_NOFOLLOW);
+    int result = file != NULL ? fstat(file->fd, out)
+                              : fstatat(fs->source, inside(path), out, AT_SYMLINK_NOFOLLOW);
     if (result != 0) error = errno;
   }
   if (error == 0 && set.resize_by != 0 && S_ISREG(out->st_mode)) {
@@ -223,7 +234,8 @@ static int slow_getattr(const char *path, struct stat *out, struct fuse_file_inf
 }
 
 /* Leaves an open_file in `info`; gives an errno or 0. */
-static int open_inside(const slow_fs *fs, const char *path, int flags, struct fuse_file_info *info) {
+static int open_inside(const slow_fs *fs, const char *path, int flags,
+                       struct fuse_file_info *info) {
   open_file *file = malloc(sizeof *file + strlen(path) + 1);
   if (file == NULL) return ENOMEM;
   strcpy(file->path, path);
@@ -244,7 +256,9 @@ static int slow_open(const char *path, struct fuse_file_info *info) {
   return end(fs, -(error != 0 ? error : open_inside(fs, path, 0, info)), 0);
 }
 
-static int slow_opendir(const char *path, struct fuse_file_info *info) { return -open_inside(here(), path, O_DIRECTORY, info); }
+static int slow_opendir(const char *path, struct fuse_file_info *info) {
+  return -open_inside(here(), path, O_DIRECTORY, info);
+}
 
 static int slow_release(const char *path, struct fuse_file_info *info) {
   (void)path;
@@ -280,7 +294,8 @@ static int invert(struct fuse_bufvec *buffer, const open_file *file, off_t offse
 }
 
 /* The bytes stay in the kernel where it can splice them. */
-static int slow_read(const char *path, struct fuse_bufvec **out, size_t size, off_t offset, struct fuse_file_info *info) {
+static int slow_read(const char *path, struct fuse_bufvec **out, size_t size, off_t offset,
+                     struct fuse_file_info *info) {
   (void)path;
   slow_fs *fs = here();
   const open_file *file = (open_file *)(uintptr_t)info->fh;
@@ -321,8 +336,8 @@ static int list_into(const open_file *file, void *buffer, fuse_fill_dir_t fill) 
 }
 
 /* Called once for a whole listing: one delay, however many answers it takes. */
-static int slow_readdir(const char *path, void *buffer, fuse_fill_dir_t fill, off_t offset, struct fuse_file_info *info,
-                        enum fuse_readdir_flags flags) {
+static int slow_readdir(const char *path, void *buffer, fuse_fill_dir_t fill, off_t offset,
+                        struct fuse_file_info *info, enum fuse_readdir_flags flags) {
   (void)path, (void)offset, (void)flags;
   slow_fs *fs = here();
   const open_file *file = (open_file *)(uintptr_t)info->fh;
@@ -350,16 +365,19 @@ static const struct fuse_operations operations = {
     .readlink = slow_readlink,
 };
 
-/* libfuse before 3.16.3 does not pass on that names may be looked up side by side (libfuse pull request 861). Its calls of writev come
- * here; the first one answers the kernel's INIT: 16 bytes of header, then version, version, read-ahead, flags. */
-__attribute__((visibility("default"))) ssize_t writev(int fd, const struct iovec *vectors, int count) {
+/* libfuse before 3.16.3 does not pass on that names may be looked up side by side (libfuse pull
+ * request 861). Its calls of writev come here; the first one answers the kernel's INIT: 16 bytes of
+ * header, then version, version, read-ahead, flags. */
+__attribute__((visibility("default"))) ssize_t writev(int fd, const struct iovec *vectors,
+                                                      int count) {
   static atomic_flag answered_init = ATOMIC_FLAG_INIT;
   uint32_t *words = count == 2 && vectors[1].iov_len >= 24 ? vectors[1].iov_base : NULL;
-  if (words != NULL && words[0] == FUSE_KERNEL_VERSION && !atomic_flag_test_and_set(&answered_init)) words[3] |= FUSE_PARALLEL_DIROPS;
+  if (words != NULL && words[0] == FUSE_KERNEL_VERSION && !atomic_flag_test_and_set(&answered_init))
+    words[3] |= FUSE_PARALLEL_DIROPS;
   return syscall(SYS_writev, fd, vectors, count);
 }
 
-/* ---- commands on standard input ------------------------------------------------------------------------------------------ */
+/* ---- commands on standard input ---- */
 
 static void answer(const char *first, const char *second) {
   printf("%s%s\n", first, second);
@@ -370,7 +388,8 @@ static void do_set(slow_fs *fs, char *words) {
   const char *problem = NULL;
   pthread_mutex_lock(&fs->lock);
   settings set = fs->now;
-  for (char *rest, *word = strtok_r(words, " ", &rest); word != NULL && problem == NULL; word = strtok_r(NULL, " ", &rest))
+  for (char *rest, *word = strtok_r(words, " ", &rest); word != NULL && problem == NULL;
+       word = strtok_r(NULL, " ", &rest))
     problem = set_one(&set, word, 1);
   if (problem == NULL) problem = check(&set);
   if (problem == NULL) {
@@ -384,8 +403,10 @@ static void do_set(slow_fs *fs, char *words) {
 
 static void do_counts(slow_fs *fs) {
   pthread_mutex_lock(&fs->lock);
-  printf("{\"bytes\": %lld, \"most_in_flight\": %lld, \"held\": %lld", (long long)fs->bytes, (long long)fs->most_in_flight, (long long)fs->held);
-  for (int kind = 0; kind < KINDS; kind++) printf(", \"%s\": %lld", kind_names[kind], (long long)fs->counts[kind]);
+  printf("{\"bytes\": %lld, \"most_in_flight\": %lld, \"held\": %lld", (long long)fs->bytes,
+         (long long)fs->most_in_flight, (long long)fs->held);
+  for (int kind = 0; kind < KINDS; kind++)
+    printf(", \"%s\": %lld", kind_names[kind], (long long)fs->counts[kind]);
   pthread_mutex_unlock(&fs->lock);
   answer("}", "");
 }
@@ -401,9 +422,15 @@ static void do_zero(slow_fs *fs) {
 
 /* Detached at once; the loop ends when the last file on it is closed. */
 static void unmount(const slow_fs *fs) {
-  char *const words[] = {(char[]){"fusermount3"}, (char[]){"-u"}, (char[]){"-z"}, (char[]){"--"}, (char *)(uintptr_t)fs->mount, NULL};
+  char *const words[] = {(char[]){"fusermount3"},
+                         (char[]){"-u"},
+                         (char[]){"-z"},
+                         (char[]){"--"},
+                         (char *)(uintptr_t)fs->mount,
+                         NULL};
   pid_t child;
-  if (posix_spawnp(&child, words[0], NULL, NULL, words, (char *[]){NULL}) == 0) waitpid(child, NULL, 0);
+  if (posix_spawnp(&child, words[0], NULL, NULL, words, (char *[]){NULL}) == 0)
+    waitpid(child, NULL, 0);
 }
 
 static void let_go(slow_fs *fs) {
@@ -418,17 +445,21 @@ static void *listen_to_commands(void *state) {
   char line[1024];
   while (fgets(line, sizeof line, stdin) != NULL) {
     line[strcspn(line, "\n")] = '\0';
-    if (strncmp(line, "set ", 4) == 0) do_set(fs, line + 4);
-    else if (strcmp(line, "counts") == 0) do_counts(fs);
-    else if (strcmp(line, "zero") == 0) do_zero(fs);
-    else answer("error: unknown command: ", line);
+    if (strncmp(line, "set ", 4) == 0)
+      do_set(fs, line + 4);
+    else if (strcmp(line, "counts") == 0)
+      do_counts(fs);
+    else if (strcmp(line, "zero") == 0)
+      do_zero(fs);
+    else
+      answer("error: unknown command: ", line);
   }
   let_go(fs);
   unmount(fs);
   return NULL;
 }
 
-/* ---- start --------------------------------------------------------------------------------------------------------------- */
+/* ---- start ---- */
 
 static int fail(const char *what, const char *about) {
   fprintf(stderr, "tegula_slowfs: %s: %s\n", what, about);
@@ -449,8 +480,10 @@ static int serve(struct fuse *fuse, slow_fs *fs) {
   struct fuse_loop_config *loop = fuse_loop_cfg_create();
   fuse_loop_cfg_set_max_threads(loop, MOST_THREADS);
   fuse_loop_cfg_set_idle_threads(loop, MOST_THREADS); /* a thread that was needed once stays */
-  if (fuse_set_signal_handlers(fuse_get_session(fuse)) != 0) return fail("signals", "could not set handlers");
-  if (pthread_create(&listener, NULL, listen_to_commands, fs) != 0) return fail("threads", "could not start one");
+  if (fuse_set_signal_handlers(fuse_get_session(fuse)) != 0)
+    return fail("signals", "could not set handlers");
+  if (pthread_create(&listener, NULL, listen_to_commands, fs) != 0)
+    return fail("threads", "could not start one");
   pthread_detach(listener);
   answer("ready", "");
   int result = fuse_loop_mt(fuse, loop);
@@ -459,8 +492,14 @@ static int serve(struct fuse *fuse, slow_fs *fs) {
 }
 
 int main(int argc, char **argv) {
-  slow_fs fs = {.lock = PTHREAD_MUTEX_INITIALIZER, .set = PTHREAD_COND_INITIALIZER,
-                .now = {.fail_times = 1, .error = EIO, .vanish_after = -1, .resize_after = -1, .change_after = -1, .max_read = 1 << 20}};
+  slow_fs fs = {.lock = PTHREAD_MUTEX_INITIALIZER,
+                .set = PTHREAD_COND_INITIALIZER,
+                .now = {.fail_times = 1,
+                        .error = EIO,
+                        .vanish_after = -1,
+                        .resize_after = -1,
+                        .change_after = -1,
+                        .max_read = 1 << 20}};
   if (argc < 3) return fail("usage", "tegula_slowfs SOURCE MOUNT [name=value]...");
   for (int i = 3; i < argc; i++) {
     const char *problem = set_one(&fs.now, argv[i], 0);
@@ -474,7 +513,8 @@ int main(int argc, char **argv) {
   prctl(PR_SET_TIMERSLACK, 1); /* threads inherit it: a delay of 1 ms is not 1.06 */
 
   char mount_options[128];
-  snprintf(mount_options, sizeof mount_options, "-oro,fsname=tegula_slowfs,max_read=%lld", (long long)fs.now.max_read);
+  snprintf(mount_options, sizeof mount_options, "-oro,fsname=tegula_slowfs,max_read=%lld",
+           (long long)fs.now.max_read);
   char *words[] = {argv[0], mount_options, NULL};
   struct fuse_args arguments = FUSE_ARGS_INIT(2, words);
   struct fuse *fuse = fuse_new(&arguments, &operations, sizeof operations, &fs);

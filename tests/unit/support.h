@@ -1,9 +1,11 @@
-/* What unit tests share: checks with readable failures, seeded random numbers, temporary folders and files.
+/* What unit tests share: checks with readable failures, seeded random numbers, temporary folders
+ * and files.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Everything is static inline, so a test takes what it needs. Random numbers depend on the seed only: a failure can be repeated.
- */
+ * Everything is static inline, so a test takes what it needs. Random numbers depend on the seed
+ * only: a failure can be
+ * repeated. */
 #ifndef TEGULA_TEST_SUPPORT_H
 #define TEGULA_TEST_SUPPORT_H
 
@@ -28,8 +30,8 @@
 
 /* ---- how much ---- */
 
-/* Rounds of a random test: a fifth under ThreadSanitizer, where each takes ten to thirty times as long, but for TEGULA_FAULT_ALL
- * (scripts/test --long). */
+/* Rounds of a random test: a fifth under ThreadSanitizer, where each takes ten to thirty times as
+ * long, but for TEGULA_FAULT_ALL (scripts/test --long). */
 static inline int rounds_of(int all) {
 #ifdef __SANITIZE_THREAD__
   return getenv("TEGULA_FAULT_ALL") == NULL ? all / 5 : all;
@@ -45,23 +47,24 @@ static inline void assert_contains(const char *text, const char *part) {
 }
 
 /* For a call that fills the variable `error`. */
-#define assert_ok(call)                                                                                       \
-  do {                                                                                                        \
-    memset(&error, 0, sizeof error);                                                                          \
-    tegula_status status_of_call = (call);                                                                    \
-    if (status_of_call != TEGULA_OK) fail_msg("%s: %s: %s", #call, tegula_status_name(status_of_call), error.message); \
+#define assert_ok(call)                                                                            \
+  do {                                                                                             \
+    memset(&error, 0, sizeof error);                                                               \
+    tegula_status status_of_call = (call);                                                         \
+    if (status_of_call != TEGULA_OK)                                                               \
+      fail_msg("%s: %s: %s", #call, tegula_status_name(status_of_call), error.message);            \
   } while (0)
 
 /* The call must fail with this status, and fill `error` with it and with one line of message. */
-#define assert_refused(call, expected)                                                                          \
-  do {                                                                                                          \
-    memset(&error, 0, sizeof error);                                                                            \
-    tegula_status status_of_call = (call);                                                                      \
-    if (status_of_call != (expected))                                                                           \
-      fail_msg("%s: expected %s, found %s: %s", #call, tegula_status_name(expected), tegula_status_name(status_of_call), \
-               error.message);                                                                                  \
-    assert_int_equal(error.status, status_of_call);                                                             \
-    assert_true(error.message[0] != '\0' && strchr(error.message, '\n') == NULL);                               \
+#define assert_refused(call, expected)                                                             \
+  do {                                                                                             \
+    memset(&error, 0, sizeof error);                                                               \
+    tegula_status status_of_call = (call);                                                         \
+    if (status_of_call != (expected))                                                              \
+      fail_msg("%s: expected %s, found %s: %s", #call, tegula_status_name(expected),               \
+               tegula_status_name(status_of_call), error.message);                                 \
+    assert_int_equal(error.status, status_of_call);                                                \
+    assert_true(error.message[0] != '\0' && strchr(error.message, '\n') == NULL);                  \
   } while (0)
 
 static inline tegula_dtype dtype_of(const char *text) {
@@ -97,12 +100,14 @@ typedef struct folder {
 static inline folder folder_make(void) {
   folder made;
   const char *base = getenv("TMPDIR");
-  snprintf(made.path, sizeof made.path, "%s/tegula-unit-XXXXXX", base != NULL && base[0] == '/' ? base : "/tmp");
+  snprintf(made.path, sizeof made.path, "%s/tegula-unit-XXXXXX",
+           base != NULL && base[0] == '/' ? base : "/tmp");
   assert_non_null(mkdtemp(made.path));
   return made;
 }
 
-static inline int remove_entry(const char *path, const struct stat *info, int kind, struct FTW *place) {
+static inline int remove_entry(const char *path, const struct stat *info, int kind,
+                               struct FTW *place) {
   (void)info, (void)kind, (void)place;
   return remove(path);
 }
@@ -115,7 +120,8 @@ static inline int64_t *entry_counter(void) {
   static _Thread_local int64_t count;
   return &count;
 }
-static inline int count_entry(const char *path, const struct stat *info, int kind, struct FTW *place) {
+static inline int count_entry(const char *path, const struct stat *info, int kind,
+                              struct FTW *place) {
   (void)path, (void)info, (void)kind, (void)place;
   ++*entry_counter();
   return 0;
@@ -132,7 +138,8 @@ typedef struct file_name {
   char text[1024];
 } file_name;
 
-__attribute__((format(printf, 2, 3))) static inline file_name name_in(const folder *made, const char *format, ...) {
+__attribute__((format(printf, 2, 3))) static inline file_name name_in(const folder *made,
+                                                                      const char *format, ...) {
   file_name name;
   va_list arguments;
   int used = snprintf(name.text, sizeof name.text, "%s/", made->path);

@@ -1,4 +1,5 @@
-/* The main job through the public header: open, load, save, hash; any order of destruction; many threads at once; exact counts.
+/* The main job through the public header: open, load, save, hash; any order of destruction; many
+ * threads at once; exact counts.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "test_api_support.h"
@@ -63,12 +64,15 @@ static void a_box_is_read_into_any_memory(void **state) {
   tegula_context *context = context_make(2);
   tegula_dataset *dataset = dataset_open(context, where.path);
   int32_t memory[4 * 2]; /* rows 1 to 4 and columns 1 and 2, rows backwards, columns apart */
-  tegula_view view = {
-      .data = memory + 3, .dtype = dtype_of(">i4"), .box = {.ndim = 2, .lo = {1, 1}, .hi = {5, 3}}, .stride_bytes = {-4, 16}};
+  tegula_view view = {.data = memory + 3,
+                      .dtype = dtype_of(">i4"),
+                      .box = {.ndim = 2, .lo = {1, 1}, .hi = {5, 3}},
+                      .stride_bytes = {-4, 16}};
   assert_ok(tegula_dataset_read(dataset, &view, NULL, &error));
   for (int row = 1; row < 5; row++)
     for (int column = 1; column < 3; column++)
-      assert_int_equal(__builtin_bswap32((uint32_t)memory[3 - (row - 1) + 4 * (column - 1)]), row * 4 + column);
+      assert_int_equal(__builtin_bswap32((uint32_t)memory[3 - (row - 1) + 4 * (column - 1)]),
+                       row * 4 + column);
   tegula_dataset_close(dataset);
   tegula_context_destroy(context);
 }
@@ -204,7 +208,8 @@ static void a_block_is_all_tiles_in_c_order(void **state) {
   assert_ok(tegula_load(dataset, array, NULL, &error));
   assert_ok(tegula_array_block(array, &block, &error));
   assert_int_equal(block.box.hi[0], SHARD_ROWS);
-  for (int32_t i = 0; i < SHARD_ROWS * SHARD_COLUMNS; i++) assert_int_equal(((int32_t *)block.data)[i], i);
+  for (int32_t i = 0; i < SHARD_ROWS * SHARD_COLUMNS; i++)
+    assert_int_equal(((int32_t *)block.data)[i], i);
   tegula_array_destroy(array);
   tegula_tiling *tiling = tiling_make(SHARD_ROWS, SHARD_COLUMNS, 4);
   tegula_array_options o;
@@ -229,13 +234,16 @@ static void wrapped_memory_in_another_order_is_no_block(void **state) {
   static int32_t memory[100];
   static const int64_t strides[][2] = {{16, 4}, {4, 24}, {-16, 4}, {32, 4}};
   for (int i = 0; i < 4; i++) {
-    tegula_view view = {.data = memory + 50, .dtype = dtype_of("<i4"), .box = {.ndim = 2, .hi = {SHARD_ROWS, SHARD_COLUMNS}}},
+    tegula_view view = {.data = memory + 50,
+                        .dtype = dtype_of("<i4"),
+                        .box = {.ndim = 2, .hi = {SHARD_ROWS, SHARD_COLUMNS}}},
                 block;
     view.stride_bytes[0] = strides[i][0];
     view.stride_bytes[1] = strides[i][1];
     tegula_array *array;
     assert_ok(tegula_array_wrap(context, view.dtype, tiling, &view, 1, NULL, NULL, &array, &error));
-    assert_int_equal(tegula_array_block(array, &block, &error), i == 0 ? TEGULA_OK : TEGULA_UNSUPPORTED);
+    assert_int_equal(tegula_array_block(array, &block, &error),
+                     i == 0 ? TEGULA_OK : TEGULA_UNSUPPORTED);
     tegula_array_destroy(array);
   }
   tegula_tiling_destroy(tiling);
@@ -248,7 +256,8 @@ static void count_release(void *state) { ++*(int *)state; }
 
 static void things_may_be_destroyed_in_any_order(void **state) {
   (void)state;
-  static const int orders[][4] = {{0, 1, 2, 3}, {3, 2, 1, 0}, {1, 3, 0, 2}, {2, 0, 3, 1}, {0, 2, 1, 3}, {1, 0, 2, 3}};
+  static const int orders[][4] = {{0, 1, 2, 3}, {3, 2, 1, 0}, {1, 3, 0, 2},
+                                  {2, 0, 3, 1}, {0, 2, 1, 3}, {1, 0, 2, 3}};
   for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
     tegula_error error;
     int released = 0;
@@ -256,10 +265,13 @@ static void things_may_be_destroyed_in_any_order(void **state) {
     tegula_dataset *dataset = dataset_open(context, where.path);
     tegula_tiling *tiling = tiling_make(SHARD_ROWS, SHARD_COLUMNS, 1);
     int32_t memory[SHARD_ROWS * SHARD_COLUMNS];
-    tegula_view view = {
-        .data = memory, .dtype = dtype_of("<i4"), .box = {.ndim = 2, .hi = {SHARD_ROWS, SHARD_COLUMNS}}, .stride_bytes = {16, 4}};
+    tegula_view view = {.data = memory,
+                        .dtype = dtype_of("<i4"),
+                        .box = {.ndim = 2, .hi = {SHARD_ROWS, SHARD_COLUMNS}},
+                        .stride_bytes = {16, 4}};
     tegula_array *array;
-    assert_ok(tegula_array_wrap(context, view.dtype, tiling, &view, 1, count_release, &released, &array, &error));
+    assert_ok(tegula_array_wrap(context, view.dtype, tiling, &view, 1, count_release, &released,
+                                &array, &error));
     bool has_dataset = true, has_array = true;
     for (int k = 0; k < 4; k++) {
       if (has_dataset && has_array) {
@@ -295,7 +307,9 @@ static bool is_counting(const int32_t *memory) {
 static int use_once(user *u) {
   int32_t memory[SHARD_ROWS * SHARD_COLUMNS] = {0};
   char hash[TEGULA_HASH_TEXT];
-  tegula_view view = {.data = memory, .box = {.ndim = 2, .hi = {SHARD_ROWS, SHARD_COLUMNS}}, .stride_bytes = {16, 4}};
+  tegula_view view = {.data = memory,
+                      .box = {.ndim = 2, .hi = {SHARD_ROWS, SHARD_COLUMNS}},
+                      .stride_bytes = {16, 4}};
   tegula_dataset *own;
   tegula_tiling *tiling;
   tegula_array *array;
@@ -303,11 +317,14 @@ static int use_once(user *u) {
   tegula_save_options_init(&save);
   save.overwrite = 1;
   if (tegula_dtype_parse("<i4", &view.dtype, NULL) != TEGULA_OK) return 1;
-  if (tegula_dataset_read(u->dataset, &view, NULL, NULL) != TEGULA_OK || !is_counting(memory)) return 1;
-  if (tegula_dataset_hash(u->dataset, hash, NULL, NULL) != TEGULA_OK || strcmp(hash, u->hash) != 0) return 1;
+  if (tegula_dataset_read(u->dataset, &view, NULL, NULL) != TEGULA_OK || !is_counting(memory))
+    return 1;
+  if (tegula_dataset_hash(u->dataset, hash, NULL, NULL) != TEGULA_OK || strcmp(hash, u->hash) != 0)
+    return 1;
   if (tegula_dataset_open(u->context, u->path, NULL, &own, NULL) != TEGULA_OK) return 1;
   if (tegula_tiling_from_dataset(own, 2, 1, &tiling, NULL) != TEGULA_OK) return 1;
-  if (tegula_array_create(u->context, view.dtype, tiling, NULL, &array, NULL) != TEGULA_OK) return 1;
+  if (tegula_array_create(u->context, view.dtype, tiling, NULL, &array, NULL) != TEGULA_OK)
+    return 1;
   int wrong = tegula_load(u->dataset, array, NULL, NULL) != TEGULA_OK;
   wrong += tegula_array_hash(array, hash, NULL) != TEGULA_OK || strcmp(hash, u->hash) != 0;
   wrong += tegula_save(array, u->target.text, &save, NULL) != TEGULA_OK;
@@ -342,8 +359,11 @@ static void many_threads_use_one_context_at_once(void **state) {
   pthread_t threads[USERS];
   user users[USERS];
   for (int i = 0; i < USERS; i++) {
-    users[i] =
-        (user){.context = context, .dataset = dataset, .path = where.path, .hash = hash, .target = name_in(&out, "%d.npy", i)};
+    users[i] = (user){.context = context,
+                      .dataset = dataset,
+                      .path = where.path,
+                      .hash = hash,
+                      .target = name_in(&out, "%d.npy", i)};
     assert_int_equal(pthread_create(&threads[i], NULL, use, &users[i]), 0);
   }
   for (int i = 0; i < USERS; i++) {
@@ -374,7 +394,8 @@ static int tell(void *state, int64_t done, int64_t total) {
   return t->stop;
 }
 
-/* One file at a time; nothing more is opened once the answer was to stop, with deferred headers neither. */
+/* One file at a time; nothing more is opened once the answer was to stop, with deferred headers
+ * neither. */
 static void opening_can_be_cancelled(void **state) {
   (void)state;
   tegula_context *context = context_make(1);
@@ -397,7 +418,8 @@ static void opening_can_be_cancelled(void **state) {
     opened = NULL;
     seen = (told){.stop = 1};
     tegula_statistics_init(&statistics);
-    assert_refused(tegula_dataset_open(context, where.path, &options, &opened, &error), TEGULA_CANCELLED);
+    assert_refused(tegula_dataset_open(context, where.path, &options, &opened, &error),
+                   TEGULA_CANCELLED);
     assert_contains(error.message, "0 of 3 files");
     assert_null(opened);
     assert_int_equal(seen.calls, 1);
@@ -415,7 +437,8 @@ typedef struct walk {
 /* A tegula_path_fn. */
 static tegula_status note_name(void *state, const char *path, tegula_error *err) {
   walk *seen = state;
-  if (seen->count == seen->stop_at) return tegula_error_set(err, TEGULA_CANCELLED, path, -1, "enough");
+  if (seen->count == seen->stop_at)
+    return tegula_error_set(err, TEGULA_CANCELLED, path, -1, "enough");
   assert_true(seen->count < 8);
   snprintf(seen->names[seen->count++], sizeof seen->names[0], "%s", strrchr(path, '/') + 1);
   return TEGULA_OK;
@@ -427,7 +450,8 @@ static void files_of_a_damaged_set_are_found(void **state) {
   walk all = {.stop_at = -1}, some = {.stop_at = 1}, one = {.stop_at = -1}, none = {.stop_at = -1};
   folder made = folder_make();
   const char *names[] = {"s_10", "s_9", "notes.txt", "_private", ".hidden", "shard_meta.json"};
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++) npy_write(name_in(&made, "%s", names[i]).text, 1, SHARD_COLUMNS, 0);
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    npy_write(name_in(&made, "%s", names[i]).text, 1, SHARD_COLUMNS, 0);
   assert_int_equal(mkdir(name_in(&made, "%s", "s_1").text, 0700), 0);
   assert_int_equal(symlink("nomade", name_in(&made, "%s", "s_11").text), 0);
   assert_ok(tegula_find_files(made.path, note_name, &all, &error));
@@ -442,7 +466,8 @@ static void files_of_a_damaged_set_are_found(void **state) {
   assert_ok(tegula_find_files(name_in(&made, "%s", "gone_*").text, note_name, &none, NULL));
   assert_int_equal(one.count, 1);
   assert_int_equal(none.count, 0);
-  assert_refused(tegula_find_files(name_in(&made, "%s", "gone").text, note_name, &none, &error), TEGULA_NOT_FOUND);
+  assert_refused(tegula_find_files(name_in(&made, "%s", "gone").text, note_name, &none, &error),
+                 TEGULA_NOT_FOUND);
   assert_refused(tegula_find_files(NULL, note_name, &none, &error), TEGULA_INVALID_ARGUMENT);
   assert_refused(tegula_find_files(made.path, NULL, &none, &error), TEGULA_INVALID_ARGUMENT);
   folder_remove(&made);

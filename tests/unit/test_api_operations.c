@@ -1,8 +1,10 @@
-/* Operations in the background: their order by array and place, waiting, time-outs, cancelling, the fence, and what they keep alive.
+/* Operations in the background: their order by array and place, waiting, time-outs, cancelling, the
+ * fence, and what they keep alive.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * A reader whose callback waits for a gate stands for a slow load, so that order can be seen without clocks. */
+ * A reader whose callback waits for a gate stands for a slow load, so that order can be seen
+ * without clocks. */
 #include "test_api_support.h"
 
 #include <pthread.h>
@@ -40,8 +42,10 @@ static tegula_status read_gate(void *state, const tegula_view *dst, tegula_error
   g->policy = sched_getscheduler(0);
   g->entered = true;
   while (!g->open) pause_a_little();
-  if (g->status != TEGULA_OK) return tegula_error_set(err, g->status, "gate", 7, "the gate is broken");
-  for (int64_t i = 0; i < dst->box.hi[0] - dst->box.lo[0]; i++) *(int32_t *)((char *)dst->data + i * dst->stride_bytes[0]) = g->value;
+  if (g->status != TEGULA_OK)
+    return tegula_error_set(err, g->status, "gate", 7, "the gate is broken");
+  for (int64_t i = 0; i < dst->box.hi[0] - dst->box.lo[0]; i++)
+    *(int32_t *)((char *)dst->data + i * dst->stride_bytes[0]) = g->value;
   return TEGULA_OK;
 }
 
@@ -188,7 +192,8 @@ static void two_saves_to_one_file_keep_their_order_whatever_its_name(void **stat
   options.overwrite = 1;
   assert_int_equal(mkdir(name_in(&where, "d").text, 0700), 0);
   assert_int_equal(symlink("d", name_in(&where, "alias").text), 0);
-  static gate gates[30]; /* released whenever a later call passes by: they must live as long as the context */
+  /* released whenever a later call passes by: they must live as long as the context */
+  static gate gates[30];
   for (int round = 0; round < 30; round++) {
     gate *slow = &gates[round];
     slow->value = 1;
@@ -197,9 +202,11 @@ static void two_saves_to_one_file_keep_their_order_whatever_its_name(void **stat
     tegula_view view;
     assert_ok(tegula_array_view(second, 0, &view, &error));
     *(int32_t *)view.data = 2;
-    assert_ok(tegula_load_async(dataset, first, NULL, NULL, &error)); /* makes the first save start late */
+    /* makes the first save start late */
+    assert_ok(tegula_load_async(dataset, first, NULL, NULL, &error));
     assert_ok(tegula_save_async(first, name_in(&where, "d/x.npy").text, &options, NULL, &error));
-    assert_ok(tegula_save_async(second, name_in(&where, "alias/../d/x.npy").text, &options, NULL, &error));
+    assert_ok(tegula_save_async(second, name_in(&where, "alias/../d/x.npy").text, &options, NULL,
+                                &error));
     pause_a_little();
     slow->open = true;
     assert_int_equal(saved_value(context, name_in(&where, "alias/x.npy").text), 2);
@@ -233,16 +240,19 @@ static void prepare_targets(const tegula_array *array) {
   assert_ok(tegula_save(array, name_in(&where, "sh").text, &options, &error));
 }
 
-/* A save that is held up holds up another one to the same place, whatever its name: links, "..", a file in a folder, the folder. */
+/* A save that is held up holds up another one to the same place, whatever its name: links, "..", a
+ * file in a folder, the folder. */
 static void a_save_waits_for_one_to_the_same_place(void **state) {
   (void)state;
   tegula_error error;
   static const struct {
     const char *first, *second;
     int64_t first_shards, second_shards;
-  } rows[] = {{"x.npy", "x.npy", 0, 0},       {"x.npy", "soft.npy", 0, 0},  {"soft.npy", "x.npy", 0, 0},
-              {"x.npy", "hard.npy", 0, 0},    {"hard.npy", "soft.npy", 0, 0}, {"x.npy", "sh/../x.npy", 0, 0},
-              {"sh", "sh/shard_0000.npy", 2, 0}, {"sh/shard_0001.npy", "sh", 0, 2}, {"new/a/x.npy", "new", 0, 2}};
+  } rows[] = {{"x.npy", "x.npy", 0, 0},          {"x.npy", "soft.npy", 0, 0},
+              {"soft.npy", "x.npy", 0, 0},       {"x.npy", "hard.npy", 0, 0},
+              {"hard.npy", "soft.npy", 0, 0},    {"x.npy", "sh/../x.npy", 0, 0},
+              {"sh", "sh/shard_0000.npy", 2, 0}, {"sh/shard_0001.npy", "sh", 0, 2},
+              {"new/a/x.npy", "new", 0, 2}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     tegula_context *context = context_make(4);
     gate g = {.value = 1};
@@ -258,10 +268,13 @@ static void a_save_waits_for_one_to_the_same_place(void **state) {
     second.shards = rows[i].second_shards;
     prepare_targets(other);
     assert_ok(tegula_load_async(dataset, slow, NULL, NULL, &error));
-    assert_ok(tegula_save_async(slow, name_in(&where, "%s", rows[i].first).text, &first, NULL, &error));
-    assert_ok(tegula_save_async(other, name_in(&where, "%s", rows[i].second).text, &second, &op, &error));
+    assert_ok(
+        tegula_save_async(slow, name_in(&where, "%s", rows[i].first).text, &first, NULL, &error));
+    assert_ok(
+        tegula_save_async(other, name_in(&where, "%s", rows[i].second).text, &second, &op, &error));
     while (!g.entered) pause_a_little();
-    if (tegula_op_wait(op, 10000000, NULL) != TEGULA_TIMEOUT) fail_msg("%s does not wait for %s", rows[i].second, rows[i].first);
+    if (tegula_op_wait(op, 10000000, NULL) != TEGULA_TIMEOUT)
+      fail_msg("%s does not wait for %s", rows[i].second, rows[i].first);
     g.open = true;
     tegula_status ended = tegula_op_wait(op, -1, &error);
     if (strcmp(rows[i].second, "new") == 0)
@@ -283,7 +296,8 @@ static void *open_gate_later(void *state) {
   return NULL;
 }
 
-/* An open waits for the save in flight; when that fails, it finds what was there before: the old file, or nothing. */
+/* An open waits for the save in flight; when that fails, it finds what was there before: the old
+ * file, or nothing. */
 static void an_open_waits_for_a_save_that_fails_and_finds_the_old(void **state) {
   (void)state;
   tegula_error error;
@@ -292,7 +306,8 @@ static void an_open_waits_for_a_save_that_fails_and_finds_the_old(void **state) 
     gate g = {.value = 1};
     tegula_dataset *dataset = gate_dataset(context, &g), *found;
     tegula_array *slow = array_of_4(context), *other = array_of_4(context);
-    file_name path = name_in(&where, old ? "x.npy" : "shard_0000.npy/x.npy"); /* there already; behind a file */
+    /* there already; behind a file */
+    file_name path = name_in(&where, old ? "x.npy" : "shard_0000.npy/x.npy");
     pthread_t opener;
     set_values(other, 2);
     if (old) assert_ok(tegula_save(other, path.text, NULL, &error));
@@ -303,7 +318,8 @@ static void an_open_waits_for_a_save_that_fails_and_finds_the_old(void **state) 
     if (old)
       assert_int_equal(saved_value(context, path.text), 2);
     else
-      assert_int_equal(tegula_dataset_open(context, path.text, NULL, &found, &error), TEGULA_NOT_FOUND);
+      assert_int_equal(tegula_dataset_open(context, path.text, NULL, &found, &error),
+                       TEGULA_NOT_FOUND);
     assert_true(g.open);
     pthread_join(opener, NULL);
     assert_refused(tegula_fence(context, &error), old ? TEGULA_EXISTS : TEGULA_NOT_FOUND);
@@ -375,11 +391,13 @@ static void a_cancelled_operation_ends_and_does_not_hold_up_others(void **state)
   assert_ok(tegula_load_async(dataset, array, NULL, &load, &error));
   assert_ok(tegula_save_async(array, path.text, NULL, &save, &error));
   tegula_op_cancel(save);
-  assert_refused(tegula_op_wait(save, -1, &error), TEGULA_CANCELLED); /* at once: it had not started */
+  /* at once: it had not started */
+  assert_refused(tegula_op_wait(save, -1, &error), TEGULA_CANCELLED);
   assert_false(atomic_load(&g.open));
   tegula_op_cancel(load);
   g.open = true;
-  tegula_status status = tegula_op_wait(load, -1, &error); /* one step: it may have ended before it looked */
+  /* one step: it may have ended before it looked */
+  tegula_status status = tegula_op_wait(load, -1, &error);
   assert_true(status == TEGULA_CANCELLED || status == TEGULA_OK);
   assert_int_not_equal(access(path.text, F_OK), 0);
   tegula_op_destroy(load);
@@ -440,9 +458,16 @@ static void places_meet_by_name_by_inode_and_inside_each_other(void **state) {
   static const struct {
     const char *a, *b;
     bool meet;
-  } rows[] = {{"a", "a", true},         {"a", "a/f", true},         {"a/f", "b/f", true},   {"a/new/x", "b/./new/x", true},
-              {"a/new", "b/new/x", true}, {"a/f", "g", true},       {"a/f", "a/ff", false}, {"a/new", "a/newer", false},
-              {"a/x", "shard_0000.npy", false}, {".", "a/x", true}};
+  } rows[] = {{"a", "a", true},
+              {"a", "a/f", true},
+              {"a/f", "b/f", true},
+              {"a/new/x", "b/./new/x", true},
+              {"a/new", "b/new/x", true},
+              {"a/f", "g", true},
+              {"a/f", "a/ff", false},
+              {"a/new", "a/newer", false},
+              {"a/x", "shard_0000.npy", false},
+              {".", "a/x", true}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     file_name a = name_in(&where, "%s", rows[i].a), b = name_in(&where, "%s", rows[i].b);
     const char *path_a = a.text, *path_b = b.text;
@@ -480,8 +505,9 @@ static void batches_walk_in_c_order_and_clip(void **state) {
     assert_ok(tegula_array_block(array, &view, &error));
     for (int64_t r = 0; r < box.hi[0] - box.lo[0]; r++)
       for (int64_t c = 0; c < box.hi[1] - box.lo[1]; c++)
-        assert_int_equal(*(int32_t *)((char *)view.data + r * view.stride_bytes[0] + c * view.stride_bytes[1]),
-                         (box.lo[0] + r) * 4 + box.lo[1] + c);
+        assert_int_equal(
+            *(int32_t *)((char *)view.data + r * view.stride_bytes[0] + c * view.stride_bytes[1]),
+            (box.lo[0] + r) * 4 + box.lo[1] + c);
     if (i == 0)
       kept = array; /* stays valid while others come */
     else
@@ -504,11 +530,14 @@ static void batches_refuse_chunks_that_make_no_sense(void **state) {
   tegula_context *context = context_make(2);
   tegula_dataset *dataset = dataset_open(context, where.path);
   tegula_batches *batches = NULL;
-  assert_refused(tegula_batches_open(dataset, (int64_t[]){4, 0}, 2, NULL, &batches, &error), TEGULA_INVALID_ARGUMENT);
+  assert_refused(tegula_batches_open(dataset, (int64_t[]){4, 0}, 2, NULL, &batches, &error),
+                 TEGULA_INVALID_ARGUMENT);
   assert_contains(error.message, "entry 1 of the chunk is 0");
-  assert_refused(tegula_batches_open(dataset, (int64_t[]){-3, 1}, 2, NULL, &batches, &error), TEGULA_INVALID_ARGUMENT);
+  assert_refused(tegula_batches_open(dataset, (int64_t[]){-3, 1}, 2, NULL, &batches, &error),
+                 TEGULA_INVALID_ARGUMENT);
   assert_contains(error.message, "entry 0 of the chunk is -3");
-  assert_refused(tegula_batches_open(dataset, (int64_t[]){4}, 1, NULL, &batches, &error), TEGULA_INVALID_ARGUMENT);
+  assert_refused(tegula_batches_open(dataset, (int64_t[]){4}, 1, NULL, &batches, &error),
+                 TEGULA_INVALID_ARGUMENT);
   assert_contains(error.message, "1 entries");
   assert_null(batches);
   tegula_dataset_close(dataset);
@@ -553,7 +582,8 @@ static void relative_paths_stay_where_they_were(void **state) {
   assert_ok(tegula_save_async(array, "new/x.npy", NULL, NULL, &error));
   tegula_tiling *tiling;
   assert_ok(tegula_tiling_even((int64_t[]){4}, 1, 0, 1, 1, &tiling, &error));
-  assert_ok(tegula_save_begin(context, dtype_of("<i4"), tiling, "pieces.npy", NULL, &saving, &error));
+  assert_ok(
+      tegula_save_begin(context, dtype_of("<i4"), tiling, "pieces.npy", NULL, &saving, &error));
   assert_int_equal(chdir("elsewhere"), 0);
   g.open = true;
   assert_ok(tegula_fence(context, &error));
@@ -570,7 +600,8 @@ static void relative_paths_stay_where_they_were(void **state) {
   tegula_context_destroy(context);
 }
 
-/* Of the three shards only one can be open: the others are opened again, and where the program is now there are others of their names. */
+/* Of the three shards only one can be open: the others are opened again, and where the program is
+ * now there are others of their names. */
 static void files_are_opened_again_where_they_were(void **state) {
   (void)state;
   tegula_error error;
@@ -580,7 +611,8 @@ static void files_are_opened_again_where_they_were(void **state) {
   options.max_open_files = 1;
   assert_ok(tegula_context_create(&options, NULL, &context, &error));
   folder other = folder_make();
-  for (int i = 0; i < SHARDS; i++) npy_write(name_in(&other, "shard_%04d.npy", i).text, i + 1, SHARD_COLUMNS, 1000);
+  for (int i = 0; i < SHARDS; i++)
+    npy_write(name_in(&other, "shard_%04d.npy", i).text, i + 1, SHARD_COLUMNS, 1000);
   assert_int_equal(chdir(where.path), 0);
   tegula_dataset *dataset = dataset_open(context, "./");
   assert_int_equal(chdir(other.path), 0);
@@ -612,7 +644,8 @@ static void opening_a_pattern_waits_for_a_save_into_its_folder(void **state) {
     tegula_array *array = array_of_4(context);
     file_name target = name_in(&where, "sub/x_0.npy"), pattern = name_in(&where, "%s", patterns[i]);
     assert_ok(tegula_load_async(dataset, array, NULL, NULL, &error));
-    assert_ok(tegula_save_async(array, target.text, NULL, NULL, &error)); /* waits for the load, which waits for the gate */
+    /* waits for the load, which waits for the gate */
+    assert_ok(tegula_save_async(array, target.text, NULL, NULL, &error));
     assert_int_equal(pthread_create(&thread, NULL, open_gate_later, &g), 0);
     assert_int_equal(saved_value(context, pattern.text), 11);
     assert_int_equal(pthread_join(thread, NULL), 0);
@@ -630,7 +663,8 @@ typedef struct slow_rows {
   _Atomic bool closing;
 } slow_rows;
 
-/* One row each; from the sixth row of the second piece on it waits for the close, then 10 ms: all of the piece would take 10 seconds. */
+/* One row each; from the sixth row of the second piece on it waits for the close, then 10 ms: all
+ * of the piece would take 10 seconds. */
 static tegula_status read_slow_row(void *state, const tegula_view *dst, tegula_error *err) {
   slow_rows *rows = state;
   (void)err;

@@ -1,4 +1,5 @@
-/* Structs that carry their size: older than version 1 is an error, newer is accepted when its unknown tail asks for nothing.
+/* Structs that carry their size: older than version 1 is an error, newer is accepted when its
+ * unknown tail asks for nothing.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -36,23 +37,29 @@ enum { TAIL = 64 };
 /* A call that is given the struct in `given` and undoes what it made. */
 typedef tegula_status (*call_fn)(void *given, tegula_error *error);
 
-/* `given` holds the struct as its _init function leaves it, with TAIL zero bytes behind it; version 1 of it ended at `first`. */
+/* `given` holds the struct as its _init function leaves it, with TAIL zero bytes behind it; version
+ * 1 of it ended at `first`. */
 static void walk_sizes(void *given, size_t first, size_t known, call_fn call) {
   char *bytes = given;
   for (size_t size = 0; size <= known + TAIL; size++) {
     tegula_error error = {0};
     memcpy(bytes, &size, sizeof size);
-    tegula_status status = call(given, &error), expected = size < first ? TEGULA_INVALID_ARGUMENT : TEGULA_OK;
-    if (status != expected) fail_msg("size %zu of %zu gives %s: %s", size, known, tegula_status_name(status), error.message);
+    tegula_status status = call(given, &error),
+                  expected = size < first ? TEGULA_INVALID_ARGUMENT : TEGULA_OK;
+    if (status != expected)
+      fail_msg("size %zu of %zu gives %s: %s", size, known, tegula_status_name(status),
+               error.message);
     if (status != TEGULA_OK) assert_contains(error.message, "struct_size");
   }
-  for (size_t at = known; at < known + TAIL; at += 7) { /* something set that this version does not know */
+  /* something set that this version does not know */
+  for (size_t at = known; at < known + TAIL; at += 7) {
     tegula_error error = {0};
     size_t size = known + TAIL;
     memcpy(bytes, &size, sizeof size);
     bytes[at] = 1;
     tegula_status status = call(given, &error);
-    if (status != TEGULA_UNSUPPORTED) fail_msg("an unknown byte at %zu gives %s", at, tegula_status_name(status));
+    if (status != TEGULA_UNSUPPORTED)
+      fail_msg("an unknown byte at %zu gives %s", at, tegula_status_name(status));
     size = at; /* ends before it */
     memcpy(bytes, &size, sizeof size);
     assert_int_equal(call(given, &error), TEGULA_OK);
@@ -60,7 +67,8 @@ static void walk_sizes(void *given, size_t first, size_t known, call_fn call) {
   }
   size_t absurd = (size_t)-1;
   memcpy(bytes, &absurd, sizeof absurd);
-  assert_int_equal(call(given, NULL), TEGULA_INVALID_ARGUMENT); /* not walked to the end of memory */
+  /* not walked to the end of memory */
+  assert_int_equal(call(given, NULL), TEGULA_INVALID_ARGUMENT);
 }
 
 static tegula_status use_context(void *given, tegula_error *error) {
@@ -84,7 +92,9 @@ static tegula_status use_array(void *given, tegula_error *error) {
   return status;
 }
 
-static tegula_status use_load(void *given, tegula_error *error) { return tegula_load(dataset, array, given, error); }
+static tegula_status use_load(void *given, tegula_error *error) {
+  return tegula_load(dataset, array, given, error);
+}
 
 static tegula_status use_read(void *given, tegula_error *error) {
   tegula_view view = {0};
@@ -106,7 +116,8 @@ static tegula_status use_save(void *given, tegula_error *error) {
 
 static tegula_status use_sums(void *given, tegula_error *error) {
   char *text = NULL;
-  tegula_status status = tegula_dataset_sums(dataset, NULL, TEGULA_VERIFY_CHECKSUMS, given, &text, error);
+  tegula_status status =
+      tegula_dataset_sums(dataset, NULL, TEGULA_VERIFY_CHECKSUMS, given, &text, error);
   tegula_free(text);
   return status;
 }
@@ -122,21 +133,22 @@ static tegula_status use_compare(void *given, tegula_error *error) {
 }
 
 #define WALK(type, init, call) WALK_FROM(sizeof(type), type, init, call)
-#define WALK_FROM(first, type, init, call)                      \
-  do {                                                          \
-    union {                                                     \
-      type options;                                             \
-      char bytes[sizeof(type) + TAIL];                          \
-    } given = {.bytes = {0}};                                   \
-    init(&given.options);                                       \
-    assert_int_equal(given.options.struct_size, sizeof(type));  \
-    walk_sizes(&given, first, sizeof(type), call);              \
+#define WALK_FROM(first, type, init, call)                                                         \
+  do {                                                                                             \
+    union {                                                                                        \
+      type options;                                                                                \
+      char bytes[sizeof(type) + TAIL];                                                             \
+    } given = {.bytes = {0}};                                                                      \
+    init(&given.options);                                                                          \
+    assert_int_equal(given.options.struct_size, sizeof(type));                                     \
+    walk_sizes(&given, first, sizeof(type), call);                                                 \
   } while (0)
 
 static void options_of_any_size(void **state) {
   (void)state;
   WALK(tegula_context_options, tegula_context_options_init, use_context);
-  WALK_FROM(offsetof(tegula_open_options, progress), tegula_open_options, tegula_open_options_init, use_open);
+  WALK_FROM(offsetof(tegula_open_options, progress), tegula_open_options, tegula_open_options_init,
+            use_open);
   WALK(tegula_array_options, tegula_array_options_init, use_array);
   WALK(tegula_load_options, tegula_load_options_init, use_load);
   WALK(tegula_load_options, tegula_load_options_init, use_read);
@@ -149,13 +161,19 @@ static void options_of_any_size(void **state) {
 
 /* ---- structs that are filled ---- */
 
-static tegula_status get_info(void *out, tegula_error *error) { return tegula_dataset_info(dataset, out, error); }
-static tegula_status get_file(void *out, tegula_error *error) { return tegula_dataset_file(dataset, 1, out, error); }
+static tegula_status get_info(void *out, tegula_error *error) {
+  return tegula_dataset_info(dataset, out, error);
+}
+static tegula_status get_file(void *out, tegula_error *error) {
+  return tegula_dataset_file(dataset, 1, out, error);
+}
 
 static tegula_status get_report(void *out, tegula_error *error) {
   return tegula_dataset_verify(dataset, TEGULA_VERIFY_DECODE, NULL, NULL, NULL, out, error);
 }
-static tegula_status get_difference(void *out, tegula_error *error) { return tegula_compare(dataset, dataset, 0, NULL, out, error); }
+static tegula_status get_difference(void *out, tegula_error *error) {
+  return tegula_compare(dataset, dataset, 0, NULL, out, error);
+}
 
 /* `first`: its size in version 1. */
 static void walk_out(size_t first, size_t known, call_fn call, void *expected, size_t compared) {
@@ -169,10 +187,13 @@ static void walk_out(size_t first, size_t known, call_fn call, void *expected, s
     tegula_status status = call(bytes, &error);
     assert_int_equal(status, size < first ? TEGULA_INVALID_ARGUMENT : TEGULA_OK);
     size_t written = status == TEGULA_OK ? size : sizeof size;
-    for (size_t i = written; i < known + TAIL + 8; i++) assert_int_equal(bytes[i], 0xA5); /* not a byte beyond */
-    for (size_t i = known; i < written; i++) assert_int_equal(bytes[i], 0);               /* what we do not know stays zero */
+    /* not a byte beyond */
+    for (size_t i = written; i < known + TAIL + 8; i++) assert_int_equal(bytes[i], 0xA5);
+    /* what we do not know stays zero */
+    for (size_t i = known; i < written; i++) assert_int_equal(bytes[i], 0);
     if (status != TEGULA_OK) continue;
-    assert_memory_equal(bytes + sizeof size, (char *)expected + sizeof size, compared - sizeof size);
+    assert_memory_equal(bytes + sizeof size, (char *)expected + sizeof size,
+                        compared - sizeof size);
     assert_memory_equal(bytes, &size, sizeof size); /* still the caller's */
   }
   free(bytes);
@@ -184,7 +205,8 @@ static void information_of_any_size(void **state) {
   tegula_dataset_info_t info;
   tegula_dataset_info_init(&info);
   assert_ok(tegula_dataset_info(dataset, &info, &error));
-  walk_out(offsetof(tegula_dataset_info_t, sources), sizeof info, get_info, &info, offsetof(tegula_dataset_info_t, format));
+  walk_out(offsetof(tegula_dataset_info_t, sources), sizeof info, get_info, &info,
+           offsetof(tegula_dataset_info_t, format));
   tegula_file_info file;
   tegula_file_info_init(&file);
   assert_ok(tegula_dataset_file(dataset, 1, &file, &error));

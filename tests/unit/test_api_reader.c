@@ -1,4 +1,5 @@
-/* Datasets from a callback: every element asked for exactly once, chunks kept whole, any tiles and strides, memory counted, errors told.
+/* Datasets from a callback: every element asked for exactly once, chunks kept whole, any tiles and
+ * strides, memory counted, errors told.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "test_api_support.h"
@@ -32,12 +33,14 @@ static tegula_status fill(void *state, const tegula_view *dst, tegula_error *err
   note_box(a, dst);
   tegula_status status = TEGULA_OK;
   if (a->fail_at >= dst->box.lo[0] && a->fail_at < dst->box.hi[0])
-    status = a->silent ? TEGULA_CORRUPT : tegula_error_set(err, TEGULA_CORRUPT, "store", 5, "row is damaged");
+    status = a->silent ? TEGULA_CORRUPT
+                       : tegula_error_set(err, TEGULA_CORRUPT, "store", 5, "row is damaged");
   for (int64_t r = dst->box.lo[0]; r < dst->box.hi[0]; r++)
     for (int64_t c = dst->box.lo[1]; c < dst->box.hi[1]; c++) {
       int32_t value = (int32_t)(1000 * r + c);
-      memcpy((char *)dst->data + (r - dst->box.lo[0]) * dst->stride_bytes[0] + (c - dst->box.lo[1]) * dst->stride_bytes[1], &value,
-             sizeof value);
+      memcpy((char *)dst->data + (r - dst->box.lo[0]) * dst->stride_bytes[0] +
+                 (c - dst->box.lo[1]) * dst->stride_bytes[1],
+             &value, sizeof value);
     }
   nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
   a->running--;
@@ -63,7 +66,9 @@ static tegula_dataset *open_account(tegula_context *context, account *a, int64_t
 
 static int32_t value_at(const tegula_view *view, int64_t r, int64_t c) {
   int32_t value;
-  memcpy(&value, (const char *)view->data + (r - view->box.lo[0]) * view->stride_bytes[0] + (c - view->box.lo[1]) * view->stride_bytes[1],
+  memcpy(&value,
+         (const char *)view->data + (r - view->box.lo[0]) * view->stride_bytes[0] +
+             (c - view->box.lo[1]) * view->stride_bytes[1],
          sizeof value);
   return value;
 }
@@ -74,7 +79,8 @@ static void check_tiles(const tegula_array *array) {
   for (int64_t i = 0; i < tegula_array_tiles(array); i++) {
     assert_ok(tegula_array_view(array, i, &view, &error));
     for (int64_t r = view.box.lo[0]; r < view.box.hi[0]; r++)
-      for (int64_t c = view.box.lo[1]; c < view.box.hi[1]; c++) assert_int_equal(value_at(&view, r, c), 1000 * r + c);
+      for (int64_t c = view.box.lo[1]; c < view.box.hi[1]; c++)
+        assert_int_equal(value_at(&view, r, c), 1000 * r + c);
   }
 }
 
@@ -89,7 +95,8 @@ static void load_grid(account *a, int64_t tile_rows, int64_t tile_columns) {
   tegula_statistics_init(&statistics);
   tegula_load_options_init(&options);
   options.statistics = &statistics;
-  assert_ok(tegula_tiling_grid((int64_t[]){ROWS, COLUMNS}, (int64_t[]){tile_rows, tile_columns}, 2, 1, &tiling, &error));
+  assert_ok(tegula_tiling_grid((int64_t[]){ROWS, COLUMNS}, (int64_t[]){tile_rows, tile_columns}, 2,
+                               1, &tiling, &error));
   assert_ok(tegula_array_create(context, dtype_of("<i4"), tiling, NULL, &array, &error));
   assert_ok(tegula_load(dataset, array, &options, &error));
   check_tiles(array);
@@ -109,10 +116,12 @@ static void each_element_is_asked_for_once(void **state) {
   (void)state;
   static const int64_t tiles[][2] = {{ROWS, COLUMNS}, {5, COLUMNS}, {ROWS, 4}, {7, 6}, {1, 1}};
   for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++) {
-    account any = {.fail_at = -1}, chunked = {.fail_at = -1, .chunk = {8, 5}}, large = {.fail_at = -1, .chunk = {100, 100}};
+    account any = {.fail_at = -1}, chunked = {.fail_at = -1, .chunk = {8, 5}},
+            large = {.fail_at = -1, .chunk = {100, 100}};
     load_grid(&any, tiles[i][0], tiles[i][1]);
     load_grid(&chunked, tiles[i][0], tiles[i][1]);
-    assert_int_equal(chunked.calls, 5 * 5); /* ceil(37 / 8) x ceil(23 / 5), however many tiles want a chunk */
+    /* ceil(37 / 8) x ceil(23 / 5), however many tiles want a chunk */
+    assert_int_equal(chunked.calls, 5 * 5);
     load_grid(&large, tiles[i][0], tiles[i][1]);
     assert_int_equal(large.calls, 1);
   }
@@ -125,12 +134,15 @@ static void a_box_goes_into_any_memory(void **state) {
   account a = {.fail_at = -1, .chunk = {8, 5}};
   tegula_dataset *dataset = open_account(context, &a, 0);
   unsigned char memory[10 * 9 * 4 + 1];
-  tegula_view view = {.data = memory + 1, .dtype = dtype_of(">i4"), .box = {.ndim = 2, .lo = {3, 4}, .hi = {13, 13}}};
+  tegula_view view = {.data = memory + 1,
+                      .dtype = dtype_of(">i4"),
+                      .box = {.ndim = 2, .lo = {3, 4}, .hi = {13, 13}}};
   view.stride_bytes[0] = 4; /* Fortran order, the other byte order, not aligned */
   view.stride_bytes[1] = 40;
   assert_ok(tegula_dataset_read(dataset, &view, NULL, &error));
   for (int64_t r = 3; r < 13; r++)
-    for (int64_t c = 4; c < 13; c++) assert_int_equal(__builtin_bswap32((uint32_t)value_at(&view, r, c)), 1000 * r + c);
+    for (int64_t c = 4; c < 13; c++)
+      assert_int_equal(__builtin_bswap32((uint32_t)value_at(&view, r, c)), 1000 * r + c);
   tegula_dataset_close(dataset);
   tegula_context_destroy(context);
 }
@@ -142,7 +154,8 @@ static void costly_calls_do_not_run_together(void **state) {
   account dear = {.fail_at = -1, .chunk = {1, COLUMNS}};
   tegula_dataset *dataset = open_account(context, &dear, (int64_t)40 << 20);
   int32_t memory[ROWS * COLUMNS];
-  tegula_view view = {.data = memory, .dtype = dtype_of("<i4"), .box = {.ndim = 2, .hi = {ROWS, COLUMNS}}};
+  tegula_view view = {
+      .data = memory, .dtype = dtype_of("<i4"), .box = {.ndim = 2, .hi = {ROWS, COLUMNS}}};
   view.stride_bytes[0] = COLUMNS * 4;
   view.stride_bytes[1] = 4;
   assert_ok(tegula_dataset_read(dataset, &view, NULL, &error));
@@ -198,17 +211,22 @@ static void readers_that_make_no_sense_are_refused(void **state) {
   bad[4].chunk = (int64_t[]){1, 0};
   bad[5].cost_bytes = -1;
   bad[6].ndim = 65;
-  for (int i = 0; i < 7; i++) assert_refused(tegula_dataset_from_reader(context, &bad[i], &dataset, &error), TEGULA_INVALID_ARGUMENT);
+  for (int i = 0; i < 7; i++)
+    assert_refused(tegula_dataset_from_reader(context, &bad[i], &dataset, &error),
+                   TEGULA_INVALID_ARGUMENT);
   good.shape = (int64_t[]){INT64_MAX / 2, 3};
-  assert_refused(tegula_dataset_from_reader(context, &good, &dataset, &error), TEGULA_LIMIT_EXCEEDED);
+  assert_refused(tegula_dataset_from_reader(context, &good, &dataset, &error),
+                 TEGULA_LIMIT_EXCEEDED);
   assert_null(dataset);
   tegula_context_destroy(context);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(each_element_is_asked_for_once),     cmocka_unit_test(a_box_goes_into_any_memory),
-      cmocka_unit_test(costly_calls_do_not_run_together),   cmocka_unit_test(its_error_reaches_the_caller),
+      cmocka_unit_test(each_element_is_asked_for_once),
+      cmocka_unit_test(a_box_goes_into_any_memory),
+      cmocka_unit_test(costly_calls_do_not_run_together),
+      cmocka_unit_test(its_error_reaches_the_caller),
       cmocka_unit_test(readers_that_make_no_sense_are_refused),
   };
   return cmocka_run_group_tests_name("api: reader", tests, NULL, NULL);

@@ -1,4 +1,5 @@
-/* A durable save gives back the memory of what it replaces before it writes, and changes nothing of that; other saves leave it alone.
+/* A durable save gives back the memory of what it replaces before it writes, and changes nothing of
+ * that; other saves leave it alone.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 /* link-options: -Wl,--wrap=posix_fadvise,--wrap=sync_file_range,--wrap=fdatasync */
@@ -12,7 +13,14 @@
 
 #include "io/io.h"
 
-enum { CACHESTAT = 451, MIB = 1 << 20, SIZE = 80 * MIB, MOST = 16, EXT4 = 0xEF53, XFS = 0x58465342 };
+enum {
+  CACHESTAT = 451,
+  MIB = 1 << 20,
+  SIZE = 80 * MIB,
+  MOST = 16,
+  EXT4 = 0xEF53,
+  XFS = 0x58465342
+};
 
 int __wrap_posix_fadvise(int fd, off_t offset, off_t size, int advice);
 int __real_posix_fadvise(int fd, off_t offset, off_t size, int advice);
@@ -66,10 +74,12 @@ long __wrap_syscall(long number, ...) {
   for (int i = 0; i < 6; i++) given_to[i] = va_arg(list, long);
   va_end(list);
   if (number != CACHESTAT || dirty < 0)
-    return __real_syscall(number, given_to[0], given_to[1], given_to[2], given_to[3], given_to[4], given_to[5]);
+    return __real_syscall(number, given_to[0], given_to[1], given_to[2], given_to[3], given_to[4],
+                          given_to[5]);
   const uint64_t *range = (const void *)(uintptr_t)given_to[1];
   assert_true(range[1] > 0);
-  memcpy((void *)(uintptr_t)given_to[2], (uint64_t[5]){1000, (uint64_t)dirty, (uint64_t)on_their_way, 0, 0}, 40);
+  memcpy((void *)(uintptr_t)given_to[2],
+         (uint64_t[5]){1000, (uint64_t)dirty, (uint64_t)on_their_way, 0, 0}, 40);
   return 0;
 }
 
@@ -129,7 +139,11 @@ static void save(const char *path, int64_t size, bool durable, int64_t shards) {
   tegula_error error;
   tegula_array *array;
   saved s = prepare(size, durable, shards);
-  tegula_view view = {.data = data, .dtype = s.dtype, .device_type = TEGULA_DEVICE_HOST, .box = {.ndim = 1, .hi = {size}}, .stride_bytes = {1}};
+  tegula_view view = {.data = data,
+                      .dtype = s.dtype,
+                      .device_type = TEGULA_DEVICE_HOST,
+                      .box = {.ndim = 1, .hi = {size}},
+                      .stride_bytes = {1}};
   assert_ok(tegula_array_wrap(s.context, s.dtype, s.tiling, &view, 1, NULL, NULL, &array, &error));
   assert_ok(tegula_save(array, path, &s.options, &error));
   tegula_array_destroy(array);
@@ -213,7 +227,8 @@ static void a_save_in_pieces_too_and_given_up_the_old_is_there(void **state) {
   save(path.text, SIZE, false, 0);
   ino_t old = inode_of(path.text);
   saved s = prepare(SIZE, true, 0);
-  assert_ok(tegula_save_begin(s.context, s.dtype, s.tiling, path.text, &s.options, &saving, &error));
+  assert_ok(
+      tegula_save_begin(s.context, s.dtype, s.tiling, path.text, &s.options, &saving, &error));
   assert_int_equal(given_of(old), SIZE);
   tegula_save_abandon(saving);
   put_away(&s);
@@ -262,11 +277,13 @@ static void only_what_is_on_the_disk_leaves_the_memory(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(a_durable_save_gives_back_the_old_file_first, setup, teardown),
+      cmocka_unit_test_setup_teardown(a_durable_save_gives_back_the_old_file_first, setup,
+                                      teardown),
       cmocka_unit_test_setup_teardown(no_more_than_the_new_data, setup, teardown),
       cmocka_unit_test_setup_teardown(shards_of_a_folder_too, setup, teardown),
       cmocka_unit_test_setup_teardown(others_leave_it_in_memory, setup, teardown),
-      cmocka_unit_test_setup_teardown(a_save_in_pieces_too_and_given_up_the_old_is_there, setup, teardown),
+      cmocka_unit_test_setup_teardown(a_save_in_pieces_too_and_given_up_the_old_is_there, setup,
+                                      teardown),
       cmocka_unit_test_setup_teardown(only_what_is_on_the_disk_leaves_the_memory, setup, teardown),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
-/* Sums through the C interface: arguments, reports, progress, cancelling, and a reader without files.
+/* Sums through the C interface: arguments, reports, progress, cancelling, and a reader without
+ * files.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "test_api_support.h"
@@ -25,13 +26,24 @@ static void arguments_are_checked(void **state) {
   char *text = NULL;
   tegula_context *context = context_make(2), *other = context_make(1);
   tegula_dataset *dataset = dataset_open(context, where.path);
-  assert_int_equal(tegula_dataset_sums(NULL, NULL, TEGULA_VERIFY_DECODE, NULL, &text, &error), TEGULA_INVALID_ARGUMENT);
-  assert_int_equal(tegula_dataset_sums(dataset, NULL, TEGULA_VERIFY_SIZES, NULL, &text, &error), TEGULA_INVALID_ARGUMENT);
-  assert_int_equal(tegula_dataset_sums(dataset, NULL, TEGULA_VERIFY_DECODE, NULL, NULL, &error), TEGULA_INVALID_ARGUMENT);
-  assert_int_equal(tegula_dataset_sums(dataset, "/no/such/folder", TEGULA_VERIFY_DECODE, NULL, &text, &error), TEGULA_NOT_FOUND);
-  assert_int_equal(tegula_sums_check(other, "x", dataset, TEGULA_VERIFY_DECODE, NULL, NULL, NULL, NULL, &error), TEGULA_INVALID_ARGUMENT);
-  assert_int_equal(tegula_sums_check(context, "", dataset, TEGULA_VERIFY_DECODE, NULL, NULL, NULL, NULL, &error), TEGULA_INVALID_ARGUMENT);
-  assert_int_equal(tegula_sums_check(context, "/no/such/file", dataset, TEGULA_VERIFY_DECODE, NULL, NULL, NULL, NULL, NULL), TEGULA_NOT_FOUND);
+  assert_int_equal(tegula_dataset_sums(NULL, NULL, TEGULA_VERIFY_DECODE, NULL, &text, &error),
+                   TEGULA_INVALID_ARGUMENT);
+  assert_int_equal(tegula_dataset_sums(dataset, NULL, TEGULA_VERIFY_SIZES, NULL, &text, &error),
+                   TEGULA_INVALID_ARGUMENT);
+  assert_int_equal(tegula_dataset_sums(dataset, NULL, TEGULA_VERIFY_DECODE, NULL, NULL, &error),
+                   TEGULA_INVALID_ARGUMENT);
+  assert_int_equal(
+      tegula_dataset_sums(dataset, "/no/such/folder", TEGULA_VERIFY_DECODE, NULL, &text, &error),
+      TEGULA_NOT_FOUND);
+  assert_int_equal(
+      tegula_sums_check(other, "x", dataset, TEGULA_VERIFY_DECODE, NULL, NULL, NULL, NULL, &error),
+      TEGULA_INVALID_ARGUMENT);
+  assert_int_equal(
+      tegula_sums_check(context, "", dataset, TEGULA_VERIFY_DECODE, NULL, NULL, NULL, NULL, &error),
+      TEGULA_INVALID_ARGUMENT);
+  assert_int_equal(tegula_sums_check(context, "/no/such/file", dataset, TEGULA_VERIFY_DECODE, NULL,
+                                     NULL, NULL, NULL, NULL),
+                   TEGULA_NOT_FOUND);
   assert_null(text);
   tegula_dataset_close(dataset);
   tegula_context_destroy(context);
@@ -54,15 +66,21 @@ static void files_are_looked_at_without_a_dataset(void **state) {
   tegula_context *context = context_make(3);
   tegula_dataset *dataset = dataset_open(context, where.path);
   file_name path = sums_of(&where, dataset, TEGULA_VERIFY_DECODE);
-  assert_int_equal(tegula_sums_check(context, path.text, dataset, TEGULA_VERIFY_DECODE, NULL, NULL, NULL, &report, &error), TEGULA_OK);
+  assert_int_equal(tegula_sums_check(context, path.text, dataset, TEGULA_VERIFY_DECODE, NULL, NULL,
+                                     NULL, &report, &error),
+                   TEGULA_OK);
   int64_t files = report.files, bytes = report.bytes;
   assert_true(files > 0 && bytes > 0 && report.content == 1 && report.problems == 0);
   tegula_dataset_close(dataset);
-  assert_int_equal(tegula_sums_check(context, path.text, NULL, TEGULA_VERIFY_DECODE, NULL, NULL, NULL, &report, &error), TEGULA_OK);
+  assert_int_equal(tegula_sums_check(context, path.text, NULL, TEGULA_VERIFY_DECODE, NULL, NULL,
+                                     NULL, &report, &error),
+                   TEGULA_OK);
   assert_true(report.files == files && report.bytes == bytes && report.content == -1);
   folder_remove(&where);
   int told = 0;
-  assert_int_equal(tegula_sums_check(context, path.text, NULL, TEGULA_VERIFY_DECODE, see, &told, NULL, &report, &error), TEGULA_NOT_FOUND);
+  assert_int_equal(tegula_sums_check(context, path.text, NULL, TEGULA_VERIFY_DECODE, see, &told,
+                                     NULL, &report, &error),
+                   TEGULA_NOT_FOUND);
   assert_true(told == files && report.problems == files && report.bytes == 0);
   tegula_context_destroy(context);
   assert_int_equal(remove(path.text), 0);
@@ -93,14 +111,17 @@ static void progress_grows_and_can_stop_it(void **state) {
   bar all = {0};
   options.progress = look;
   options.progress_state = &all;
-  assert_int_equal(tegula_dataset_sums(dataset, NULL, TEGULA_VERIFY_DECODE, &options, &text, &error), TEGULA_OK);
+  assert_int_equal(
+      tegula_dataset_sums(dataset, NULL, TEGULA_VERIFY_DECODE, &options, &text, &error), TEGULA_OK);
   assert_int_equal(all.last, all.total);
   tegula_free(text);
   text = NULL;
   for (int stop = 1; stop <= 2; stop++) {
     bar some = {.stop_at = stop};
     options.progress_state = &some;
-    assert_int_equal(tegula_dataset_sums(dataset, NULL, TEGULA_VERIFY_DECODE, &options, &text, &error), TEGULA_CANCELLED);
+    assert_int_equal(
+        tegula_dataset_sums(dataset, NULL, TEGULA_VERIFY_DECODE, &options, &text, &error),
+        TEGULA_CANCELLED);
     assert_null(text);
   }
   tegula_dataset_close(dataset);

@@ -1,9 +1,11 @@
-/* What the tests of the public header share: a folder with a small set of npy shards, and short ways to open, cut and make.
+/* What the tests of the public header share: a folder with a small set of npy shards, and short
+ * ways to open, cut and make.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Only the public header is used. The shards hold 0, 1, 2, ... as '<i4' rows of 4: shard i has i + 1 rows, so three have 6 rows.
- */
+ * Only the public header is used. The shards hold 0, 1, 2, ... as '<i4' rows of 4: shard i has i +
+ * 1 rows, so three have 6
+ * rows. */
 #ifndef TEGULA_TEST_API_SUPPORT_H
 #define TEGULA_TEST_API_SUPPORT_H
 
@@ -17,7 +19,8 @@ static inline void npy_write(const char *path, int rows, int columns, int32_t fi
   memset(header, ' ', sizeof header);
   memcpy(header, "\x93NUMPY\x01\x00\x76\x00", 10); /* 118 = 128 - 10 bytes of text */
   int used =
-      snprintf(header + 10, sizeof header - 10, "{'descr': '<i4', 'fortran_order': False, 'shape': (%d, %d), }", rows, columns);
+      snprintf(header + 10, sizeof header - 10,
+               "{'descr': '<i4', 'fortran_order': False, 'shape': (%d, %d), }", rows, columns);
   header[10 + used] = ' ';
   header[127] = '\n';
   FILE *stream = fopen(path, "wb");
@@ -64,7 +67,8 @@ static inline tegula_tiling *tiling_make(int64_t rows, int64_t columns, int64_t 
   return tiling;
 }
 
-static inline tegula_array *array_make(tegula_context *context, int64_t rows, int64_t columns, int64_t tiles) {
+static inline tegula_array *array_make(tegula_context *context, int64_t rows, int64_t columns,
+                                       int64_t tiles) {
   tegula_error error;
   tegula_array *array = NULL;
   tegula_tiling *tiling = tiling_make(rows, columns, tiles);
@@ -83,7 +87,9 @@ static inline void expect_counting(const tegula_array *array) {
       for (int64_t k = view.box.lo[1]; k < view.box.hi[1]; k++) {
         int32_t value;
         memcpy(&value,
-               (char *)view.data + (i - view.box.lo[0]) * view.stride_bytes[0] + (k - view.box.lo[1]) * view.stride_bytes[1], 4);
+               (char *)view.data + (i - view.box.lo[0]) * view.stride_bytes[0] +
+                   (k - view.box.lo[1]) * view.stride_bytes[1],
+               4);
         assert_int_equal(value, i * SHARD_COLUMNS + k);
       }
   }

@@ -1,4 +1,5 @@
-/* verify when reading itself fails: bad places in files, one that is bad only once, memory that runs out of nothing.
+/* verify when reading itself fails: bad places in files, one that is bad only once, memory that
+ * runs out of nothing.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -69,7 +70,8 @@ static void make_bad(const folder *where, int file, off_t place, int times) {
 
 static folder write_files(void) {
   folder where = folder_make();
-  for (int i = 0; i < FILES; i++) npy_write(name_in(&where, "s_%04d.npy", i).text, ROWS, SHARD_COLUMNS, i);
+  for (int i = 0; i < FILES; i++)
+    npy_write(name_in(&where, "s_%04d.npy", i).text, ROWS, SHARD_COLUMNS, i);
   return where;
 }
 
@@ -84,7 +86,8 @@ static void expect_bad(const folder *where, int32_t threads, const int *expected
   bad_count = held;
   seen s = {0};
   tegula_verify_report_init(&report);
-  tegula_status status = tegula_dataset_verify(dataset, TEGULA_VERIFY_DECODE, see, &s, NULL, &report, &error);
+  tegula_status status =
+      tegula_dataset_verify(dataset, TEGULA_VERIFY_DECODE, see, &s, NULL, &report, &error);
   assert_int_equal(s.count, count);
   assert_int_equal(report.problems, count);
   assert_int_equal(report.files, FILES);
@@ -129,10 +132,15 @@ static void problems_need_nobody_to_tell(void **state) {
   tegula_dataset *dataset = dataset_open(context, where.path);
   make_bad(&where, 3, 200, INT32_MAX);
   tegula_error error;
-  assert_int_equal(tegula_dataset_verify(dataset, TEGULA_VERIFY_DECODE, NULL, NULL, NULL, NULL, &error), TEGULA_IO);
+  assert_int_equal(
+      tegula_dataset_verify(dataset, TEGULA_VERIFY_DECODE, NULL, NULL, NULL, NULL, &error),
+      TEGULA_IO);
   assert_contains(error.message, "s_0003.npy");
-  assert_int_equal(tegula_dataset_verify(dataset, TEGULA_VERIFY_DECODE, NULL, NULL, NULL, NULL, NULL), TEGULA_IO);
-  assert_ok(tegula_dataset_verify(dataset, TEGULA_VERIFY_SIZES, NULL, NULL, NULL, NULL, &error)); /* reads nothing */
+  assert_int_equal(
+      tegula_dataset_verify(dataset, TEGULA_VERIFY_DECODE, NULL, NULL, NULL, NULL, NULL),
+      TEGULA_IO);
+  /* reads nothing */
+  assert_ok(tegula_dataset_verify(dataset, TEGULA_VERIFY_SIZES, NULL, NULL, NULL, NULL, &error));
   bad_count = 0;
   tegula_dataset_close(dataset);
   tegula_context_destroy(context);
@@ -143,9 +151,11 @@ static void problems_need_nobody_to_tell(void **state) {
 
 static tegula_status read_or_fail(void *state, const tegula_view *view, tegula_error *err) {
   const int64_t *fails_from = state;
-  if (view->box.hi[0] > *fails_from) return tegula_error_set(err, TEGULA_CORRUPT, "tape 7", 12, "the tape is torn");
+  if (view->box.hi[0] > *fails_from)
+    return tegula_error_set(err, TEGULA_CORRUPT, "tape 7", 12, "the tape is torn");
   for (int64_t i = view->box.lo[0]; i < view->box.hi[0]; i++)
-    memset((char *)view->data + (i - view->box.lo[0]) * view->stride_bytes[0], (int)i, view->dtype.item_size);
+    memset((char *)view->data + (i - view->box.lo[0]) * view->stride_bytes[0], (int)i,
+           view->dtype.item_size);
   return TEGULA_OK;
 }
 
@@ -167,12 +177,15 @@ static void a_reader_is_verified_through_its_function(void **state) {
   reader.chunk = &chunk;
   assert_ok(tegula_dataset_from_reader(context, &reader, &dataset, &error));
   tegula_verify_report_init(&report);
-  assert_ok(tegula_dataset_verify(dataset, TEGULA_VERIFY_DECODE, NULL, NULL, NULL, &report, &error));
+  assert_ok(
+      tegula_dataset_verify(dataset, TEGULA_VERIFY_DECODE, NULL, NULL, NULL, &report, &error));
   assert_int_equal(report.bytes, 4000);
   assert_int_equal(report.files, 0);
   fails_from = 500;
   seen s = {0};
-  assert_int_equal(tegula_dataset_verify(dataset, TEGULA_VERIFY_DECODE, see, &s, NULL, &report, &error), TEGULA_CORRUPT);
+  assert_int_equal(
+      tegula_dataset_verify(dataset, TEGULA_VERIFY_DECODE, see, &s, NULL, &report, &error),
+      TEGULA_CORRUPT);
   assert_int_equal(s.count, 1);
   assert_string_equal(s.problems[0].message, "the tape is torn");
   assert_string_equal(s.problems[0].path, "tape 7");
@@ -180,7 +193,8 @@ static void a_reader_is_verified_through_its_function(void **state) {
   char *plan = NULL;
   assert_ok(tegula_tiling_even(&shape, 1, 0, 2, 1, &tiling, &error));
   assert_ok(tegula_explain(dataset, tiling, &plan, &error));
-  assert_contains(plan, "{\"box\": [[0, 500]], \"rank\": 0, \"sources\": [{\"file\": null, \"rows\": [0, 500]}], \"bytes\": 2000, \"reads\": 8}");
+  assert_contains(plan, "{\"box\": [[0, 500]], \"rank\": 0, \"sources\": [{\"file\": null, "
+                        "\"rows\": [0, 500]}], \"bytes\": 2000, \"reads\": 8}");
   tegula_free(plan);
   tegula_free(NULL);
   tegula_tiling_destroy(tiling);

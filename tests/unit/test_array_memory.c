@@ -1,4 +1,5 @@
-/* The memory of a rank's tiles: one block or one each; memory of the caller is checked before it is used.
+/* The memory of a rank's tiles: one block or one each; memory of the caller is checked before it is
+ * used.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "support.h"
@@ -75,9 +76,11 @@ static void tiles_that_form_no_box_lie_apart(void **state) {
   tegula_error error;
   tegula__array array;
   tegula_tiling *tiling;
-  const tegula_box boxes[] = {
-      {.ndim = 1, .lo = {0}, .hi = {2}}, {.ndim = 1, .lo = {2}, .hi = {4}}, {.ndim = 1, .lo = {4}, .hi = {6}}};
-  assert_ok(tegula__tiling_custom((int64_t[]){6}, 1, boxes, (int32_t[]){0, 1, 0}, 3, 2, &tiling, &error));
+  const tegula_box boxes[] = {{.ndim = 1, .lo = {0}, .hi = {2}},
+                              {.ndim = 1, .lo = {2}, .hi = {4}},
+                              {.ndim = 1, .lo = {4}, .hi = {6}}};
+  assert_ok(
+      tegula__tiling_custom((int64_t[]){6}, 1, boxes, (int32_t[]){0, 1, 0}, 3, 2, &tiling, &error));
   assert_ok(tegula__array_reserve(dtype_of("|u1"), tiling, 0, false, &array, &error));
   assert_false(array.together);
   assert_int_equal(array.block_count, 2);
@@ -110,7 +113,8 @@ static void what_cannot_be_had_is_said_before(void **state) {
   tegula_tiling *tiling = grid((int64_t[]){(int64_t)1 << 60}, (int64_t[]){(int64_t)1 << 60}, 1, 1);
   assert_refused(tegula__array_reserve(dtype_of("<f8"), tiling, 0, false, &array, &error),
                  TEGULA_LIMIT_EXCEEDED); /* 2^63 bytes */
-  assert_refused(tegula__array_reserve(dtype_of("|u1"), tiling, 0, false, &array, &error), TEGULA_OUT_OF_MEMORY);
+  assert_refused(tegula__array_reserve(dtype_of("|u1"), tiling, 0, false, &array, &error),
+                 TEGULA_OUT_OF_MEMORY);
   tegula__tiling_release(tiling);
 }
 
@@ -125,7 +129,8 @@ static tegula_view view_of(int64_t lo, int64_t hi) {
                        .stride_bytes = {16, 4}};
 }
 
-static tegula_status wrap(const tegula_view *views, int64_t count, tegula__array *out, tegula_error *error) {
+static tegula_status wrap(const tegula_view *views, int64_t count, tegula__array *out,
+                          tegula_error *error) {
   tegula_tiling *tiling = grid((int64_t[]){6, 4}, (int64_t[]){3, 4}, 2, 1);
   tegula_status status = tegula__array_wrap(dtype_of("<f4"), tiling, 0, views, count, out, error);
   tegula__tiling_release(tiling);
@@ -166,7 +171,8 @@ static void wrong_memory_is_refused(void **state) {
   assert_contains(error.message, "tile 1");
   views[1] = good;
   views[1].box.hi[1] = 5;
-  assert_refused(wrap(views, 2, &array, &error), TEGULA_INVALID_ARGUMENT); /* outside of the array */
+  /* outside of the array */
+  assert_refused(wrap(views, 2, &array, &error), TEGULA_INVALID_ARGUMENT);
   views[1] = good;
   views[1].box.ndim = 1;
   assert_refused(wrap(views, 2, &array, &error), TEGULA_MISMATCH);
@@ -202,12 +208,24 @@ static void shared_places_are_found(void **state) {
   static const struct {
     int64_t lengths[2], strides[2];
     bool overlaps;
-  } cases[] = {{{3, 4}, {16, 4}, false}, {{3, 4}, {4, 12}, false},          /* C and F */
-               {{3, 4}, {0, 4}, true},   {{1, 4}, {0, 4}, false},           /* stride 0 matters only where there are two */
-               {{3, 4}, {-16, 4}, false}, {{3, 4}, {-16, -4}, false}, {{3, 4}, {-12, 4}, true},
-               {{3, 4}, {8, 4}, true},   {{3, 4}, {16, 2}, true},           /* items of 4 bytes every 2 */
-               {{3, 4}, {15, 4}, true},  {{0, 4}, {0, 0}, false},           /* nothing shares nothing */
-               {{3, 4}, {100, 20}, false}, {{3, 4}, {INT64_MAX, 4}, true}, {{1, 1}, {0, 0}, false}, {{2, 1}, {3, 0}, true}};
+  } cases[] = {{{3, 4}, {16, 4}, false},
+               {{3, 4}, {4, 12}, false}, /* C and F */
+               /* stride 0 matters only where there are two */
+               {{3, 4}, {0, 4}, true},
+               {{1, 4}, {0, 4}, false},
+               {{3, 4}, {-16, 4}, false},
+               {{3, 4}, {-16, -4}, false},
+               {{3, 4}, {-12, 4}, true},
+               /* items of 4 bytes every 2 */
+               {{3, 4}, {8, 4}, true},
+               {{3, 4}, {16, 2}, true},
+               /* nothing shares nothing */
+               {{3, 4}, {15, 4}, true},
+               {{0, 4}, {0, 0}, false},
+               {{3, 4}, {100, 20}, false},
+               {{3, 4}, {INT64_MAX, 4}, true},
+               {{1, 1}, {0, 0}, false},
+               {{2, 1}, {3, 0}, true}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     tegula_view view = view_of(0, cases[i].lengths[0]);
     view.box.hi[1] = cases[i].lengths[1];
@@ -220,11 +238,16 @@ static void shared_places_are_found(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(tiles_that_form_a_box_share_one_block), cmocka_unit_test(separate_tiles_have_a_block_each),
-      cmocka_unit_test(ranks_hold_their_own_tiles),            cmocka_unit_test(tiles_that_form_no_box_lie_apart),
-      cmocka_unit_test(empty_arrays_and_scalars_have_a_place), cmocka_unit_test(what_cannot_be_had_is_said_before),
-      cmocka_unit_test(wrapped_memory_is_used_as_it_is),       cmocka_unit_test(wrong_memory_is_refused),
-      cmocka_unit_test(a_view_without_elements_needs_no_address), cmocka_unit_test(shared_places_are_found),
+      cmocka_unit_test(tiles_that_form_a_box_share_one_block),
+      cmocka_unit_test(separate_tiles_have_a_block_each),
+      cmocka_unit_test(ranks_hold_their_own_tiles),
+      cmocka_unit_test(tiles_that_form_no_box_lie_apart),
+      cmocka_unit_test(empty_arrays_and_scalars_have_a_place),
+      cmocka_unit_test(what_cannot_be_had_is_said_before),
+      cmocka_unit_test(wrapped_memory_is_used_as_it_is),
+      cmocka_unit_test(wrong_memory_is_refused),
+      cmocka_unit_test(a_view_without_elements_needs_no_address),
+      cmocka_unit_test(shared_places_are_found),
   };
   return cmocka_run_group_tests_name("array: memory", tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Tilings: the rule of even cuts, grids, whole files, any boxes; who owns which tile; what is refused.
+/* Tilings: the rule of even cuts, grids, whole files, any boxes; who owns which tile; what is
+ * refused.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "support.h"
@@ -71,7 +72,8 @@ static void an_array_without_elements_has_one_empty_tile(void **state) {
   assert_ok(tegula__tiling_even((int64_t[]){0, 4}, 2, 0, 3, 1, &tiling, &error));
   assert_int_equal(tiling->count, 1);
   tegula__tiling_release(tiling);
-  assert_ok(tegula__tiling_even((int64_t[]){4, 0}, 2, 0, 3, 1, &tiling, &error)); /* whichever axis has no length */
+  /* whichever axis has no length */
+  assert_ok(tegula__tiling_even((int64_t[]){4, 0}, 2, 0, 3, 1, &tiling, &error));
   assert_int_equal(tiling->count, 1);
   int64_t lo[2], hi[2];
   tegula__tiling_box(tiling, 0, lo, hi);
@@ -102,7 +104,8 @@ static void tiles_are_dealt_to_ranks(void **state) {
                {3, 2, {0, 0, 1}},       {1, 4, {0}},          {5, 3, {0, 0, 1, 1, 2}}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     tegula_tiling *tiling = even(cases[i].tiles, cases[i].tiles, cases[i].ranks);
-    for (int64_t k = 0; k < cases[i].tiles; k++) assert_int_equal(tegula__tiling_owner(tiling, k), cases[i].owners[k]);
+    for (int64_t k = 0; k < cases[i].tiles; k++)
+      assert_int_equal(tegula__tiling_owner(tiling, k), cases[i].owners[k]);
     tegula__tiling_release(tiling);
   }
   tegula_tiling *huge = even(INT64_MAX, INT64_MAX, INT32_MAX); /* i * ranks has more than 63 bits */
@@ -120,7 +123,8 @@ static void grids_are_in_c_order_and_clipped(void **state) {
   (void)state;
   tegula_error error;
   tegula_tiling *tiling;
-  static const int64_t expected[6][4] = {{0, 0, 2, 3}, {0, 3, 2, 4}, {2, 0, 4, 3}, {2, 3, 4, 4}, {4, 0, 5, 3}, {4, 3, 5, 4}};
+  static const int64_t expected[6][4] = {{0, 0, 2, 3}, {0, 3, 2, 4}, {2, 0, 4, 3},
+                                         {2, 3, 4, 4}, {4, 0, 5, 3}, {4, 3, 5, 4}};
   assert_ok(tegula__tiling_grid((int64_t[]){5, 4}, (int64_t[]){2, 3}, 2, 1, &tiling, &error));
   assert_int_equal(tiling->count, 6);
   for (int64_t i = 0; i < 6; i++) {
@@ -130,7 +134,8 @@ static void grids_are_in_c_order_and_clipped(void **state) {
     assert_memory_equal(hi, expected[i] + 2, sizeof hi);
   }
   tegula__tiling_release(tiling);
-  assert_ok(tegula__tiling_grid((int64_t[]){5, 4}, (int64_t[]){INT64_MAX, 9}, 2, 1, &tiling, &error));
+  assert_ok(
+      tegula__tiling_grid((int64_t[]){5, 4}, (int64_t[]){INT64_MAX, 9}, 2, 1, &tiling, &error));
   assert_int_equal(tiling->count, 1);
   tegula__tiling_release(tiling);
 }
@@ -148,11 +153,15 @@ static void senseless_requests_are_refused(void **state) {
   assert_refused(tegula__tiling_even(shape, -1, 0, 3, 1, &out, &error), TEGULA_INVALID_ARGUMENT);
   int64_t many[TEGULA_MAX_DIMS + 1];
   for (int k = 0; k <= TEGULA_MAX_DIMS; k++) many[k] = 1;
-  assert_refused(tegula__tiling_even(many, TEGULA_MAX_DIMS + 1, 0, 3, 1, &out, &error), TEGULA_INVALID_ARGUMENT);
-  assert_refused(tegula__tiling_even((int64_t[]){5, -4}, 2, 0, 3, 1, &out, &error), TEGULA_INVALID_ARGUMENT);
+  assert_refused(tegula__tiling_even(many, TEGULA_MAX_DIMS + 1, 0, 3, 1, &out, &error),
+                 TEGULA_INVALID_ARGUMENT);
+  assert_refused(tegula__tiling_even((int64_t[]){5, -4}, 2, 0, 3, 1, &out, &error),
+                 TEGULA_INVALID_ARGUMENT);
   assert_contains(error.message, "-4");
-  assert_refused(tegula__tiling_even((int64_t[]){INT64_MAX, 2}, 2, 0, 3, 1, &out, &error), TEGULA_INVALID_ARGUMENT);
-  assert_refused(tegula__tiling_grid(shape, (int64_t[]){2, 0}, 2, 1, &out, &error), TEGULA_INVALID_ARGUMENT);
+  assert_refused(tegula__tiling_even((int64_t[]){INT64_MAX, 2}, 2, 0, 3, 1, &out, &error),
+                 TEGULA_INVALID_ARGUMENT);
+  assert_refused(tegula__tiling_grid(shape, (int64_t[]){2, 0}, 2, 1, &out, &error),
+                 TEGULA_INVALID_ARGUMENT);
   assert_contains(error.message, "axis 1");
   assert_ptr_equal(out, kept); /* written only when it worked */
 }
@@ -165,9 +174,11 @@ static tegula_box box2(int64_t lo0, int64_t hi0, int64_t lo1, int64_t hi1) {
 
 static const int64_t custom_shape[2] = {4, 6};
 
-static tegula_status custom(const tegula_box *boxes, const int32_t *owners, int64_t count, tegula_error *error) {
+static tegula_status custom(const tegula_box *boxes, const int32_t *owners, int64_t count,
+                            tegula_error *error) {
   tegula_tiling *tiling;
-  tegula_status status = tegula__tiling_custom(custom_shape, 2, boxes, owners, count, 2, &tiling, error);
+  tegula_status status =
+      tegula__tiling_custom(custom_shape, 2, boxes, owners, count, 2, &tiling, error);
   if (status == TEGULA_OK) tegula__tiling_release(tiling);
   return status;
 }
@@ -179,7 +190,8 @@ static void any_disjoint_cover_will_do(void **state) {
   /* a pinwheel: no cut goes through; and an empty box, which harms nobody */
   const tegula_box boxes[] = {box2(0, 1, 0, 4), box2(0, 3, 4, 6), box2(3, 4, 2, 6),
                               box2(1, 4, 0, 2), box2(1, 3, 2, 4), box2(2, 2, 0, 6)};
-  assert_ok(tegula__tiling_custom(custom_shape, 2, boxes, (int32_t[]){1, 0, 1, 0, 1, 0}, 6, 2, &tiling, &error));
+  assert_ok(tegula__tiling_custom(custom_shape, 2, boxes, (int32_t[]){1, 0, 1, 0, 1, 0}, 6, 2,
+                                  &tiling, &error));
   for (int64_t i = 0; i < 6; i++) {
     int64_t lo[2], hi[2];
     tegula__tiling_box(tiling, i, lo, hi);
@@ -197,12 +209,14 @@ static void any_disjoint_cover_will_do(void **state) {
 static void overlaps_gaps_and_strangers_are_refused(void **state) {
   (void)state;
   tegula_error error;
-  const tegula_box overlap[] = {box2(0, 4, 0, 3), box2(0, 4, 3, 5), box2(3, 4, 4, 6), box2(0, 3, 5, 6)};
+  const tegula_box overlap[] = {box2(0, 4, 0, 3), box2(0, 4, 3, 5), box2(3, 4, 4, 6),
+                                box2(0, 3, 5, 6)};
   assert_refused(custom(overlap, NULL, 4, &error), TEGULA_INVALID_ARGUMENT);
   assert_contains(error.message, "tiles 1 and 2 overlap");
   const tegula_box twice[] = {box2(0, 4, 0, 6), box2(0, 4, 0, 6)};
   assert_refused(custom(twice, NULL, 2, &error), TEGULA_INVALID_ARGUMENT);
-  const tegula_box balanced[] = {box2(0, 4, 0, 3), box2(0, 4, 2, 5)}; /* 24 elements in all, but not each once */
+  /* 24 elements in all, but not each once */
+  const tegula_box balanced[] = {box2(0, 4, 0, 3), box2(0, 4, 2, 5)};
   assert_refused(custom(balanced, NULL, 2, &error), TEGULA_INVALID_ARGUMENT);
   assert_contains(error.message, "overlap");
   const tegula_box gap[] = {box2(0, 4, 0, 3), box2(0, 4, 3, 5)};
@@ -225,7 +239,8 @@ static void overlaps_gaps_and_strangers_are_refused(void **state) {
   assert_refused(custom(whole, (int32_t[]){-1}, 1, &error), TEGULA_INVALID_ARGUMENT);
 }
 
-/* A box moved by one place makes one overlap and one gap: the sum of elements stays right, so only comparing finds it. */
+/* A box moved by one place makes one overlap and one gap: the sum of elements stays right, so only
+ * comparing finds it. */
 static void every_displaced_box_is_found(void **state) {
   (void)state;
   tegula_error error;
@@ -256,7 +271,8 @@ static void a_custom_scalar_has_one_box(void **state) {
   const tegula_box boxes[2] = {{.ndim = 0}, {.ndim = 0}};
   assert_ok(tegula__tiling_custom(NULL, 0, boxes, NULL, 1, 1, &tiling, &error));
   tegula__tiling_release(tiling);
-  assert_refused(tegula__tiling_custom(NULL, 0, boxes, NULL, 2, 1, &tiling, &error), TEGULA_INVALID_ARGUMENT);
+  assert_refused(tegula__tiling_custom(NULL, 0, boxes, NULL, 2, 1, &tiling, &error),
+                 TEGULA_INVALID_ARGUMENT);
 }
 
 /* ---- whole files ---- */
@@ -274,7 +290,8 @@ static void files_are_put_together_to_even_tiles(void **state) {
   expect_ends(by_files(uniform, 4, 4), (int64_t[]){10, 20, 30, 40}, 4); /* a tile per file */
   expect_ends(by_files(uniform, 4, 2), (int64_t[]){20, 40}, 2);
   expect_ends(by_files(uniform, 4, 1), (int64_t[]){40}, 1);
-  const int64_t uneven[] = {0, 70, 80, 90, 100}; /* one large file and three small: the border nearest to 50 is 70 */
+  /* one large file and three small: the border nearest to 50 is 70 */
+  const int64_t uneven[] = {0, 70, 80, 90, 100};
   expect_ends(by_files(uneven, 4, 2), (int64_t[]){70, 100}, 2);
   const int64_t late[] = {0, 10, 20, 30, 100};
   expect_ends(by_files(late, 4, 2), (int64_t[]){30, 100}, 2);
@@ -289,7 +306,8 @@ static void tiles_of_files_end_where_files_end(void **state) {
   uint64_t seed = 12;
   for (int round = 0; round < 2000; round++) {
     int64_t rows[13] = {0}, files = random_between(&seed, 1, 12), lo, hi, start = 0;
-    for (int64_t i = 0; i < files; i++) rows[i + 1] = rows[i] + tegula__max(0, random_between(&seed, -3, 9));
+    for (int64_t i = 0; i < files; i++)
+      rows[i + 1] = rows[i] + tegula__max(0, random_between(&seed, -3, 9));
     if (rows[files] == 0) continue;
     int64_t tiles = random_between(&seed, 1, files);
     tegula_tiling *tiling = by_files(rows, files, tiles);
@@ -317,7 +335,8 @@ static void the_tiles_of_a_rank_lie_in_its_range(void **state) {
       for (int32_t rank = 0; rank < ranks; rank++) {
         tegula__tiling_range(tiling, rank, &first, &last);
         assert_int_equal(first, end); /* each tile has one owner */
-        for (int64_t i = first; i < last; i++) assert_int_equal(tegula__tiling_owner(tiling, i), rank);
+        for (int64_t i = first; i < last; i++)
+          assert_int_equal(tegula__tiling_owner(tiling, i), rank);
         end = last;
       }
       assert_int_equal(end, tiles);

@@ -1,4 +1,5 @@
-/* Dtype texts: every row of the first table is what numpy 2.4 says about the text (kind, dtype.str, itemsize, datetime_data).
+/* Dtype texts: every row of the first table is what numpy 2.4 says about the text (kind, dtype.str,
+ * itemsize, datetime_data).
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
@@ -13,7 +14,8 @@
 
 #include "base/base.h"
 
-/* text, kind, order, item size, unit, unit count, numpy's dtype.str; orders as on a little-endian processor */
+/* text, kind, order, item size, unit, unit count, numpy's dtype.str; orders as on a little-endian
+ * processor */
 static const struct {
   const char *text;
   char kind, order;
@@ -106,14 +108,17 @@ static void each_text_reads_as_numpy_reads_it(void **state) {
   for (size_t i = 0; i < ROWS; i++) {
     tegula_dtype dtype;
     char text[TEGULA_DTYPE_TEXT];
-    if (tegula_dtype_parse(table[i].text, &dtype, NULL) != TEGULA_OK) fail_msg("\"%s\" was refused", table[i].text);
+    if (tegula_dtype_parse(table[i].text, &dtype, NULL) != TEGULA_OK)
+      fail_msg("\"%s\" was refused", table[i].text);
     tegula_dtype_format(dtype, text);
-    bool same = dtype.kind == table[i].kind && dtype.order == table[i].order && dtype.item_size == table[i].item_size &&
-                dtype.unit == table[i].unit && dtype.unit_count == table[i].unit_count && dtype.reserved == 0 &&
+    bool same = dtype.kind == table[i].kind && dtype.order == table[i].order &&
+                dtype.item_size == table[i].item_size && dtype.unit == table[i].unit &&
+                dtype.unit_count == table[i].unit_count && dtype.reserved == 0 &&
                 strcmp(text, table[i].numpy) == 0;
     if (!same)
-      fail_msg("\"%s\" gave kind %c order %c size %u unit %d count %u, written \"%s\"", table[i].text, dtype.kind, dtype.order,
-               dtype.item_size, dtype.unit, dtype.unit_count, text);
+      fail_msg("\"%s\" gave kind %c order %c size %u unit %d count %u, written \"%s\"",
+               table[i].text, dtype.kind, dtype.order, dtype.item_size, dtype.unit,
+               dtype.unit_count, text);
     assert_true(tegula__dtype_valid(dtype));
   }
 }
@@ -132,13 +137,15 @@ static void each_text_survives_writing_and_reading(void **state) {
 
 static void nonsense_is_refused_with_its_text(void **state) {
   (void)state;
-  static const char *const wrong[] = {"",      "f",        "f3",          "i3",     "b2",       "c4",       "x4",       "f4 ",  " f4",
-                                      "<",     "<<f4",     "f4x",         "M8[",    "M8[]",     "M8[xs]",   "M8[0s]",   "M8[s", "M8[s]x",
-                                      "M4",    "U-1",      "S99999999999", "float", "bfloat",   "u16",      "U1073741823"};
+  static const char *const wrong[] = {
+      "",   "f",    "f3",           "i3",    "b2",     "c4",     "x4",         "f4 ",  " f4",
+      "<",  "<<f4", "f4x",          "M8[",   "M8[]",   "M8[xs]", "M8[0s]",     "M8[s", "M8[s]x",
+      "M4", "U-1",  "S99999999999", "float", "bfloat", "u16",    "U1073741823"};
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
     tegula_dtype dtype = {.kind = 'x'};
     tegula_error error;
-    if (tegula_dtype_parse(wrong[i], &dtype, &error) != TEGULA_INVALID_ARGUMENT) fail_msg("\"%s\" was not called invalid", wrong[i]);
+    if (tegula_dtype_parse(wrong[i], &dtype, &error) != TEGULA_INVALID_ARGUMENT)
+      fail_msg("\"%s\" was not called invalid", wrong[i]);
     assert_int_equal(dtype.kind, 'x'); /* out is written on success only */
     assert_non_null(strstr(error.message, wrong[i]));
     assert_int_equal(error.status, TEGULA_INVALID_ARGUMENT);
@@ -147,10 +154,12 @@ static void nonsense_is_refused_with_its_text(void **state) {
 
 static void types_that_cannot_be_held_are_unsupported(void **state) {
   (void)state;
-  static const char *const wrong[] = {"O", "|O8", "f16", "<c32", "g", "longdouble", "S0", "V0", "<U0"};
+  static const char *const wrong[] = {"O",          "|O8", "f16", "<c32", "g",
+                                      "longdouble", "S0",  "V0",  "<U0"};
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
     tegula_dtype dtype;
-    if (tegula_dtype_parse(wrong[i], &dtype, NULL) != TEGULA_UNSUPPORTED) fail_msg("\"%s\" was not called unsupported", wrong[i]);
+    if (tegula_dtype_parse(wrong[i], &dtype, NULL) != TEGULA_UNSUPPORTED)
+      fail_msg("\"%s\" was not called unsupported", wrong[i]);
   }
 }
 
@@ -161,7 +170,8 @@ static uint32_t swap_size_of(const char *text) {
 }
 
 static void swap_groups_are_the_units_numpy_byteswaps(void **state) {
-  (void)state; /* as numpy.ndarray.byteswap does: complex by halves, text by code units, bytes and records not */
+  /* as numpy.ndarray.byteswap does: complex by halves, text by code units, bytes and records not */
+  (void)state;
   assert_int_equal(swap_size_of("b1"), 1);
   assert_int_equal(swap_size_of("i1"), 1);
   assert_int_equal(swap_size_of("f2"), 2);

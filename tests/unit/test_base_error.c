@@ -1,4 +1,5 @@
-/* Errors are fields, are cut when too long, and cost nothing where the caller gives NULL; names and texts exist for every status.
+/* Errors are fields, are cut when too long, and cost nothing where the caller gives NULL; names and
+ * texts exist for every status.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
@@ -18,8 +19,8 @@ static void every_status_has_its_name(void **state) {
   assert_string_equal(tegula_status_name(TEGULA_OK), "ok");
   assert_string_equal(tegula_status_name(TEGULA_SHORT_FILE), "short_file");
   assert_string_equal(tegula_status_name((tegula_status)999), "unknown");
-#define HAS_TEXT(name, value, text, sentence)                    \
-  assert_string_equal(tegula_status_name(TEGULA_##name), text);  \
+#define HAS_TEXT(name, value, text, sentence)                                                      \
+  assert_string_equal(tegula_status_name(TEGULA_##name), text);                                    \
   assert_string_equal(tegula_status_text(TEGULA_##name), sentence);
   TEGULA_STATUS_MAP(HAS_TEXT)
 #undef HAS_TEXT
@@ -29,7 +30,8 @@ static void a_failure_fills_all_fields(void **state) {
   (void)state;
   tegula_error error;
   memset(&error, 0x5a, sizeof error);
-  tegula_status status = tegula__fail(&error, TEGULA_SHORT_FILE, "a/b.npy", 128, "\"%s\" holds %d bytes, expected %d", "a/b.npy", 5, 9);
+  tegula_status status = tegula__fail(&error, TEGULA_SHORT_FILE, "a/b.npy", 128,
+                                      "\"%s\" holds %d bytes, expected %d", "a/b.npy", 5, 9);
   assert_int_equal(status, TEGULA_SHORT_FILE);
   assert_int_equal(error.status, TEGULA_SHORT_FILE);
   assert_string_equal(error.message, "\"a/b.npy\" holds 5 bytes, expected 9");
@@ -43,7 +45,8 @@ static void a_failure_fills_all_fields(void **state) {
 static void hints_are_added(void **state) {
   (void)state;
   tegula_error error;
-  tegula_status status = tegula__hint(&error, tegula__fail(&error, TEGULA_EXISTS, NULL, -1, "it exists"), "remove %s", "it");
+  tegula_status status = tegula__hint(
+      &error, tegula__fail(&error, TEGULA_EXISTS, NULL, -1, "it exists"), "remove %s", "it");
   assert_int_equal(status, TEGULA_EXISTS);
   assert_string_equal(error.message, "it exists");
   assert_string_equal(error.hint, "remove it");
@@ -63,7 +66,8 @@ static void without_an_error_struct_the_status_still_comes(void **state) {
 static void system_errors_pick_the_status_and_add_the_text(void **state) {
   (void)state;
   tegula_error error;
-  assert_int_equal(tegula__fail_errno(&error, ENOENT, "x", -1, "could not open \"x\""), TEGULA_NOT_FOUND);
+  assert_int_equal(tegula__fail_errno(&error, ENOENT, "x", -1, "could not open \"x\""),
+                   TEGULA_NOT_FOUND);
   assert_string_equal(error.message, "could not open \"x\": No such file or directory");
   assert_int_equal(error.os_errno, ENOENT);
   assert_int_equal(tegula__fail_errno(&error, EACCES, "x", -1, "y"), TEGULA_PERMISSION);

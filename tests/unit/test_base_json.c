@@ -1,4 +1,5 @@
-/* JSON from strangers: what is accepted, what is refused and in which words, and that what is written can be read again.
+/* JSON from strangers: what is accepted, what is refused and in which words, and that what is
+ * written can be read again.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -53,7 +54,8 @@ static void what_is_no_json_is_refused_with_its_place(void **state) {
       {"\"x\"", "the document is the text \"x\", expected an object"},
       {"null", "the document is null, expected an object"},
   };
-  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) refused(rows[i].text, strlen(rows[i].text), TEGULA_CORRUPT, rows[i].part);
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+    refused(rows[i].text, strlen(rows[i].text), TEGULA_CORRUPT, rows[i].part);
   refused("{\"a\": 1}\0", 9, TEGULA_CORRUPT, "no valid JSON");
 }
 
@@ -79,7 +81,8 @@ static void depth_and_size_have_limits(void **state) {
   tegula__json_free(&out);
   const char *seventeen = "{\"a\":[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]}";
   refused(seventeen, strlen(seventeen), TEGULA_CORRUPT, "more than 16");
-  out = parse_good("{\"a\": \"[[[[[[[[[[[[[[[[[[[[[[\\\"[[[[[[[[[\"}"); /* brackets in a text are no depth */
+  out = parse_good(
+      "{\"a\": \"[[[[[[[[[[[[[[[[[[[[[[\\\"[[[[[[[[[\"}"); /* brackets in a text are no depth */
   tegula__json_free(&out);
   assert_refused(tegula__json_parse("{\"a\":1}", 7, 6, "f", &out, &error), TEGULA_LIMIT_EXCEEDED);
   assert_contains(error.message, "at most 6 bytes of JSON, found 7");
@@ -87,16 +90,21 @@ static void depth_and_size_have_limits(void **state) {
 
 static void getters_say_where_what_was_expected_and_found(void **state) {
   (void)state;
-  tegula__json root = parse_good("{\"a\": [1, {\"b\": \"x\"}, -1, 1.0, true, null, [], \"\"], \"s\": [2, 3], \"n\": 7}");
-  tegula__json a = tegula__json_member(&root, "a"), item = tegula__json_item(&a, 1), b = tegula__json_member(&item, "b");
-  tegula__json none = tegula__json_member(&item, "none"), s = tegula__json_member(&root, "s"), n = tegula__json_member(&root, "n");
+  tegula__json root = parse_good(
+      "{\"a\": [1, {\"b\": \"x\"}, -1, 1.0, true, null, [], \"\"], \"s\": [2, 3], \"n\": 7}");
+  tegula__json a = tegula__json_member(&root, "a"), item = tegula__json_item(&a, 1),
+               b = tegula__json_member(&item, "b");
+  tegula__json none = tegula__json_member(&item, "none"), s = tegula__json_member(&root, "s"),
+               n = tegula__json_member(&root, "n");
   int64_t number = 0, lengths[4];
   int32_t count = 0;
   const char *text = NULL;
   assert_refused(tegula__json_integer(&b, 0, INT64_MAX, &number, &error), TEGULA_CORRUPT);
-  assert_string_equal(error.message, "\"dir/a.json\": a[1].b is the text \"x\", expected an integer of 0 or more");
+  assert_string_equal(error.message,
+                      "\"dir/a.json\": a[1].b is the text \"x\", expected an integer of 0 or more");
   assert_refused(tegula__json_integer(&none, 0, INT64_MAX, &number, &error), TEGULA_CORRUPT);
-  assert_string_equal(error.message, "\"dir/a.json\": a[1].none is missing, expected an integer of 0 or more");
+  assert_string_equal(error.message,
+                      "\"dir/a.json\": a[1].none is missing, expected an integer of 0 or more");
   for (int64_t i = 2; i <= 7; i++) { /* a number with a point is no integer, and true is no 1 */
     tegula__json bad = tegula__json_item(&a, i);
     assert_refused(tegula__json_integer(&bad, 0, 9, &number, &error), TEGULA_CORRUPT);
@@ -152,7 +160,8 @@ static void long_ways_and_texts_are_cut(void **state) {
   memset(name, 'k', 1000);
   name[1000] = '\0';
   snprintf(text, sizeof text, "{\"%s\": {\"%s\": \"%s\"}}", name, name, name);
-  tegula__json root = parse_good(text), a = tegula__json_member(&root, name), b = tegula__json_member(&a, name);
+  tegula__json root = parse_good(text), a = tegula__json_member(&root, name),
+               b = tegula__json_member(&a, name);
   int64_t number;
   assert_refused(tegula__json_integer(&b, 0, 1, &number, &error), TEGULA_CORRUPT);
   assert_true(strlen(error.message) < 400);
@@ -161,7 +170,8 @@ static void long_ways_and_texts_are_cut(void **state) {
   tegula__json_free(&root);
 }
 
-/* Python's json.dumps(s, ensure_ascii=False) gives the same but for \x7f, which it leaves as it is. */
+/* Python's json.dumps(s, ensure_ascii=False) gives the same but for \x7f, which it leaves as it
+ * is. */
 static void texts_are_written_so_that_they_read_back(void **state) {
   (void)state;
   const char *text = "a\"b\\c\n\t\x01/\x7f \xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80";
@@ -169,7 +179,8 @@ static void texts_are_written_so_that_they_read_back(void **state) {
   tegula__buffer_init(&buffer, 4096);
   assert_true(tegula__buffer_json_text(&buffer, text));
   assert_true(tegula__buffer_append(&buffer, "", 1));
-  assert_string_equal(buffer.data, "\"a\\\"b\\\\c\\n\\t\\u0001/\\u007f \xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\"");
+  assert_string_equal(buffer.data,
+                      "\"a\\\"b\\\\c\\n\\t\\u0001/\\u007f \xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\"");
   char document[256];
   snprintf(document, sizeof document, "{\"t\": %s}", buffer.data);
   tegula__json root = parse_good(document), member = tegula__json_member(&root, "t");
@@ -181,14 +192,26 @@ static void texts_are_written_so_that_they_read_back(void **state) {
   assert_true(tegula__json_is_text(text));
   assert_false(tegula__json_is_text("\xff"));
   assert_false(tegula__json_is_text("\xc3"));
-  static const char *const good[] = {"", "\x7f", "\xc2\x80", "\xdf\xbf", "\xe0\xa0\x80", "\xed\x9f\xbf", "\xee\x80\x80", "\xef\xbf\xbf",
-                                     "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf"};
-  static const char *const bad[] = {"\x80", "\xc0\x80", "\xc1\xbf", "\xc2", "\xc2z", "\xe0\x9f\xbf", "\xe1\x80", "\xe1\x80z",
-                                    "\xed\xa0\x80", "\xf0\x8f\xbf\xbf", "\xf1\x80\x80", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80"};
-  for (size_t i = 0; i < sizeof good / sizeof *good; i++) assert_true(tegula__json_is_text(good[i]));
+  static const char *const good[] = {"",
+                                     "\x7f",
+                                     "\xc2\x80",
+                                     "\xdf\xbf",
+                                     "\xe0\xa0\x80",
+                                     "\xed\x9f\xbf",
+                                     "\xee\x80\x80",
+                                     "\xef\xbf\xbf",
+                                     "\xf0\x90\x80\x80",
+                                     "\xf4\x8f\xbf\xbf"};
+  static const char *const bad[] = {
+      "\x80",         "\xc0\x80",         "\xc1\xbf",        "\xc2",         "\xc2z",
+      "\xe0\x9f\xbf", "\xe1\x80",         "\xe1\x80z",       "\xed\xa0\x80", "\xf0\x8f\xbf\xbf",
+      "\xf1\x80\x80", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80"};
+  for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+    assert_true(tegula__json_is_text(good[i]));
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) assert_false(tegula__json_is_text(bad[i]));
   int64_t numbers[] = {1, -2, INT64_MAX};
-  assert_true(tegula__json_write_numbers(&buffer, numbers, 3) && tegula__buffer_append(&buffer, "", 1));
+  assert_true(tegula__json_write_numbers(&buffer, numbers, 3) &&
+              tegula__buffer_append(&buffer, "", 1));
   assert_string_equal(buffer.data, "[1, -2, 9223372036854775807]");
   tegula__buffer_free(&buffer);
   tegula__buffer_init(&buffer, 8);

@@ -1,4 +1,5 @@
-/* Growable memory keeps to its maximum and keeps what it holds; vectors and texts fail instead of overflowing.
+/* Growable memory keeps to its maximum and keeps what it holds; vectors and texts fail instead of
+ * overflowing.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
@@ -83,8 +84,10 @@ static void texts_are_copied_and_made(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_buffer_holds_what_is_appended), cmocka_unit_test(a_buffer_keeps_to_its_maximum),
-      cmocka_unit_test(impossible_sizes_are_refused),    cmocka_unit_test(a_vector_grows_and_keeps_its_items),
+      cmocka_unit_test(a_buffer_holds_what_is_appended),
+      cmocka_unit_test(a_buffer_keeps_to_its_maximum),
+      cmocka_unit_test(impossible_sizes_are_refused),
+      cmocka_unit_test(a_vector_grows_and_keeps_its_items),
       cmocka_unit_test(texts_are_copied_and_made),
   };
   return cmocka_run_group_tests_name("base: memory", tests, NULL, NULL);

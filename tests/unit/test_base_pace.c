@@ -1,4 +1,5 @@
-/* A job whose tasks wait gets more workers, one that computes does not, and no two tasks ever share a worker.
+/* A job whose tasks wait gets more workers, one that computes does not, and no two tasks ever share
+ * a worker.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "support.h"
@@ -49,7 +50,8 @@ static void tasks_that_wait_get_more_workers(void **state) {
   (void)state;
   probe p = {.work = nap};
   int32_t widest = run(&p, 2, MOST, 4000);
-  assert_true(widest > 2 && widest <= MOST); /* how fast it grows is a matter of time, that it does is not */
+  /* how fast it grows is a matter of time, that it does is not */
+  assert_true(widest > 2 && widest <= MOST);
   assert_true(p.widest > 2 && p.widest <= widest);
 }
 

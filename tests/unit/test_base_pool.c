@@ -1,5 +1,5 @@
-/* The pool runs each item once, in ascending order of start, with distinct workers, for several callers at once; the error kept is that of
- * the lowest item.
+/* The pool runs each item once, in ascending order of start, with distinct workers, for several
+ * callers at once; the error kept is that of the lowest item.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
@@ -59,7 +59,8 @@ static void each_item_runs_once(void **state) {
   for (int32_t threads = 1; threads <= MAX_THREADS; threads += threads == 1 ? 1 : 3) {
     tegula__pool *pool = pool_of(threads);
     static const int64_t counts[] = {0, 1, 2, 3, 7, ITEMS};
-    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) assert_int_equal(wrong_counts(pool, counts[i]), 0);
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
+      assert_int_equal(wrong_counts(pool, counts[i]), 0);
     tegula__pool_destroy(pool);
   }
 }
@@ -71,7 +72,8 @@ typedef struct caller {
 
 static void *run_some_jobs(void *opaque) {
   caller *mine = opaque;
-  for (int64_t round = 0; round < 40; round++) mine->wrong += wrong_counts(mine->pool, 1 + (round * 37) % 300);
+  for (int64_t round = 0; round < 40; round++)
+    mine->wrong += wrong_counts(mine->pool, 1 + (round * 37) % 300);
   return NULL;
 }
 
@@ -162,7 +164,8 @@ static void items_start_in_ascending_order(void **state) {
   tegula__pool *pool = pool_of(4);
   start_state starts = {.clock = 0};
   tegula__pool_run(pool, ITEMS, note_start, &starts);
-  /* an item taken by a thread that then loses its processor may be noted late, so only the items of 4 threads can overtake it */
+  /* an item taken by a thread that then loses its processor may be noted late, so only the items of
+   * 4 threads can overtake it */
   int late = 0;
   for (int64_t i = 0; i < ITEMS; i++) late += starts.started[i] < i - 3;
   assert_int_equal(late, 0);

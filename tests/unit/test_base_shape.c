@@ -1,4 +1,5 @@
-/* Sizes and shapes: sums and products that must not overflow, strides, boxes. Expected values are worked out by hand.
+/* Sizes and shapes: sums and products that must not overflow, strides, boxes. Expected values are
+ * worked out by hand.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
@@ -21,7 +22,8 @@ static void sums_and_products_stop_at_63_bits(void **state) {
   assert_false(tegula__add(INT64_MAX, 1, &out));
   assert_false(tegula__add(-1, 5, &out));
   assert_false(tegula__add(5, -1, &out));
-  assert_true(tegula__mul(INT64_C(3037000499), INT64_C(3037000499), &out)); /* floor(sqrt(2^63 - 1)) */
+  /* floor(sqrt(2^63 - 1)) */
+  assert_true(tegula__mul(INT64_C(3037000499), INT64_C(3037000499), &out));
   assert_true(out == INT64_C(9223372030926249001));
   assert_false(tegula__mul(INT64_C(3037000500), INT64_C(3037000500), &out));
   assert_false(tegula__mul(-1, -1, &out));
@@ -111,7 +113,8 @@ static void boxes_intersect(void **state) {
   assert_memory_equal(lo, ((int64_t[]){3, 15}), sizeof lo);
   assert_memory_equal(hi, ((int64_t[]){5, 20}), sizeof hi);
   assert_int_equal(tegula__box_count(2, lo, hi), 10);
-  assert_false(tegula__box_intersect(2, a_lo, a_hi, (int64_t[]){5, 0}, (int64_t[]){6, 40}, lo, hi)); /* they only touch */
+  /* they only touch */
+  assert_false(tegula__box_intersect(2, a_lo, a_hi, (int64_t[]){5, 0}, (int64_t[]){6, 40}, lo, hi));
   assert_true(tegula__box_intersect(0, NULL, NULL, NULL, NULL, NULL, NULL));
   assert_int_equal(tegula__box_count(0, NULL, NULL), 1);
 }
@@ -137,8 +140,8 @@ static void intersections_hold_just_the_common_points(void **state) {
     int64_t common = 0;
     for (int64_t i = 0; i < 12; i++)
       for (int64_t j = 0; j < 12; j++) {
-        bool inside = i >= a_lo[0] && i < a_hi[0] && j >= a_lo[1] && j < a_hi[1] && i >= b_lo[0] && i < b_hi[0] && j >= b_lo[1] &&
-                      j < b_hi[1];
+        bool inside = i >= a_lo[0] && i < a_hi[0] && j >= a_lo[1] && j < a_hi[1] && i >= b_lo[0] &&
+                      i < b_hi[0] && j >= b_lo[1] && j < b_hi[1];
         common += inside;
         if (some) assert_int_equal(inside, i >= lo[0] && i < hi[0] && j >= lo[1] && j < hi[1]);
       }

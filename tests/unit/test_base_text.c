@@ -1,4 +1,5 @@
-/* JSON strings out of any bytes, and several texts as one. What must come out is written down by hand, after RFC 8259 and the table of well-formed UTF-8.
+/* JSON strings out of any bytes, and several texts as one. What must come out is written down by
+ * hand, after RFC 8259 and the table of well-formed UTF-8.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "support.h"
@@ -18,7 +19,8 @@ static void plain_text_stays_as_it_is(void **state) {
   (void)state;
   expect("", "\"\"");
   expect("shard_0001.npy", "\"shard_0001.npy\"");
-  expect("caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80", "\"caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80\"");
+  expect("caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80",
+         "\"caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80\"");
   expect(NULL, "null");
 }
 
@@ -34,14 +36,15 @@ static void bytes_that_are_no_text_are_marked(void **state) {
   (void)state;
   expect("a\xff", "\"a" MARK "\"");
   expect("\x80x", "\"" MARK "x\"");
-  expect("\xc3", "\"" MARK "\"");                         /* cut off */
-  expect("\xe2\x82x", "\"" MARK MARK "x\"");              /* cut off by another character */
-  expect("\xc0\xaf", "\"" MARK MARK "\"");                /* overlong */
-  expect("\xe0\x80\xaf", "\"" MARK MARK MARK "\"");       /* overlong */
-  expect("\xed\xa0\x80", "\"" MARK MARK MARK "\"");       /* a surrogate */
+  expect("\xc3", "\"" MARK "\"");                            /* cut off */
+  expect("\xe2\x82x", "\"" MARK MARK "x\"");                 /* cut off by another character */
+  expect("\xc0\xaf", "\"" MARK MARK "\"");                   /* overlong */
+  expect("\xe0\x80\xaf", "\"" MARK MARK MARK "\"");          /* overlong */
+  expect("\xed\xa0\x80", "\"" MARK MARK MARK "\"");          /* a surrogate */
   expect("\xf4\x90\x80\x80", "\"" MARK MARK MARK MARK "\""); /* above U+10FFFF */
   expect("\xf0\x8f\xbf\xbf", "\"" MARK MARK MARK MARK "\""); /* overlong */
-  expect("\xed\x9f\xbf\xf4\x8f\xbf\xbf", "\"\xed\x9f\xbf\xf4\x8f\xbf\xbf\""); /* the last before each of those */
+  /* the last before each of those */
+  expect("\xed\x9f\xbf\xf4\x8f\xbf\xbf", "\"\xed\x9f\xbf\xf4\x8f\xbf\xbf\"");
 }
 
 static void a_full_buffer_says_so(void **state) {
@@ -59,14 +62,16 @@ static void a_full_buffer_says_so(void **state) {
 
 static void texts_of_any_bytes_come_out_as_they_went_in(void **state) {
   (void)state;
-  static const char *const texts[] = {"", "a", "\x01\x1e\x1f\n\r\t", "\xff\xfe", "%s %b \\ \" ' ; : , |", ""};
+  static const char *const texts[] = {
+      "", "a", "\x01\x1e\x1f\n\r\t", "\xff\xfe", "%s %b \\ \" ' ; : , |", ""};
   enum { COUNT = sizeof texts / sizeof *texts };
   tegula__buffer all;
   tegula__buffer_init(&all, 1000);
   for (int i = 0; i < COUNT; i++) assert_true(tegula__texts_append(&all, texts[i]));
   assert_int_equal(tegula__texts_count(all.data, all.size), COUNT);
   const char *at = all.data;
-  for (int i = 0; i < COUNT; i++) assert_string_equal(tegula__texts_next(&at, all.data + all.size), texts[i]);
+  for (int i = 0; i < COUNT; i++)
+    assert_string_equal(tegula__texts_next(&at, all.data + all.size), texts[i]);
   assert_null(tegula__texts_next(&at, all.data + all.size));
   tegula__buffer_free(&all);
 }

@@ -1,4 +1,5 @@
-/* The comparison of two runs: the first difference wherever it is, by bytes and by value; elements as text.
+/* The comparison of two runs: the first difference wherever it is, by bytes and by value; elements
+ * as text.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -21,17 +22,20 @@ static void the_first_difference_is_found_anywhere(void **state) {
   const char *dtypes[] = {"?", "u1", "<i2", "<f4", "<f8", "<c16", "V3"};
   char *a = calloc(COUNT, 16), *b = calloc(COUNT, 16);
   assert_true(a != NULL && b != NULL);
-  const int64_t places[] = {0, 1, 255, 256, 8191, 8192, 65535, 65536, 262143, 262144, COUNT - 2, COUNT - 1};
+  const int64_t places[] = {0,     1,     255,    256,    8191,      8192,
+                            65535, 65536, 262143, 262144, COUNT - 2, COUNT - 1};
   for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {
     tegula_dtype dtype = dtype_of(dtypes[d]);
     for (int values = 0; values < 2; values++) {
       assert_int_equal(tegula__compare_run(pool, dtype, a, b, COUNT, values), -1);
       assert_int_equal(tegula__compare_run(pool, dtype, a, b, 0, values), -1);
       for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        size_t at = (size_t)places[i] * dtype.item_size + (size_t)(places[i] % dtype.item_size), later = (size_t)(COUNT - 1) * dtype.item_size;
+        size_t at = (size_t)places[i] * dtype.item_size + (size_t)(places[i] % dtype.item_size),
+               later = (size_t)(COUNT - 1) * dtype.item_size;
         b[at] = b[later] = 1;
         assert_int_equal(tegula__compare_run(pool, dtype, a, b, COUNT, values), places[i]);
-        if (places[i] < COUNT - 1) assert_int_equal(tegula__compare_run(pool, dtype, a, b, places[i], values), -1);
+        if (places[i] < COUNT - 1)
+          assert_int_equal(tegula__compare_run(pool, dtype, a, b, places[i], values), -1);
         b[at] = b[later] = 0;
       }
     }
@@ -54,14 +58,14 @@ static void expect(const char *dtype, uint64_t a, uint64_t b, bool same_bytes, b
 
 static void floats_are_compared_by_value_when_asked(void **state) {
   (void)state;
-  expect("<f4", 0x80000000, 0, false, true);            /* -0, +0 */
-  expect("<f4", 0x7fc00000, 0xffc00001, false, true);   /* two NaNs */
-  expect("<f4", 0x7f800001, 0x7fc00000, false, true);   /* a signalling one */
-  expect("<f4", 0x7f800000, 0x7fc00000, false, false);  /* infinity is no NaN */
-  expect("<f4", 0x7f800000, 0xff800000, false, false);  /* two infinities */
-  expect("<f4", 0x00000001, 0, false, false);           /* the smallest number is not 0 */
+  expect("<f4", 0x80000000, 0, false, true);           /* -0, +0 */
+  expect("<f4", 0x7fc00000, 0xffc00001, false, true);  /* two NaNs */
+  expect("<f4", 0x7f800001, 0x7fc00000, false, true);  /* a signalling one */
+  expect("<f4", 0x7f800000, 0x7fc00000, false, false); /* infinity is no NaN */
+  expect("<f4", 0x7f800000, 0xff800000, false, false); /* two infinities */
+  expect("<f4", 0x00000001, 0, false, false);          /* the smallest number is not 0 */
   expect("<f4", 0x80000001, 0x00000001, false, false);
-  expect("<f4", 0x3f800000, 0xbf800000, false, false);  /* 1, -1 */
+  expect("<f4", 0x3f800000, 0xbf800000, false, false); /* 1, -1 */
   expect("<f8", UINT64_C(1) << 63, 0, false, true);
   expect("<f8", 0x7ff8000000000000, 0xfff0000000000001, false, true);
   expect("<f8", 0x7ff0000000000000, 0x7ff0000000000001, false, false);
@@ -70,11 +74,11 @@ static void floats_are_compared_by_value_when_asked(void **state) {
   expect("<f2", 0x7c00, 0x7c01, false, false);
   expect("bfloat16", 0x8000, 0, false, true);
   expect("bfloat16", 0x7f81, 0xffc0, false, true);
-  expect("bfloat16", 0x7c01, 0x7e00, false, false);     /* NaNs in float16 only */
+  expect("bfloat16", 0x7c01, 0x7e00, false, false); /* NaNs in float16 only */
   expect("<c8", 0x8000000080000000, 0, false, true);
   expect("<c8", 0x3f8000007fc00000, 0xbf8000007fc00000, false, false); /* nan + 1j, nan - 1j */
-  expect("<i4", 0x80000000, 0, false, false);           /* integers have one zero */
-  expect("?", 1, 2, true, true);                        /* both true */
+  expect("<i4", 0x80000000, 0, false, false);                          /* integers have one zero */
+  expect("?", 1, 2, true, true);                                       /* both true */
   expect("?", 0, 2, false, false);
 }
 
@@ -114,7 +118,8 @@ static void long_elements_are_cut(void **state) {
   (void)state;
   char element[400], out[128];
   memset(element, 'x', sizeof element);
-  for (const char **dtype = (const char *[]){"S400", "<U100", "V400", NULL}; *dtype != NULL; dtype++) {
+  for (const char **dtype = (const char *[]){"S400", "<U100", "V400", NULL}; *dtype != NULL;
+       dtype++) {
     memset(out, 1, sizeof out);
     tegula__element_format(dtype_of(*dtype), element, out, sizeof out);
     assert_in_range(strlen(out), 100, 127);

@@ -1,5 +1,5 @@
-/* Demonstration values against an independent implementation (numpy), through the content hash of whole arrays and single values, and in
- * views of any byte order, strides and box.
+/* Demonstration values against an independent implementation (numpy), through the content hash of
+ * whole arrays and single values, and in views of any byte order, strides and box.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
@@ -35,17 +35,20 @@ static tegula_dtype dtype_of(const char *text) {
 
 /* A view of the whole of a dense array. */
 static tegula_view whole_view(tegula_dtype dtype, void *data, const int64_t *shape, int32_t ndim) {
-  tegula_view view = {.data = data, .dtype = dtype, .device_type = TEGULA_DEVICE_HOST, .box = {.ndim = ndim}};
+  tegula_view view = {
+      .data = data, .dtype = dtype, .device_type = TEGULA_DEVICE_HOST, .box = {.ndim = ndim}};
   for (int32_t k = 0; k < ndim; k++) view.box.hi[k] = shape[k];
   tegula__dense_strides(shape, ndim, dtype.item_size, 'C', view.stride_bytes);
   return view;
 }
 
-static tegula_status fill(const tegula_view *view, const int64_t *shape, tegula_values values, uint64_t seed) {
+static tegula_status fill(const tegula_view *view, const int64_t *shape, tegula_values values,
+                          uint64_t seed) {
   return tegula__demo_fill(pool, tegula__kernel_select(), view, shape, values, seed, NULL);
 }
 
-static tegula_status check(const tegula_view *view, const int64_t *shape, tegula_values values, uint64_t seed, tegula_error *err) {
+static tegula_status check(const tegula_view *view, const int64_t *shape, tegula_values values,
+                           uint64_t seed, tegula_error *err) {
   return tegula__demo_check(pool, tegula__kernel_select(), view, shape, values, seed, err);
 }
 
@@ -97,7 +100,8 @@ static void ramps_wrap_round_and_cut(void **state) {
 
 /* ---- whole arrays ---- */
 
-/* Content hashes of shape (31, 977), seed 42, made with numpy, ml_dtypes and the xxhash package: random, ramp */
+/* Content hashes of shape (31, 977), seed 42, made with numpy, ml_dtypes and the xxhash package:
+ * random, ramp */
 static const char *const hashes[][3] = {
     {"b1", "tegula1:af056529e00c3aea67a0991615de33b6", "tegula1:38dbb7a91e1da9b60981d313dee25443"},
     {"i1", "tegula1:e93e3cb0716f7b0457aad59d09dd57fd", "tegula1:2c1fda405d8e2069484bb715e0b124bf"},
@@ -109,7 +113,8 @@ static const char *const hashes[][3] = {
     {"i8", "tegula1:6c350bcb222d8500ad1c838a139df214", "tegula1:a636417e89fb0022087ab157900e145a"},
     {"u8", "tegula1:5cbf0572a229cb58e7651fa53267afe0", "tegula1:493f8a1cf78ac95b74a5afd0639250bd"},
     {"f2", "tegula1:99fa8ef67c14143bb51f59a9b2af6d0d", "tegula1:04f72c2d45f9db359e4ff61fe18d9a12"},
-    {"bfloat16", "tegula1:1bde3366e8747d8e73442642483e85df", "tegula1:e8df35825f81fbe7b266ead80a45bac0"},
+    {"bfloat16", "tegula1:1bde3366e8747d8e73442642483e85df",
+     "tegula1:e8df35825f81fbe7b266ead80a45bac0"},
     {"f4", "tegula1:0198002d3978660b7988f26e8369ec1f", "tegula1:c826fc0fdefa31cf3676c8764741d392"},
     {"f8", "tegula1:918b54f83da1ec59703eb4bb87d71d3d", "tegula1:a445495a614f444f19fe2520b33bc989"},
     {"c8", "tegula1:a87098cf6bef8b933f40ef1c7c874f81", "tegula1:09be9d891c97ac8b60d0821125928a4d"},
@@ -121,7 +126,9 @@ static const int64_t shape31[] = {31, 977};
 
 static void hash_of(tegula_dtype dtype, const void *data, char out[TEGULA_HASH_TEXT]) {
   tegula__hash128 sum = {0, 0};
-  assert_int_equal(tegula__hash_run(pool, tegula__kernel_select(), dtype, data, 0, 31 * 977, &sum, NULL), TEGULA_OK);
+  assert_int_equal(
+      tegula__hash_run(pool, tegula__kernel_select(), dtype, data, 0, 31 * 977, &sum, NULL),
+      TEGULA_OK);
   tegula__hash_text(dtype, shape31, 2, sum, out);
 }
 
@@ -137,7 +144,8 @@ static void whole_arrays_hash_as_numpys_do(void **state) {
         assert_int_equal(fill(&view, shape31, (tegula_values)values, 42), TEGULA_OK);
         assert_int_equal(check(&view, shape31, (tegula_values)values, 42, NULL), TEGULA_OK);
         hash_of(dtype, data, text);
-        if (strcmp(text, hashes[i][1 + values]) != 0) fail_msg("%s, values %d, order %c: %s", hashes[i][0], values, *order, text);
+        if (strcmp(text, hashes[i][1 + values]) != 0)
+          fail_msg("%s, values %d, order %c: %s", hashes[i][0], values, *order, text);
       }
   free(data);
 }
@@ -145,7 +153,9 @@ static void whole_arrays_hash_as_numpys_do(void **state) {
 /* ---- parts of arrays ---- */
 
 static void a_box_in_strange_memory_holds_the_same_elements(void **state) {
-  (void)state; /* shape (9, 40, 50): box [2:8, 5:40, 7:49] in memory with axes (1, 2, 0), gaps, axis 2 backwards */
+  /* shape (9, 40, 50): box [2:8, 5:40, 7:49] in memory with axes (1, 2, 0), gaps, axis 2
+   * backwards */
+  (void)state;
   const int64_t shape[] = {9, 40, 50};
   for (size_t i = 0; i < DTYPES; i++) {
     tegula_dtype dtype = dtype_of(hashes[i][0]);
@@ -154,7 +164,9 @@ static void a_box_in_strange_memory_holds_the_same_elements(void **state) {
     char *full = malloc((size_t)(9 * 40 * 50 * item)), *part = malloc((size_t)(35 * row));
     tegula_view view = whole_view(dtype, full, shape, 3);
     assert_int_equal(fill(&view, shape, TEGULA_VALUES_RANDOM, 3), TEGULA_OK);
-    tegula_view box = {.data = part + 41 * depth, .dtype = dtype, .box = {.ndim = 3, .lo = {2, 5, 7}, .hi = {8, 40, 49}}};
+    tegula_view box = {.data = part + 41 * depth,
+                       .dtype = dtype,
+                       .box = {.ndim = 3, .lo = {2, 5, 7}, .hi = {8, 40, 49}}};
     box.stride_bytes[0] = item;
     box.stride_bytes[1] = row;
     box.stride_bytes[2] = -depth;
@@ -164,9 +176,11 @@ static void a_box_in_strange_memory_holds_the_same_elements(void **state) {
     for (int64_t a = 2; a < 8; a++)
       for (int64_t b = 5; b < 40; b++)
         for (int64_t c = 7; c < 49; c++)
-          assert_memory_equal(full + ((a * 40 + b) * 50 + c) * item, (char *)box.data + (a - 2) * item + (b - 5) * row - (c - 7) * depth,
+          assert_memory_equal(full + ((a * 40 + b) * 50 + c) * item,
+                              (char *)box.data + (a - 2) * item + (b - 5) * row - (c - 7) * depth,
                               (size_t)item);
-    for (int64_t gap = 0; gap < 35 * 42; gap++) assert_memory_equal(part + gap * depth + 6 * item, "www", 3);
+    for (int64_t gap = 0; gap < 35 * 42; gap++)
+      assert_memory_equal(part + gap * depth + 6 * item, "www", 3);
     free(full);
     free(part);
   }
@@ -178,7 +192,10 @@ static void boxes_need_not_cover_whole_axes(void **state) {
   int32_t all[3000][7], column[3000];
   tegula_view view = whole_view(tegula_dtype_native(dtype_of("i4")), all, shape, 2);
   assert_int_equal(fill(&view, shape, TEGULA_VALUES_RANDOM, 1), TEGULA_OK);
-  tegula_view narrow = {.data = column, .dtype = view.dtype, .box = {.ndim = 2, .lo = {0, 4}, .hi = {3000, 5}}, .stride_bytes = {4, 4}};
+  tegula_view narrow = {.data = column,
+                        .dtype = view.dtype,
+                        .box = {.ndim = 2, .lo = {0, 4}, .hi = {3000, 5}},
+                        .stride_bytes = {4, 4}};
   assert_int_equal(fill(&narrow, shape, TEGULA_VALUES_RANDOM, 1), TEGULA_OK);
   for (int i = 0; i < 3000; i++) assert_int_equal(column[i], all[i][4]);
 }
@@ -203,10 +220,13 @@ static void the_first_difference_is_named(void **state) {
   tegula_error error;
   tegula_view view = whole_view(tegula_dtype_native(dtype_of("f4")), data, shape, 2);
   assert_int_equal(fill(&view, shape, TEGULA_VALUES_RAMP, 0), TEGULA_OK);
-  for (int64_t i = 499999; i >= 300123; i -= 1000) data[i] += 0.5f; /* the lowest is 300999 = (601, 499) */
+  /* the lowest is 300999 = (601, 499) */
+  for (int64_t i = 499999; i >= 300123; i -= 1000) data[i] += 0.5f;
   for (int round = 0; round < 20; round++) {
     assert_int_equal(check(&view, shape, TEGULA_VALUES_RAMP, 0, &error), TEGULA_MISMATCH);
-    assert_string_equal(error.message, "values differ from the ramp, first at index (601, 499): expected 999, found 999.5");
+    assert_string_equal(
+        error.message,
+        "values differ from the ramp, first at index (601, 499): expected 999, found 999.5");
   }
   tegula_view box = view; /* rows [700, 1000): the place is named in the whole array */
   box.box.lo[0] = 700;
@@ -254,7 +274,8 @@ static void another_seed_differs_at_once(void **state) {
   tegula_view view = whole_view(tegula_dtype_native(dtype_of("i8")), data, shape, 1);
   assert_int_equal(fill(&view, shape, TEGULA_VALUES_RANDOM, 1), TEGULA_OK);
   assert_int_equal(check(&view, shape, TEGULA_VALUES_RANDOM, 2, &error), TEGULA_MISMATCH);
-  assert_non_null(strstr(error.message, "values differ from seed 2, first at index (0,): expected "));
+  assert_non_null(
+      strstr(error.message, "values differ from seed 2, first at index (0,): expected "));
 }
 
 /* ---- arguments ---- */
@@ -267,7 +288,8 @@ static void arguments_that_make_no_sense_are_refused(void **state) {
   assert_int_equal(fill(NULL, shape, TEGULA_VALUES_RANDOM, 0), TEGULA_INVALID_ARGUMENT);
   assert_int_equal(fill(&good, NULL, TEGULA_VALUES_RANDOM, 0), TEGULA_INVALID_ARGUMENT);
   assert_int_equal(fill(&good, shape, (tegula_values)2, 0), TEGULA_INVALID_ARGUMENT);
-  assert_int_equal(fill(&good, (int64_t[]){3}, TEGULA_VALUES_RANDOM, 0), TEGULA_INVALID_ARGUMENT); /* box beyond the shape */
+  /* box beyond the shape */
+  assert_int_equal(fill(&good, (int64_t[]){3}, TEGULA_VALUES_RANDOM, 0), TEGULA_INVALID_ARGUMENT);
   view.box.lo[0] = -1;
   assert_int_equal(fill(&view, shape, TEGULA_VALUES_RANDOM, 0), TEGULA_INVALID_ARGUMENT);
   view = good;
@@ -279,7 +301,8 @@ static void arguments_that_make_no_sense_are_refused(void **state) {
   view = good;
   view.flags = TEGULA_VIEW_READ_ONLY;
   assert_int_equal(fill(&view, shape, TEGULA_VALUES_RANDOM, 0), TEGULA_INVALID_ARGUMENT);
-  assert_int_not_equal(check(&view, shape, TEGULA_VALUES_RANDOM, 0, NULL), TEGULA_INVALID_ARGUMENT); /* reading is allowed */
+  /* reading is allowed */
+  assert_int_not_equal(check(&view, shape, TEGULA_VALUES_RANDOM, 0, NULL), TEGULA_INVALID_ARGUMENT);
   view = good;
   view.device_type = 2;
   assert_int_equal(fill(&view, shape, TEGULA_VALUES_RANDOM, 0), TEGULA_UNSUPPORTED);
@@ -287,7 +310,8 @@ static void arguments_that_make_no_sense_are_refused(void **state) {
   view.dtype.order = '=';
   assert_int_equal(fill(&view, shape, TEGULA_VALUES_RANDOM, 0), TEGULA_INVALID_ARGUMENT);
   view = (tegula_view){.data = data, .dtype = dtype_of("<f4"), .box = {.ndim = 2, .hi = {1, 1}}};
-  assert_int_equal(fill(&view, (int64_t[]){INT64_MAX, 2}, TEGULA_VALUES_RANDOM, 0), TEGULA_INVALID_ARGUMENT);
+  assert_int_equal(fill(&view, (int64_t[]){INT64_MAX, 2}, TEGULA_VALUES_RANDOM, 0),
+                   TEGULA_INVALID_ARGUMENT);
 }
 
 static void types_without_demonstration_values_are_unsupported(void **state) {

@@ -28,7 +28,8 @@ static void a_scalar_is_one_box(void **state) {
   assert_int_equal(tegula__range_boxes(NULL, 0, 0, 1, v), 1);
 }
 
-/* Walks the boxes element by element: the linear index must count up from `first` without a hole. */
+/* Walks the boxes element by element: the linear index must count up from `first` without a
+ * hole. */
 static void check_range(const int64_t *shape, int32_t ndim, int64_t first, int64_t count) {
   int64_t v[2 * 4 * 2 * 4], at = first;
   int32_t boxes = tegula__range_boxes(shape, ndim, first, count, v);
@@ -62,7 +63,8 @@ static void every_range_of_small_shapes_is_covered_in_order(void **state) {
       int64_t elements = 1;
       for (int32_t k = 0; k < ndim; k++) elements *= shapes[s][k];
       for (int64_t first = 0; first < elements; first++)
-        for (int64_t count = 0; first + count <= elements; count++) check_range(shapes[s], ndim, first, count);
+        for (int64_t count = 0; first + count <= elements; count++)
+          check_range(shapes[s], ndim, first, count);
     }
 }
 

@@ -1,4 +1,5 @@
-/* Chains: what is refused before any chunk is read, how large an encoded chunk can be, and chunks worked out by hand.
+/* Chains: what is refused before any chunk is read, how large an encoded chunk can be, and chunks
+ * worked out by hand.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
@@ -10,8 +11,10 @@
 
 #include "test_codec_support.h"
 
-#define FILTER(id, ...) \
-  ((tegula__filter){.codec = TEGULA__CODEC_##id, .param_count = sizeof((uint32_t[]){__VA_ARGS__}) / 4, .params = {__VA_ARGS__}})
+#define FILTER(id, ...)                                                                            \
+  ((tegula__filter){.codec = TEGULA__CODEC_##id,                                                   \
+                    .param_count = sizeof((uint32_t[]){__VA_ARGS__}) / 4,                          \
+                    .params = {__VA_ARGS__}})
 #define BARE(id) ((tegula__filter){.codec = TEGULA__CODEC_##id})
 
 static tegula_error err;
@@ -29,11 +32,15 @@ static int tear_down(void **state) {
   return 0;
 }
 
-static tegula_status check(tegula__filter filter) { return tegula__chain_check(&filter, 1, 1000, &err); }
+static tegula_status check(tegula__filter filter) {
+  return tegula__chain_check(&filter, 1, 1000, &err);
+}
 
-static tegula_status undo(tegula__filter filter, const void *in, size_t in_size, void *out, size_t out_size) {
+static tegula_status undo(tegula__filter filter, const void *in, size_t in_size, void *out,
+                          size_t out_size) {
   unsigned char *exact_in = exactly(in, in_size), *exact_out = malloc(out_size ? out_size : 1);
-  tegula_status status = tegula__decode(decoder, &filter, 1, 0, exact_in, in_size, exact_out, out_size, &err);
+  tegula_status status =
+      tegula__decode(decoder, &filter, 1, 0, exact_in, in_size, exact_out, out_size, &err);
   memcpy(out, exact_out, out_size);
   free(exact_in);
   free(exact_out);
@@ -43,7 +50,7 @@ static tegula_status undo(tegula__filter filter, const void *in, size_t in_size,
 static void codecs_have_names(void **state) {
   (void)state;
   static const char *const names[] = {"none", "deflate", "shuffle", "fletcher32", "szip", "zstd",
-                                      "lz4", "blosc", "blosc2", "bitshuffle", "lzf"};
+                                      "lz4",  "blosc",   "blosc2",  "bitshuffle", "lzf"};
   for (uint16_t codec = 0; codec < TEGULA__CODEC_COUNT; codec++) {
     assert_string_equal(tegula__codec_name(codec), names[codec]);
     assert_string_equal(tegula__codec_names()[codec], names[codec]);
@@ -51,18 +58,25 @@ static void codecs_have_names(void **state) {
   assert_null(tegula__codec_names()[TEGULA__CODEC_COUNT]);
   assert_string_equal(tegula__codec_name(TEGULA__CODEC_COUNT), "unknown");
   assert_string_equal(tegula__codec_name(UINT16_MAX), "unknown");
-  assert_true(tegula__codec_available(TEGULA__CODEC_DEFLATE) && tegula__codec_available(TEGULA__CODEC_SHUFFLE));
+  assert_true(tegula__codec_available(TEGULA__CODEC_DEFLATE) &&
+              tegula__codec_available(TEGULA__CODEC_SHUFFLE));
   assert_false(tegula__codec_available(TEGULA__CODEC_COUNT));
 }
 
 static void parameters_that_make_no_sense_are_refused(void **state) {
   (void)state;
-  const tegula__filter bad[] = {BARE(SHUFFLE), FILTER(SHUFFLE, 0), BARE(BITSHUFFLE), FILTER(BITSHUFFLE, 0, 0, 0),
-                                FILTER(BITSHUFFLE, 4, 12, 0),
-                                {.codec = TEGULA__CODEC_DEFLATE, .param_count = TEGULA__FILTER_PARAMS + 1}};
+  const tegula__filter bad[] = {
+      BARE(SHUFFLE),
+      FILTER(SHUFFLE, 0),
+      BARE(BITSHUFFLE),
+      FILTER(BITSHUFFLE, 0, 0, 0),
+      FILTER(BITSHUFFLE, 4, 12, 0),
+      {.codec = TEGULA__CODEC_DEFLATE, .param_count = TEGULA__FILTER_PARAMS + 1}};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     assert_int_equal(check(bad[i]), TEGULA_CORRUPT);
-    assert_int_equal(strncmp(err.message, tegula__codec_name(bad[i].codec), strlen(tegula__codec_name(bad[i].codec))), 0);
+    assert_int_equal(strncmp(err.message, tegula__codec_name(bad[i].codec),
+                             strlen(tegula__codec_name(bad[i].codec))),
+                     0);
   }
   assert_int_equal(check(FILTER(BITSHUFFLE, 4, 16, 7)), TEGULA_UNSUPPORTED);
   assert_int_equal(check(FILTER(SHUFFLE, UINT32_MAX)), TEGULA_OK);
@@ -72,10 +86,18 @@ static void parameters_that_make_no_sense_are_refused(void **state) {
 static void szip_parameters_are_checked(void **state) {
   (void)state;
   if (!tegula__codec_available(TEGULA__CODEC_SZIP)) skip();
-  const tegula__filter bad[] = {BARE(SZIP), FILTER(SZIP, 32, 8, 8), FILTER(SZIP, 32, 0, 8, 64), FILTER(SZIP, 32, 7, 8, 64),
-                                FILTER(SZIP, 32, 34, 8, 64), FILTER(SZIP, 32, 8, 0, 64), FILTER(SZIP, 32, 8, 25, 64),
-                                FILTER(SZIP, 32, 8, 65, 64), FILTER(SZIP, 32, 8, 8, 7), FILTER(SZIP, 32, 8, 8, 4097)};
-  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) assert_int_equal(check(bad[i]), TEGULA_CORRUPT);
+  const tegula__filter bad[] = {BARE(SZIP),
+                                FILTER(SZIP, 32, 8, 8),
+                                FILTER(SZIP, 32, 0, 8, 64),
+                                FILTER(SZIP, 32, 7, 8, 64),
+                                FILTER(SZIP, 32, 34, 8, 64),
+                                FILTER(SZIP, 32, 8, 0, 64),
+                                FILTER(SZIP, 32, 8, 25, 64),
+                                FILTER(SZIP, 32, 8, 65, 64),
+                                FILTER(SZIP, 32, 8, 8, 7),
+                                FILTER(SZIP, 32, 8, 8, 4097)};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+    assert_int_equal(check(bad[i]), TEGULA_CORRUPT);
   assert_int_equal(check(FILTER(SZIP, 169, 32, 64, 4096)), TEGULA_OK);
 }
 
@@ -89,7 +111,8 @@ static void what_the_build_lacks_is_unsupported_by_name(void **state) {
     assert_non_null(strstr(err.message, tegula__codec_name(codec)));
     assert_non_null(strstr(err.message, "lib"));
     assert_true(err.hint[0] != '\0');
-    assert_int_equal(undo(filter, in, sizeof in, out, sizeof out), TEGULA_UNSUPPORTED); /* also where nobody asked before */
+    /* also where nobody asked before */
+    assert_int_equal(undo(filter, in, sizeof in, out, sizeof out), TEGULA_UNSUPPORTED);
   }
 }
 
@@ -106,7 +129,8 @@ static void chains_have_at_most_32_codecs(void **state) {
 
 static void bounds_follow_the_chain(void **state) {
   (void)state;
-  const tegula__filter sums[] = {BARE(FLETCHER32), FILTER(SHUFFLE, 4), BARE(NONE), BARE(FLETCHER32)};
+  const tegula__filter sums[] = {BARE(FLETCHER32), FILTER(SHUFFLE, 4), BARE(NONE),
+                                 BARE(FLETCHER32)};
   const tegula__filter squeezed[] = {FILTER(SHUFFLE, 4), BARE(DEFLATE), BARE(DEFLATE), BARE(ZSTD)};
   assert_int_equal(tegula__chain_bound(NULL, 0, 1000), 1000);
   assert_int_equal(tegula__chain_bound(sums, 4, 1000), 1008);
@@ -117,8 +141,10 @@ static void bounds_follow_the_chain(void **state) {
   assert_int_equal(tegula__chain_bound(all, TEGULA__CHAIN_MAX, 1000), 4000 + (1 << 20));
   assert_true(tegula__chain_bound(squeezed, 4, INT64_MAX) == INT64_MAX);
   assert_true(tegula__chain_bound(sums, 4, INT64_MAX - 3) == INT64_MAX);
-  tegula__filter small_blocks = FILTER(LZ4, 1), bits = FILTER(BITSHUFFLE, UINT32_MAX, UINT32_MAX - 7, 2);
-  assert_int_equal(tegula__chain_bound(&small_blocks, 1, 1000000), 4 * 1000000 + (1 << 20)); /* 4 bytes before each byte: capped */
+  tegula__filter small_blocks = FILTER(LZ4, 1),
+                 bits = FILTER(BITSHUFFLE, UINT32_MAX, UINT32_MAX - 7, 2);
+  /* 4 bytes before each byte: capped */
+  assert_int_equal(tegula__chain_bound(&small_blocks, 1, 1000000), 4 * 1000000 + (1 << 20));
   assert_true(tegula__chain_bound(&bits, 1, 1000) < 100000);
   assert_true(tegula__chain_bound(&small_blocks, 1, INT64_MAX) == INT64_MAX);
   assert_true(tegula__chain_bound(&bits, 1, 1000) > 1000);
@@ -158,14 +184,17 @@ static void checksums_are_checked(void **state) {
   char out[3];
   assert_int_equal(undo(BARE(FLETCHER32), "\1\2\3\2\4\4\5", 7, out, 3), TEGULA_OK);
   assert_memory_equal(out, "\1\2\3", 3);
-  assert_int_equal(undo(BARE(FLETCHER32), "\1\2\3\4\2\5\4", 7, out, 3), TEGULA_OK); /* as before 1.6.3 */
+  /* as before 1.6.3 */
+  assert_int_equal(undo(BARE(FLETCHER32), "\1\2\3\4\2\5\4", 7, out, 3), TEGULA_OK);
   assert_int_equal(undo(BARE(FLETCHER32), "\1\2\3\4\2\4\5", 7, out, 3), TEGULA_CORRUPT);
-  assert_string_equal(err.message, "fletcher32: the checksum of 3 bytes is 05040402, expected 05040204");
+  assert_string_equal(err.message,
+                      "fletcher32: the checksum of 3 bytes is 05040402, expected 05040204");
   assert_int_equal(undo(BARE(FLETCHER32), "\0\0\0\0", 4, out, 0), TEGULA_OK);
   assert_int_equal(undo(BARE(FLETCHER32), "\0\0\0", 3, out, 0), TEGULA_CORRUPT);
 }
 
-/* The sums as HDF5 makes them, without shortcuts, over all lengths; 0xFFFF words are zero mod 65535 but not zero. */
+/* The sums as HDF5 makes them, without shortcuts, over all lengths; 0xFFFF words are zero mod 65535
+ * but not zero. */
 static uint32_t fletcher32_slowly(const unsigned char *data, size_t size) {
   uint32_t first = 0, second = 0;
   for (size_t i = 0; i < size; i += 2) {
@@ -182,11 +211,14 @@ static void checksums_of_all_lengths_agree(void **state) {
   enum { MOST = 13000 };
   static unsigned char data[MOST + 4], out[MOST];
   for (size_t kind = 0; kind < 4; kind++)
-    for (size_t size = 0; size <= MOST; size += size < 100 || size % 4096 > 4090 || size % 4096 < 6 ? 1 : 5) {
-      for (size_t i = 0; i < size; i++) data[i] = (unsigned char)(kind < 2 ? kind * 0xff : kind == 2 ? i * i >> 3 : i + 1 == size);
+    for (size_t size = 0; size <= MOST;
+         size += size < 100 || size % 4096 > 4090 || size % 4096 < 6 ? 1 : 5) {
+      for (size_t i = 0; i < size; i++)
+        data[i] = (unsigned char)(kind < 2 ? kind * 0xff : kind == 2 ? i * i >> 3 : i + 1 == size);
       uint32_t sum = fletcher32_slowly(data, size);
       for (int k = 0; k < 4; k++) data[size + (size_t)k] = (unsigned char)(sum >> 8 * k);
-      if (undo(BARE(FLETCHER32), data, size + 4, out, size) != TEGULA_OK) fail_msg("kind %zu of %zu bytes: %s", kind, size, err.message);
+      if (undo(BARE(FLETCHER32), data, size + 4, out, size) != TEGULA_OK)
+        fail_msg("kind %zu of %zu bytes: %s", kind, size, err.message);
     }
 }
 
@@ -194,7 +226,8 @@ static void lz4_blocks_are_put_together(void **state) {
   (void)state;
   if (!tegula__codec_available(TEGULA__CODEC_LZ4)) skip();
   char out[20];
-  const char two[] = "\0\0\0\0\0\0\0\x07\0\0\0\4\0\0\0\4abcd\0\0\0\3efg"; /* both stored as they are */
+  /* both stored as they are */
+  const char two[] = "\0\0\0\0\0\0\0\x07\0\0\0\4\0\0\0\4abcd\0\0\0\3efg";
   assert_int_equal(undo(BARE(LZ4), two, sizeof two - 1, out, 7), TEGULA_OK);
   assert_memory_equal(out, "abcdefg", 7);
   assert_int_equal(undo(BARE(LZ4), two, sizeof two - 1, out, 6), TEGULA_CORRUPT);
@@ -204,8 +237,10 @@ static void lz4_blocks_are_put_together(void **state) {
   assert_int_equal(undo(BARE(LZ4), none, sizeof none - 1, out, 7), TEGULA_CORRUPT);
 }
 
-/* `back` literals, a copy of `length` bytes from the first of them, `more` literals: what must come out goes to `plain`. */
-static size_t lzf_stream(unsigned char *out, unsigned char *plain, size_t *plain_size, size_t back, size_t length, size_t more) {
+/* `back` literals, a copy of `length` bytes from the first of them, `more` literals: what must come
+ * out goes to `plain`. */
+static size_t lzf_stream(unsigned char *out, unsigned char *plain, size_t *plain_size, size_t back,
+                         size_t length, size_t more) {
   size_t at = 0, n = 0;
   for (size_t total = back + more, left = total; left > 0;) {
     bool before = left > more;
@@ -231,7 +266,8 @@ static void lzf_copies_from_all_distances(void **state) {
     for (size_t length = 3; length <= 264; length += length < 40 ? 1 : 16)
       for (size_t more = 0; more <= 40; more += 8) {
         size_t size, stored = lzf_stream(stream, plain, &size, back, length, more);
-        if (undo(BARE(LZF), stream, stored, out, size) != TEGULA_OK || memcmp(out, plain, size) != 0)
+        if (undo(BARE(LZF), stream, stored, out, size) != TEGULA_OK ||
+            memcmp(out, plain, size) != 0)
           fail_msg("%zu bytes from %zu back, %zu behind", length, back, more);
         assert_int_equal(undo(BARE(LZF), stream, stored, out, size - 1), TEGULA_CORRUPT);
       }
@@ -251,10 +287,18 @@ static void lzf_copies_from_before_the_start_are_refused(void **state) {
 static void sizes_that_a_stream_claims_are_not_believed(void **state) {
   (void)state;
   char out[64];
-  const char huge[] = "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xf8\xff\xff\xff\xff????????????????????";
-  const tegula__filter filters[] = {
-      BARE(LZ4), FILTER(BITSHUFFLE, 1, 0, 2), FILTER(BITSHUFFLE, 1, 0, 3), BARE(BLOSC), BARE(BLOSC2), BARE(ZSTD),
-      BARE(LZF), BARE(DEFLATE), FILTER(SZIP, 32, 8, 8, 64), FILTER(BITSHUFFLE, UINT32_MAX, 0, 2)};
+  const char huge[] =
+      "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xf8\xff\xff\xff\xff????????????????????";
+  const tegula__filter filters[] = {BARE(LZ4),
+                                    FILTER(BITSHUFFLE, 1, 0, 2),
+                                    FILTER(BITSHUFFLE, 1, 0, 3),
+                                    BARE(BLOSC),
+                                    BARE(BLOSC2),
+                                    BARE(ZSTD),
+                                    BARE(LZF),
+                                    BARE(DEFLATE),
+                                    FILTER(SZIP, 32, 8, 8, 64),
+                                    FILTER(BITSHUFFLE, UINT32_MAX, 0, 2)};
   for (size_t i = 0; i < sizeof filters / sizeof *filters; i++)
     if (filter_available(&filters[i])) {
       assert_int_equal(undo(filters[i], huge, sizeof huge - 1, out, 64), TEGULA_CORRUPT);

@@ -1,4 +1,5 @@
-/* Chunks that libhdf5 and the public filters wrote come back as numpy made them; what is cut, changed or of another size never does harm.
+/* Chunks that libhdf5 and the public filters wrote come back as numpy made them; what is cut,
+ * changed or of another size never does harm.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
@@ -14,12 +15,13 @@
 static tegula__decoder *decoder;
 
 /* Decodes to memory that ends with the chunk; the caller frees *out. */
-static tegula_status decode(const golden *g, const unsigned char *stored, size_t stored_size, size_t size, unsigned char **out,
-                            tegula_error *err) {
+static tegula_status decode(const golden *g, const unsigned char *stored, size_t stored_size,
+                            size_t size, unsigned char **out, tegula_error *err) {
   *out = malloc(size ? size : 1);
   memset(*out, 0xEE, size);
   tegula__error_clear(err);
-  return tegula__decode(decoder, g->filters, g->count, g->mask, stored, stored_size, *out, size, err);
+  return tegula__decode(decoder, g->filters, g->count, g->mask, stored, stored_size, *out, size,
+                        err);
 }
 
 static void check_chunk(const golden *g) {
@@ -31,21 +33,30 @@ static void check_chunk(const golden *g) {
     return;
   }
   if (status != TEGULA_OK) fail_msg("%s: %s", g->name, err.message);
-  if ((int64_t)g->stored_size > tegula__chain_bound(g->filters, g->count, (int64_t)g->plain_size)) fail_msg("%s: above its bound", g->name);
-  if (decode(g, g->stored, g->stored_size, g->plain_size, &out, &err) != TEGULA_OK) fail_msg("%s: %s", g->name, err.message);
+  if ((int64_t)g->stored_size > tegula__chain_bound(g->filters, g->count, (int64_t)g->plain_size))
+    fail_msg("%s: above its bound", g->name);
+  if (decode(g, g->stored, g->stored_size, g->plain_size, &out, &err) != TEGULA_OK)
+    fail_msg("%s: %s", g->name, err.message);
   if (memcmp(out, g->plain, g->plain_size) != 0) fail_msg("%s: other bytes come out", g->name);
   free(out);
 }
 
 /* Decodes in memory of the caller's that is just large enough; *out is the chunk, or its planes. */
-static tegula_status decode_in(const golden *g, const unsigned char *stored, size_t stored_size, bool to_out, size_t item, unsigned char **out,
-                               tegula_error *err) {
+static tegula_status decode_in(const golden *g, const unsigned char *stored, size_t stored_size,
+                               bool to_out, size_t item, unsigned char **out, tegula_error *err) {
   size_t room = tegula__chain_room((int64_t)g->plain_size);
-  unsigned char *in = exactly(stored, stored_size), *scratch = malloc(room), *place = malloc(g->plain_size ? g->plain_size : 1);
-  tegula__passage passage = {.in = (char *)in, .in_size = stored_size, .scratch = (char *)scratch, .scratch_size = room,
-                             .out = to_out ? place : NULL, .size = g->plain_size, .item = item};
+  unsigned char *in = exactly(stored, stored_size), *scratch = malloc(room),
+                *place = malloc(g->plain_size ? g->plain_size : 1);
+  tegula__passage passage = {.in = (char *)in,
+                             .in_size = stored_size,
+                             .scratch = (char *)scratch,
+                             .scratch_size = room,
+                             .out = to_out ? place : NULL,
+                             .size = g->plain_size,
+                             .item = item};
   tegula__decoded decoded;
-  tegula_status status = tegula__decode_with(decoder, g->filters, g->count, g->mask, &passage, &decoded, err);
+  tegula_status status =
+      tegula__decode_with(decoder, g->filters, g->count, g->mask, &passage, &decoded, err);
   *out = malloc(g->plain_size ? g->plain_size : 1);
   if (status == TEGULA_OK && decoded.planes) {
     assert_true(!to_out && item > 0 && g->plain_size % item == 0);
@@ -65,9 +76,12 @@ static void check_in_memory(const golden *g, bool to_out, size_t item) {
   tegula_error err;
   unsigned char *out;
   decoder = tegula__decoder_create(tegula__kernel_select());
-  if (decode_in(g, g->stored, g->stored_size, to_out, item, &out, &err) != TEGULA_OK) fail_msg("%s: %s", g->name, err.message);
-  if (memcmp(out, g->plain, g->plain_size) != 0) fail_msg("%s: other bytes come out, items of %zu", g->name, item);
-  if (to_out && g->filters[0].codec == TEGULA__CODEC_SHUFFLE) item = g->filters[0].params[0]; /* undone on the way there */
+  if (decode_in(g, g->stored, g->stored_size, to_out, item, &out, &err) != TEGULA_OK)
+    fail_msg("%s: %s", g->name, err.message);
+  if (memcmp(out, g->plain, g->plain_size) != 0)
+    fail_msg("%s: other bytes come out, items of %zu", g->name, item);
+  /* undone on the way there */
+  if (to_out && g->filters[0].codec == TEGULA__CODEC_SHUFFLE) item = g->filters[0].params[0];
   int64_t own = tegula__chain_own(g->filters, g->count, (int64_t)g->plain_size, item);
   size_t held = decoder->place[0].size + decoder->place[1].size;
   if (own == 0 && held > 0) fail_msg("%s: the decoder holds %zu bytes of its own", g->name, held);
@@ -92,13 +106,17 @@ static void chunks_come_back_in_memory_of_the_caller(void **state) {
 /* What files mostly hold needs nothing beside one encoded and one decoded chunk. */
 static void usual_chains_need_nothing_of_the_decoder(void **state) {
   (void)state;
-  const tegula__filter shuffle = {.codec = TEGULA__CODEC_SHUFFLE, .param_count = 1, .params = {4}}, sum = {.codec = TEGULA__CODEC_FLETCHER32};
-  static const uint16_t compressors[] = {TEGULA__CODEC_DEFLATE, TEGULA__CODEC_ZSTD, TEGULA__CODEC_LZ4, TEGULA__CODEC_LZF, TEGULA__CODEC_BLOSC};
+  const tegula__filter shuffle = {.codec = TEGULA__CODEC_SHUFFLE, .param_count = 1, .params = {4}},
+                       sum = {.codec = TEGULA__CODEC_FLETCHER32};
+  static const uint16_t compressors[] = {TEGULA__CODEC_DEFLATE, TEGULA__CODEC_ZSTD,
+                                         TEGULA__CODEC_LZ4, TEGULA__CODEC_LZF, TEGULA__CODEC_BLOSC};
   for (size_t i = 0; i < sizeof compressors / sizeof *compressors; i++) {
-    const tegula__filter compressor = {.codec = compressors[i]}, chain[] = {shuffle, compressor, sum};
+    const tegula__filter compressor = {.codec = compressors[i]},
+                         chain[] = {shuffle, compressor, sum};
     assert_int_equal(tegula__chain_own(chain, 3, 1 << 20, 4), 0);
     assert_int_equal(tegula__chain_own(chain + 1, 2, 1 << 20, 4), 0);
-    assert_true(tegula__chain_own(chain, 3, 1 << 20, 8) >= 1 << 20); /* other items: the shuffle needs a place */
+    /* other items: the shuffle needs a place */
+    assert_true(tegula__chain_own(chain, 3, 1 << 20, 8) >= 1 << 20);
   }
 }
 
@@ -128,7 +146,8 @@ static void check_message(const golden *g, const tegula_error *err) {
   bool named = strncmp(err->message, "the chunk has ", 14) == 0;
   for (int32_t i = 0; i < g->count; i++) {
     const char *name = tegula__codec_name(g->filters[i].codec);
-    named = named || (strncmp(err->message, name, strlen(name)) == 0 && err->message[strlen(name)] == ':');
+    named = named ||
+            (strncmp(err->message, name, strlen(name)) == 0 && err->message[strlen(name)] == ':');
   }
   if (!named || strchr(err->message, '\n')) fail_msg("%s: message \"%s\"", g->name, err->message);
   assert_int_equal(err->offset, -1);
@@ -142,7 +161,8 @@ static void check_other_sizes(const golden *g) {
     tegula_error err;
     unsigned char *out;
     if (more[i] < 0 && g->plain_size < (size_t)-more[i]) continue;
-    if (decode(g, g->stored, g->stored_size, g->plain_size + (size_t)more[i], &out, &err) != TEGULA_CORRUPT)
+    if (decode(g, g->stored, g->stored_size, g->plain_size + (size_t)more[i], &out, &err) !=
+        TEGULA_CORRUPT)
       fail_msg("%s: of %+d bytes: %s", g->name, more[i], tegula_status_name(err.status));
     check_message(g, &err);
     free(out);
@@ -162,16 +182,19 @@ static void check_harm(const golden *g, const unsigned char *stored, size_t size
   unsigned char *out;
   tegula_status status = decode(g, stored, size, g->plain_size, &out, &err);
   if (status == TEGULA_OK) {
-    if (checked && memcmp(out, g->plain, g->plain_size) != 0) fail_msg("%s: %zu bytes: a wrong value passed", g->name, size);
+    if (checked && memcmp(out, g->plain, g->plain_size) != 0)
+      fail_msg("%s: %zu bytes: a wrong value passed", g->name, size);
   } else {
-    if (status != TEGULA_CORRUPT && status != TEGULA_UNSUPPORTED) fail_msg("%s: %s", g->name, err.message);
+    if (status != TEGULA_CORRUPT && status != TEGULA_UNSUPPORTED)
+      fail_msg("%s: %s", g->name, err.message);
     check_message(g, &err);
   }
   free(out);
 }
 
 static bool last_is_checksum(const golden *g) {
-  return g->filters[g->count - 1].codec == TEGULA__CODEC_FLETCHER32 && !(g->mask >> (g->count - 1) & 1);
+  return g->filters[g->count - 1].codec == TEGULA__CODEC_FLETCHER32 &&
+         !(g->mask >> (g->count - 1) & 1);
 }
 
 static void check_cut(const golden *g) {
@@ -211,9 +234,12 @@ static void flipped_bits_do_no_harm(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(golden_chunks_come_back), cmocka_unit_test(each_comes_back_with_a_new_decoder),
-      cmocka_unit_test(another_size_is_corrupt), cmocka_unit_test(cut_chunks_do_no_harm),
-      cmocka_unit_test(flipped_bits_do_no_harm), cmocka_unit_test(chunks_come_back_in_memory_of_the_caller),
+      cmocka_unit_test(golden_chunks_come_back),
+      cmocka_unit_test(each_comes_back_with_a_new_decoder),
+      cmocka_unit_test(another_size_is_corrupt),
+      cmocka_unit_test(cut_chunks_do_no_harm),
+      cmocka_unit_test(flipped_bits_do_no_harm),
+      cmocka_unit_test(chunks_come_back_in_memory_of_the_caller),
       cmocka_unit_test(usual_chains_need_nothing_of_the_decoder),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

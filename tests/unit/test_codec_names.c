@@ -1,4 +1,5 @@
-/* Chains as text: what each name means, what is refused and how, and that what is written means the same when it is read.
+/* Chains as text: what each name means, what is refused and how, and that what is written means the
+ * same when it is read.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
@@ -72,8 +73,10 @@ enum { ROW_COUNT = sizeof ROWS / sizeof *ROWS };
 /* False where a library is missing, which must be said by name. */
 static bool parses(const char *text, uint32_t item_size) {
   tegula_status status = parse(text, item_size);
-  if (status == TEGULA_UNSUPPORTED && (strstr(err.message, "this build has no ") || strstr(err.message, "was found") ||
-                                       strstr(err.message, "has no compressor"))) return false;
+  if (status == TEGULA_UNSUPPORTED &&
+      (strstr(err.message, "this build has no ") || strstr(err.message, "was found") ||
+       strstr(err.message, "has no compressor")))
+    return false;
   if (status != TEGULA_OK) fail_msg("%s: %s", text, err.message);
   return true;
 }
@@ -95,7 +98,8 @@ static void what_is_written_is_read_as_the_same(void **state) {
   for (int i = 0; i < ROW_COUNT * ROW_COUNT; i++) {
     tegula__filter first[TEGULA__CHAIN_MAX];
     char text[256], written[256];
-    snprintf(text, sizeof text, "%s,%s,%s", ROWS[i % ROW_COUNT].text, ROWS[i / ROW_COUNT].text, ROWS[(i * 7 + 3) % ROW_COUNT].text);
+    snprintf(text, sizeof text, "%s,%s,%s", ROWS[i % ROW_COUNT].text, ROWS[i / ROW_COUNT].text,
+             ROWS[(i * 7 + 3) % ROW_COUNT].text);
     if (!parses(text, 1 + (uint32_t)i)) continue;
     assert_int_equal(count, 3);
     memcpy(first, filters, sizeof first);
@@ -130,10 +134,13 @@ static void what_files_hold_has_a_text(void **state) {
   count = 7;
   filters[0] = (tegula__filter){.codec = TEGULA__CODEC_SHUFFLE, .param_count = 1, .params = {3}};
   filters[1] = (tegula__filter){.codec = TEGULA__CODEC_DEFLATE};
-  filters[2] = (tegula__filter){.codec = TEGULA__CODEC_SZIP, .param_count = 4, .params = {141, 8, 32, 64}};
-  filters[3] = (tegula__filter){.codec = TEGULA__CODEC_BITSHUFFLE, .param_count = 3, .params = {4, 0, 3}};
+  filters[2] =
+      (tegula__filter){.codec = TEGULA__CODEC_SZIP, .param_count = 4, .params = {141, 8, 32, 64}};
+  filters[3] =
+      (tegula__filter){.codec = TEGULA__CODEC_BITSHUFFLE, .param_count = 3, .params = {4, 0, 3}};
   filters[4] = (tegula__filter){.codec = TEGULA__CODEC_BLOSC};
-  filters[5] = (tegula__filter){.codec = TEGULA__CODEC_BITSHUFFLE, .param_count = 3, .params = {4, 0, 9}};
+  filters[5] =
+      (tegula__filter){.codec = TEGULA__CODEC_BITSHUFFLE, .param_count = 3, .params = {4, 0, 9}};
   filters[6] = (tegula__filter){.codec = TEGULA__CODEC_COUNT};
   assert_string_equal(format(), "shuffle,deflate,szip,bitshuffle-zstd,blosc,bitshuffle,unknown");
 }
@@ -147,7 +154,8 @@ typedef struct refusal {
 static void others_are_refused_in_one_line(void **state) {
   (void)state;
   static const refusal rows[] = {
-      {"zip", TEGULA_INVALID_ARGUMENT, "codec \"zip\" is not known, expected one of: shuffle, bitshuffle, "},
+      {"zip", TEGULA_INVALID_ARGUMENT,
+       "codec \"zip\" is not known, expected one of: shuffle, bitshuffle, "},
       {"Shuffle", TEGULA_INVALID_ARGUMENT, "codec \"Shuffle\" is not known"},
       {"none", TEGULA_INVALID_ARGUMENT, "codec \"none\" is not known"},
       {"shuffle deflate", TEGULA_INVALID_ARGUMENT, "codec \"shuffle deflate\" is not known"},
@@ -162,16 +170,19 @@ static void others_are_refused_in_one_line(void **state) {
       {"deflate:-1", TEGULA_INVALID_ARGUMENT, "deflate: level \"-1\", expected a whole number"},
       {"gzip:fast", TEGULA_INVALID_ARGUMENT, "gzip: level \"fast\", expected a whole number"},
       {"deflate:", TEGULA_INVALID_ARGUMENT, "deflate: level \"\", expected a whole number"},
-      {"deflate:4294967297", TEGULA_INVALID_ARGUMENT, "deflate: level \"4294967297\", expected a whole number"},
+      {"deflate:4294967297", TEGULA_INVALID_ARGUMENT,
+       "deflate: level \"4294967297\", expected a whole number"},
       {"deflate:99999999999999999999", TEGULA_INVALID_ARGUMENT, "expected a whole number"},
       {"deflate:4:4", TEGULA_INVALID_ARGUMENT, "\"deflate:4:4\": deflate takes 1 argument at most"},
       {"shuffle:8", TEGULA_INVALID_ARGUMENT, "\"shuffle:8\": shuffle takes 0 arguments at most"},
-      {"bitshuffle:12", TEGULA_INVALID_ARGUMENT, "bitshuffle: blocks of 12 items, expected a multiple of 8"},
+      {"bitshuffle:12", TEGULA_INVALID_ARGUMENT,
+       "bitshuffle: blocks of 12 items, expected a multiple of 8"},
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     assert_int_equal(parse(rows[i].text, 4), rows[i].status);
     assert_int_equal(err.status, rows[i].status);
-    if (!strstr(err.message, rows[i].message) || strchr(err.message, '\n')) fail_msg("%s: \"%s\"", rows[i].text, err.message);
+    if (!strstr(err.message, rows[i].message) || strchr(err.message, '\n'))
+      fail_msg("%s: \"%s\"", rows[i].text, err.message);
   }
   assert_int_equal(parse("shuffle", 0), TEGULA_INVALID_ARGUMENT);
 }
@@ -183,19 +194,32 @@ static void arguments_of_libraries_are_refused(void **state) {
     refusal refusal;
   } rows[] = {
       {TEGULA__CODEC_ZSTD, {"zstd:0", TEGULA_INVALID_ARGUMENT, "zstd: level 0, expected 1 to "}},
-      {TEGULA__CODEC_ZSTD, {"zstd:100", TEGULA_INVALID_ARGUMENT, "zstd: level 100, expected 1 to "}},
-      {TEGULA__CODEC_ZSTD, {"bitshuffle-zstd:0", TEGULA_INVALID_ARGUMENT, "bitshuffle: level 0, expected 1 to "}},
-      {TEGULA__CODEC_LZ4, {"lz4:2113929217", TEGULA_INVALID_ARGUMENT, "lz4: block of bytes 2113929217, expected 1 to 2113929216"}},
-      {TEGULA__CODEC_LZ4, {"bitshuffle-lz4:528482312", TEGULA_INVALID_ARGUMENT, "bitshuffle: blocks of 528482312 items of 4 bytes"}},
-      {TEGULA__CODEC_BLOSC, {"blosc:lz5", TEGULA_INVALID_ARGUMENT, "blosc: compressor \"lz5\", expected blosclz, lz4, lz4hc, snappy, zlib, zstd"}},
-      {TEGULA__CODEC_BLOSC, {"blosc:lz4:10", TEGULA_INVALID_ARGUMENT, "blosc: level 10, expected 0 to 9"}},
-      {TEGULA__CODEC_BLOSC, {"blosc:lz4:1:2", TEGULA_INVALID_ARGUMENT, "blosc: shuffle \"2\", expected noshuffle, shuffle, bitshuffle"}},
-      {TEGULA__CODEC_BLOSC2, {"blosc2:lz4:10", TEGULA_INVALID_ARGUMENT, "blosc2: level 10, expected 0 to 9"}},
+      {TEGULA__CODEC_ZSTD,
+       {"zstd:100", TEGULA_INVALID_ARGUMENT, "zstd: level 100, expected 1 to "}},
+      {TEGULA__CODEC_ZSTD,
+       {"bitshuffle-zstd:0", TEGULA_INVALID_ARGUMENT, "bitshuffle: level 0, expected 1 to "}},
+      {TEGULA__CODEC_LZ4,
+       {"lz4:2113929217", TEGULA_INVALID_ARGUMENT,
+        "lz4: block of bytes 2113929217, expected 1 to 2113929216"}},
+      {TEGULA__CODEC_LZ4,
+       {"bitshuffle-lz4:528482312", TEGULA_INVALID_ARGUMENT,
+        "bitshuffle: blocks of 528482312 items of 4 bytes"}},
+      {TEGULA__CODEC_BLOSC,
+       {"blosc:lz5", TEGULA_INVALID_ARGUMENT,
+        "blosc: compressor \"lz5\", expected blosclz, lz4, lz4hc, snappy, zlib, zstd"}},
+      {TEGULA__CODEC_BLOSC,
+       {"blosc:lz4:10", TEGULA_INVALID_ARGUMENT, "blosc: level 10, expected 0 to 9"}},
+      {TEGULA__CODEC_BLOSC,
+       {"blosc:lz4:1:2", TEGULA_INVALID_ARGUMENT,
+        "blosc: shuffle \"2\", expected noshuffle, shuffle, bitshuffle"}},
+      {TEGULA__CODEC_BLOSC2,
+       {"blosc2:lz4:10", TEGULA_INVALID_ARGUMENT, "blosc2: level 10, expected 0 to 9"}},
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     if (!tegula__codec_available(rows[i].codec)) continue;
     assert_int_equal(parse(rows[i].refusal.text, 4), rows[i].refusal.status);
-    if (!strstr(err.message, rows[i].refusal.message)) fail_msg("%s: \"%s\"", rows[i].refusal.text, err.message);
+    if (!strstr(err.message, rows[i].refusal.message))
+      fail_msg("%s: \"%s\"", rows[i].refusal.text, err.message);
   }
 }
 

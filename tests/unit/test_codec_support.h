@@ -1,4 +1,5 @@
-/* What the tests of codecs share: golden chunks (tests/golden/generate_codec.py), and memory of exactly the size.
+/* What the tests of codecs share: golden chunks (tests/golden/generate_codec.py), and memory of
+ * exactly the size.
  *
  * SPDX-License-Identifier: Apache-2.0
  *

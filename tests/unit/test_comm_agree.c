@@ -1,4 +1,5 @@
-/* Agreements of ranks, over a communicator that lies in memory: the ranks are threads, so no MPI is needed.
+/* Agreements of ranks, over a communicator that lies in memory: the ranks are threads, so no MPI is
+ * needed.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <pthread.h>
@@ -47,7 +48,8 @@ static int32_t fake_processors(const void *group) { return group != NULL; }
 static bool fake_any_thread(const void *group) { return group != NULL; }
 static void fake_leave(void *group, bool broken) { (void)group, (void)broken; }
 
-static tegula_status fake_reduce(void *group, tegula_plugin_reduction reduction, const int64_t *mine, int64_t *all, int32_t count,
+static tegula_status fake_reduce(void *group, tegula_plugin_reduction reduction,
+                                 const int64_t *mine, int64_t *all, int32_t count,
                                  tegula_plugin_request *request, tegula_error *err) {
   member *m = group;
   (void)err;
@@ -56,7 +58,10 @@ static tegula_status fake_reduce(void *group, tegula_plugin_reduction reduction,
   slot *s = &m->group->slots[m->next++];
   for (int32_t i = 0; i < count; i++) {
     int64_t old = s->numbers[i];
-    s->numbers[i] = s->arrived == 0 ? mine[i] : reduction == TEGULA_PLUGIN_SUM ? old + mine[i] : reduction == TEGULA_PLUGIN_XOR ? old ^ mine[i] : tegula__max(old, mine[i]);
+    s->numbers[i] = s->arrived == 0                  ? mine[i]
+                    : reduction == TEGULA_PLUGIN_SUM ? old + mine[i]
+                    : reduction == TEGULA_PLUGIN_XOR ? old ^ mine[i]
+                                                     : tegula__max(old, mine[i]);
   }
   s->arrived++;
   m->kind = REDUCE, m->into = all, m->size = count, m->at = s;
@@ -64,7 +69,8 @@ static tegula_status fake_reduce(void *group, tegula_plugin_reduction reduction,
   return TEGULA_OK;
 }
 
-static tegula_status fake_broadcast(void *group, void *data, int32_t bytes, int32_t root, tegula_plugin_request *request, tegula_error *err) {
+static tegula_status fake_broadcast(void *group, void *data, int32_t bytes, int32_t root,
+                                    tegula_plugin_request *request, tegula_error *err) {
   member *m = group;
   (void)err;
   request->handle = 1;
@@ -79,8 +85,8 @@ static tegula_status fake_broadcast(void *group, void *data, int32_t bytes, int3
   return TEGULA_OK;
 }
 
-static tegula_status fake_send(void *group, const void *data, int32_t bytes, int32_t rank, int32_t tag, tegula_plugin_request *request,
-                               tegula_error *err) {
+static tegula_status fake_send(void *group, const void *data, int32_t bytes, int32_t rank,
+                               int32_t tag, tegula_plugin_request *request, tegula_error *err) {
   member *m = group;
   (void)err;
   request->handle = 0;
@@ -100,8 +106,8 @@ static letter *find_letter(const member *m, int32_t from, int32_t tag) {
   return NULL;
 }
 
-static tegula_status fake_receive(void *group, void *data, int32_t bytes, int32_t rank, int32_t tag, tegula_plugin_request *request,
-                                  tegula_error *err) {
+static tegula_status fake_receive(void *group, void *data, int32_t bytes, int32_t rank, int32_t tag,
+                                  tegula_plugin_request *request, tegula_error *err) {
   member *m = group;
   (void)err;
   request->handle = 1;
@@ -109,7 +115,8 @@ static tegula_status fake_receive(void *group, void *data, int32_t bytes, int32_
   return TEGULA_OK;
 }
 
-static tegula_status fake_probe(void *group, int32_t rank, int32_t tag, bool *there, tegula_error *err) {
+static tegula_status fake_probe(void *group, int32_t rank, int32_t tag, bool *there,
+                                tegula_error *err) {
   member *m = group;
   (void)err;
   pthread_mutex_lock(&m->group->lock);
@@ -118,7 +125,8 @@ static tegula_status fake_probe(void *group, int32_t rank, int32_t tag, bool *th
   return TEGULA_OK;
 }
 
-static tegula_status fake_test(void *group, tegula_plugin_request *request, bool *done, tegula_error *err) {
+static tegula_status fake_test(void *group, tegula_plugin_request *request, bool *done,
+                               tegula_error *err) {
   member *m = group;
   (void)err;
   *done = request->handle == 0;
@@ -184,13 +192,18 @@ static void run_all(void (*act)(rank *r)) {
   for (int i = 0; i < RANKS; i++) {
     ranks[i].act = act;
     ranks[i].member = (member){.group = group, .rank = i};
-    assert_int_equal(tegula__comm_create(&plugin, &ranks[i].member, &ranks[i].comm, NULL), TEGULA_OK);
+    assert_int_equal(tegula__comm_create(&plugin, &ranks[i].member, &ranks[i].comm, NULL),
+                     TEGULA_OK);
   }
-  for (int i = 0; i < RANKS; i++) assert_int_equal(pthread_create(&ranks[i].thread, NULL, run_rank, &ranks[i]), 0);
+  for (int i = 0; i < RANKS; i++)
+    assert_int_equal(pthread_create(&ranks[i].thread, NULL, run_rank, &ranks[i]), 0);
   for (int i = 0; i < RANKS; i++) pthread_join(ranks[i].thread, NULL);
   for (int i = 0; i < RANKS; i++) {
-    if (ranks[i].comm->broken) free(ranks[i].comm); /* which the library must not: nothing is on its way here */
-    else tegula__comm_destroy(ranks[i].comm);
+    /* which the library must not: nothing is on its way here */
+    if (ranks[i].comm->broken)
+      free(ranks[i].comm);
+    else
+      tegula__comm_destroy(ranks[i].comm);
   }
   free(group);
 }
@@ -241,9 +254,11 @@ static void act_other_call(rank *r) {
 static void ranks_that_are_called_differently(void **state) {
   (void)state;
   run_all(act_alike);
-  all_have(TEGULA_MISMATCH, 4, "the ranks were not called alike: the options of rank 0: 7, of rank 4: 7");
+  all_have(TEGULA_MISMATCH, 4,
+           "the ranks were not called alike: the options of rank 0: 7, of rank 4: 7");
   run_all(act_other_call);
-  all_have(TEGULA_MISMATCH, 1, "the ranks do not make the same call: rank 0 is in load, rank 1 in hash");
+  all_have(TEGULA_MISMATCH, 1,
+           "the ranks do not make the same call: rank 0 is in load, rank 1 in hash");
 }
 
 /* Two items and eight numbers fill an agreement. */
@@ -251,17 +266,20 @@ static void act_values(rank *r) {
   tegula__call call;
   int32_t me = r->comm->rank;
   int64_t values[TEGULA__CALL_VALUES];
-  for (int32_t i = 0; i < TEGULA__CALL_VALUES; i++) values[i] = me == i % RANKS ? 100 * i - 250 : -1000 - me;
+  for (int32_t i = 0; i < TEGULA__CALL_VALUES; i++)
+    values[i] = me == i % RANKS ? 100 * i - 250 : -1000 - me;
   tegula__call_init(&call, "measure");
   tegula__call_add(&call, "the number", "%d", 8);
   tegula__call_add(&call, "the kind", "%d", 1);
   int64_t before = r->comm->step;
-  r->status = tegula__comm_agree_values(r->comm, &call, TEGULA_OK, values, TEGULA__CALL_VALUES, &r->error);
+  r->status =
+      tegula__comm_agree_values(r->comm, &call, TEGULA_OK, values, TEGULA__CALL_VALUES, &r->error);
   assert_int_equal(r->status, TEGULA_OK);
   assert_int_equal(r->comm->step, before + 1);
   for (int32_t i = 0; i < TEGULA__CALL_VALUES; i++) assert_int_equal(values[i], 100 * i - 250);
   values[0] = me;
-  r->status = tegula__comm_agree_values(r->comm, NULL, me == 1 ? fail_as(r, TEGULA_IO) : TEGULA_OK, values, 1, &r->error);
+  r->status = tegula__comm_agree_values(r->comm, NULL, me == 1 ? fail_as(r, TEGULA_IO) : TEGULA_OK,
+                                        values, 1, &r->error);
   assert_int_equal(values[0], me); /* nothing is agreed */
 }
 
@@ -270,9 +288,11 @@ static void act_values_elsewhere(rank *r) {
   tegula__call call;
   int64_t values[TEGULA__CALL_VALUES] = {1, 2, 3, 4, 5, 6, 7, 8};
   tegula__call_init(&call, r->comm->rank == 2 ? "open" : "measure");
-  for (int i = 0; r->comm->rank == 2 && i < TEGULA__CALL_ITEMS; i++) tegula__call_add(&call, "an item", "%d", i);
+  for (int i = 0; r->comm->rank == 2 && i < TEGULA__CALL_ITEMS; i++)
+    tegula__call_add(&call, "an item", "%d", i);
   r->status = r->comm->rank == 2 ? tegula__comm_agree_call(r->comm, &call, TEGULA_OK, &r->error)
-                                 : tegula__comm_agree_values(r->comm, &call, TEGULA_OK, values, TEGULA__CALL_VALUES, &r->error);
+                                 : tegula__comm_agree_values(r->comm, &call, TEGULA_OK, values,
+                                                             TEGULA__CALL_VALUES, &r->error);
 }
 
 static void numbers_travel_with_an_agreement(void **state) {
@@ -280,7 +300,8 @@ static void numbers_travel_with_an_agreement(void **state) {
   run_all(act_values);
   all_have(TEGULA_IO, 1, "rank 1 cannot");
   run_all(act_values_elsewhere);
-  all_have(TEGULA_MISMATCH, 2, "the ranks do not make the same call: rank 0 is in measure, rank 2 in open");
+  all_have(TEGULA_MISMATCH, 2,
+           "the ranks do not make the same call: rank 0 is in measure, rank 2 in open");
 }
 
 /* Rank 1 fails by itself in front of the second of three steps. */
@@ -299,7 +320,8 @@ static void a_failure_between_calls_reaches_all(void **state) {
   (void)state;
   run_all(act_end);
   all_have(TEGULA_IO, 1, "rank 1 cannot");
-  for (int i = 1; i < RANKS; i++) assert_int_equal(ranks[i].member.next, ranks[0].member.next); /* nobody waits for one more */
+  /* nobody waits for one more */
+  for (int i = 1; i < RANKS; i++) assert_int_equal(ranks[i].member.next, ranks[0].member.next);
 }
 
 static pthread_barrier_t started;
@@ -313,7 +335,8 @@ static void act_missing(rank *r) {
   assert_int_equal(tegula__comm_agree(r->comm, TEGULA_OK, NULL), TEGULA_TIMEOUT); /* at once */
 }
 
-static const char missing[] = "ranks 0 and 3 did not come to an agreement of 5 ranks within the deadline";
+static const char missing[] =
+    "ranks 0 and 3 did not come to an agreement of 5 ranks within the deadline";
 
 static bool wait_for_missing(double seconds) {
   deadline = seconds;
@@ -326,7 +349,8 @@ static bool wait_for_missing(double seconds) {
   return named;
 }
 
-/* On a machine that stands still for longer than the deadline others are missing, too: then a deadline decides that outlasts it. */
+/* On a machine that stands still for longer than the deadline others are missing, too: then a
+ * deadline decides that outlasts it. */
 static void those_that_are_missing_are_named(void **state) {
   (void)state;
   if (!wait_for_missing(1)) wait_for_missing(40);
@@ -349,8 +373,10 @@ static void act_data(rank *r) {
   if (r->comm->rank == 2) snprintf(text, sizeof text, "from rank 2");
   assert_int_equal(tegula__comm_broadcast(r->comm, text, sizeof text, 2, NULL), TEGULA_OK);
   assert_string_equal(text, "from rank 2");
-  if (r->comm->rank == 1) assert_int_equal(tegula__comm_send(r->comm, "to rank 4", 10, 4, NULL), TEGULA_OK);
-  if (r->comm->rank == 4) assert_int_equal(tegula__comm_receive(r->comm, text, 10, 1, NULL), TEGULA_OK);
+  if (r->comm->rank == 1)
+    assert_int_equal(tegula__comm_send(r->comm, "to rank 4", 10, 4, NULL), TEGULA_OK);
+  if (r->comm->rank == 4)
+    assert_int_equal(tegula__comm_receive(r->comm, text, 10, 1, NULL), TEGULA_OK);
   assert_string_equal(text, r->comm->rank == 4 ? "to rank 4" : "from rank 2");
 }
 
@@ -370,7 +396,8 @@ typedef struct counted {
 static int32_t count_rank(const void *group) { return group != NULL ? 0 : 1; }
 static int32_t count_size(const void *group) { return group != NULL ? 2 : 0; }
 
-static tegula_status count_broadcast(void *group, void *data, int32_t bytes, int32_t root, tegula_plugin_request *request, tegula_error *err) {
+static tegula_status count_broadcast(void *group, void *data, int32_t bytes, int32_t root,
+                                     tegula_plugin_request *request, tegula_error *err) {
   counted *c = group;
   (void)root, (void)err;
   assert_true(bytes > 0 && (const char *)data == c->data + c->next);
@@ -381,13 +408,15 @@ static tegula_status count_broadcast(void *group, void *data, int32_t bytes, int
   return TEGULA_OK;
 }
 
-static tegula_status count_test(void *group, tegula_plugin_request *request, bool *done, tegula_error *err) {
+static tegula_status count_test(void *group, tegula_plugin_request *request, bool *done,
+                                tegula_error *err) {
   (void)group, (void)request, (void)err;
   *done = true;
   return TEGULA_OK;
 }
 
-static tegula_status count_probe(void *group, int32_t from, int32_t tag, bool *there, tegula_error *err) {
+static tegula_status count_probe(void *group, int32_t from, int32_t tag, bool *there,
+                                 tegula_error *err) {
   (void)group, (void)from, (void)tag, (void)err;
   *there = false;
   return TEGULA_OK;
@@ -396,9 +425,11 @@ static tegula_status count_probe(void *group, int32_t from, int32_t tag, bool *t
 static void much_data_goes_in_pieces_of_at_most_a_gibibyte(void **state) {
   (void)state;
   tegula_plugin_comm counting = plugin;
-  counting.rank = count_rank, counting.size = count_size, counting.broadcast = count_broadcast, counting.test = count_test, counting.probe = count_probe;
+  counting.rank = count_rank, counting.size = count_size, counting.broadcast = count_broadcast,
+  counting.test = count_test, counting.probe = count_probe;
   int64_t size = ((int64_t)5 << 30) + 7;
-  void *data = mmap(NULL, (size_t)size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void *data =
+      mmap(NULL, (size_t)size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   assert_true(data != MAP_FAILED);
   counted group = {.data = data};
   tegula_comm *comm;
@@ -414,9 +445,12 @@ static void much_data_goes_in_pieces_of_at_most_a_gibibyte(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(much_data_goes_in_pieces_of_at_most_a_gibibyte),
-      cmocka_unit_test(the_error_of_the_lowest_rank_is_on_all), cmocka_unit_test(ranks_that_are_called_differently),
-      cmocka_unit_test(a_failure_between_calls_reaches_all),    cmocka_unit_test(those_that_are_missing_are_named),
-      cmocka_unit_test(numbers_and_bytes_come_over),            cmocka_unit_test(numbers_travel_with_an_agreement),
+      cmocka_unit_test(the_error_of_the_lowest_rank_is_on_all),
+      cmocka_unit_test(ranks_that_are_called_differently),
+      cmocka_unit_test(a_failure_between_calls_reaches_all),
+      cmocka_unit_test(those_that_are_missing_are_named),
+      cmocka_unit_test(numbers_and_bytes_come_over),
+      cmocka_unit_test(numbers_travel_with_an_agreement),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

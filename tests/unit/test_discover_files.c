@@ -1,4 +1,5 @@
-/* Folders, patterns and lists on disk: what is found, in which order, described how, and at what cost.
+/* Folders, patterns and lists on disk: what is found, in which order, described how, and at what
+ * cost.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -54,9 +55,11 @@ static void write_file(const char *path, const void *bytes, size_t size) {
 static void touch(const char *path) { write_file(path, "", 0); }
 
 /* An npy file with this dtype and shape; `cut` bytes are missing at the end. */
-static void write_npy(const char *path, const char *dtype, const char *shape, size_t data, size_t cut) {
+static void write_npy(const char *path, const char *dtype, const char *shape, size_t data,
+                      size_t cut) {
   char header[256];
-  snprintf(header, sizeof header, "{'descr': %s, 'fortran_order': False, 'shape': %s, }\n", dtype, shape);
+  snprintf(header, sizeof header, "{'descr': %s, 'fortran_order': False, 'shape': %s, }\n", dtype,
+           shape);
   memory_file file = npy_make(1, header, strlen(header), data);
   write_file(path, file.bytes, (size_t)file.size - cut);
   memory_free(&file);
@@ -66,7 +69,8 @@ static void write_npy(const char *path, const char *dtype, const char *shape, si
 
 static void expect_paths(const char *path, int64_t count, const char *first, const char *last) {
   tegula__paths paths;
-  if (tegula__paths_find(path, NULL, &paths, &error) != TEGULA_OK) fail_msg("%s: %s", path, error.message);
+  if (tegula__paths_find(path, NULL, &paths, &error) != TEGULA_OK)
+    fail_msg("%s: %s", path, error.message);
   assert_int_equal(paths.count, count);
   assert_string_equal(paths.items[0], first);
   assert_string_equal(paths.items[count - 1], last);
@@ -138,12 +142,15 @@ static void make_folders(void) {
 static void patterns_go_through_folders_one_by_one(void **state) {
   (void)state;
   make_folders();
-  tegula__paths paths; /* no sequence, but the right files: the name of the first that does not fit says so */
+  /* no sequence, but the right files: the name of the first that does not fit says so */
+  tegula__paths paths;
   assert_int_equal(tegula__paths_find("a_*/in/x_*", NULL, &paths, &error), TEGULA_INCOMPLETE);
   assert_int_equal(rename("a_10", "a_3"), 0);
-  const char *patterns[] = {"a_*/in/x_*", "a_*/*/x_7", "*/in/x_7", "?_[2-9]/in/x_*", "a_*//in//x_7", "a_*/in/../in/x_7", "a_*/./in/x_?", "\\a_*/\\i\\n/x_*"};
+  const char *patterns[] = {"a_*/in/x_*",   "a_*/*/x_7",        "*/in/x_7",     "?_[2-9]/in/x_*",
+                            "a_*//in//x_7", "a_*/in/../in/x_7", "a_*/./in/x_?", "\\a_*/\\i\\n/x_*"};
   for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
-    if (tegula__paths_find(patterns[i], NULL, &paths, &error) != TEGULA_OK) fail_msg("%s: %s", patterns[i], error.message);
+    if (tegula__paths_find(patterns[i], NULL, &paths, &error) != TEGULA_OK)
+      fail_msg("%s: %s", patterns[i], error.message);
     assert_int_equal(paths.count, 2);
     assert_non_null(strstr(paths.items[0], "a_2/"));
     assert_non_null(strstr(paths.items[1], "a_3/"));
@@ -266,14 +273,16 @@ static void sockets_are_refused(void **state) {
 /* ---- describing ---- */
 
 static tegula__discover_options plain(void) {
-  return (tegula__discover_options){.describe = no_options(), .expect_files = -1, .expect_rows = -1};
+  return (tegula__discover_options){
+      .describe = no_options(), .expect_files = -1, .expect_rows = -1};
 }
 
-static tegula_status discover(const char *path, const tegula__discover_options *options, tegula__manifest *out,
-                              tegula__file_set **files) {
+static tegula_status discover(const char *path, const tegula__discover_options *options,
+                              tegula__manifest *out, tegula__file_set **files) {
   const tegula__selection selection = {.paths = &path, .count = 1};
   tegula__discovered found;
-  tegula_status status = tegula__discover(pool, handles, &selection, options, &found, &counts, &error);
+  tegula_status status =
+      tegula__discover(pool, handles, &selection, options, &found, &counts, &error);
   if (status != TEGULA_OK) return status;
   free(found.first);
   *out = found.manifest;
@@ -281,11 +290,13 @@ static tegula_status discover(const char *path, const tegula__discover_options *
   return status;
 }
 
-static void expect_failure(const char *path, const tegula__discover_options *options, tegula_status status, const char *part) {
+static void expect_failure(const char *path, const tegula__discover_options *options,
+                           tegula_status status, const char *part) {
   tegula__manifest manifest;
   tegula__file_set *files;
   tegula_status found = discover(path, options, &manifest, &files);
-  if (found != status) fail_msg("%s: %s %s", path, tegula_status_name(found), found != TEGULA_OK ? error.message : "");
+  if (found != status)
+    fail_msg("%s: %s %s", path, tegula_status_name(found), found != TEGULA_OK ? error.message : "");
   assert_contains(error.message, part);
 }
 
@@ -442,15 +453,18 @@ static void formats_come_from_word_content_or_dtype(void **state) {
   assert_int_equal(manifest.shape[0], 4);
   tegula__file_set_destroy(files);
   tegula__manifest_free(&manifest);
-  assert_int_equal(discover("b.bin", &options, &manifest, &files), TEGULA_OK); /* content goes before the dtype */
+  /* content goes before the dtype */
+  assert_int_equal(discover("b.bin", &options, &manifest, &files), TEGULA_OK);
   assert_string_equal(manifest.format, "npy");
   tegula__file_set_destroy(files);
   tegula__manifest_free(&manifest);
-  expect_failure("c.npy", &options, TEGULA_SHORT_FILE, "c.npy"); /* a cut npy file is no empty raw file */
+  /* a cut npy file is no empty raw file */
+  expect_failure("c.npy", &options, TEGULA_SHORT_FILE, "c.npy");
   expect_no_paths("?.bin", TEGULA_MISMATCH, "is not named like");
   assert_int_equal(rename("a.bin", "s_0"), 0);
   assert_int_equal(rename("b.bin", "s_1"), 0);
-  expect_failure("s_?", &options, TEGULA_MISMATCH, "the format of \"s_1\" is npy, but that of \"s_0\" is raw");
+  expect_failure("s_?", &options, TEGULA_MISMATCH,
+                 "the format of \"s_1\" is npy, but that of \"s_0\" is raw");
 }
 
 static void files_that_vanish_or_cannot_be_read_are_named(void **state) {
@@ -460,7 +474,8 @@ static void files_that_vanish_or_cannot_be_read_are_named(void **state) {
   const tegula__selection selection = {.paths = list, .count = 2};
   tegula__discovered found;
   write_npy("s_0.npy", "'<f4'", "(2, 3)", 24, 0);
-  assert_int_equal(tegula__discover(pool, handles, &selection, &options, &found, &counts, &error), TEGULA_NOT_FOUND);
+  assert_int_equal(tegula__discover(pool, handles, &selection, &options, &found, &counts, &error),
+                   TEGULA_NOT_FOUND);
   assert_contains(error.message, "s_1.npy");
   if (geteuid() == 0) return; /* root may read everything */
   write_npy("s_1.npy", "'<f4'", "(2, 3)", 24, 0);

@@ -46,18 +46,22 @@ static void sequences_come_out_in_numeric_order(void **state) {
       {{"s_0010.npy", "s_0009.npy"}, {"s_0009.npy", "s_0010.npy"}},
       {{"s99", "s100", "s98"}, {"s98", "s99", "s100"}},
       {{"s099", "s100", "s098"}, {"s098", "s099", "s100"}},
-      {{"s999", "s1000", "s998"}, {"s998", "s999", "s1000"}},        /* %03d may grow */
-      {{"run7_1.npy", "run7_0.npy"}, {"run7_0.npy", "run7_1.npy"}},  /* a number that all share */
+      {{"s999", "s1000", "s998"}, {"s998", "s999", "s1000"}},       /* %03d may grow */
+      {{"run7_1.npy", "run7_0.npy"}, {"run7_0.npy", "run7_1.npy"}}, /* a number that all share */
       {{"1", "0"}, {"0", "1"}},
       {{"00", "01"}, {"00", "01"}},
-      {{"a99999999999999999999", "a100000000000000000000"}, {"a99999999999999999999", "a100000000000000000000"}},
-      {{"a00018446744073709551616x", "a00018446744073709551615x"}, {"a00018446744073709551615x", "a00018446744073709551616x"}},
+      {{"a99999999999999999999", "a100000000000000000000"},
+       {"a99999999999999999999", "a100000000000000000000"}},
+      {{"a00018446744073709551616x", "a00018446744073709551615x"},
+       {"a00018446744073709551615x", "a00018446744073709551616x"}},
       {{"\xff\xfe_2", "\xff\xfe_1"}, {"\xff\xfe_1", "\xff\xfe_2"}},
   };
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     const char *out[MOST];
-    if (order(rows[i].names, out) != TEGULA_OK) fail_msg("%s...: %s", rows[i].names[0], error.message);
-    for (int64_t k = 0; k < count_names(rows[i].names); k++) assert_string_equal(out[k], rows[i].expected[k]);
+    if (order(rows[i].names, out) != TEGULA_OK)
+      fail_msg("%s...: %s", rows[i].names[0], error.message);
+    for (int64_t k = 0; k < count_names(rows[i].names); k++)
+      assert_string_equal(out[k], rows[i].expected[k]);
   }
 }
 
@@ -68,21 +72,31 @@ static void others_are_refused_by_name(void **state) {
     tegula_status status;
     const char *parts[3]; /* of the message */
   } rows[] = {
-      {{"s_2", "s_0", "s_4", "s_1"}, TEGULA_INCOMPLETE, {"number 3 (\"s_3\")", "\"s_2\" and \"s_4\""}},
+      {{"s_2", "s_0", "s_4", "s_1"},
+       TEGULA_INCOMPLETE,
+       {"number 3 (\"s_3\")", "\"s_2\" and \"s_4\""}},
       {{"s_0009.npy", "s_0011.npy"}, TEGULA_INCOMPLETE, {"number 0010 (\"s_0010.npy\")"}},
       {{"s_99", "s_101"}, TEGULA_INCOMPLETE, {"number 100 (\"s_100\")"}},
       {{"s_9", "s_19"}, TEGULA_INCOMPLETE, {"number 10 (\"s_10\")"}},
       {{"s_19", "s_29"}, TEGULA_INCOMPLETE, {"number 20 (\"s_20\")"}},
-      {{"a18446744073709551615", "a18446744073709551617"}, TEGULA_INCOMPLETE, {"number 18446744073709551616"}},
+      {{"a18446744073709551615", "a18446744073709551617"},
+       TEGULA_INCOMPLETE,
+       {"number 18446744073709551616"}},
       {{"s_1", "s_2", "s_02"}, TEGULA_MISMATCH, {"\"s_2\" and \"s_02\" have the same number"}},
-      {{"s_01", "s_02", "s_3"}, TEGULA_MISMATCH, {"\"s_01\" and \"s_3\" pad their numbers differently"}},
+      {{"s_01", "s_02", "s_3"},
+       TEGULA_MISMATCH,
+       {"\"s_01\" and \"s_3\" pad their numbers differently"}},
       {{"s_1", "s_02", "s_003"}, TEGULA_MISMATCH, {"pad their numbers differently"}},
-      {{"s_099", "s_0100"}, TEGULA_MISMATCH, {"\"s_099\" and \"s_0100\" pad their numbers differently"}},
+      {{"s_099", "s_0100"},
+       TEGULA_MISMATCH,
+       {"\"s_099\" and \"s_0100\" pad their numbers differently"}},
       {{"0", "01"}, TEGULA_MISMATCH, {"pad their numbers differently"}},
       {{"a1_b1", "a1_b2", "a2_b3"}, TEGULA_MISMATCH, {"\"a2_b3\"", "more than one number"}},
       {{"a1_b1", "a1_b2", "a2_b1"}, TEGULA_MISMATCH, {"\"a2_b1\"", "more than one number"}},
       {{"s_0.npy", "s_1.npy", "s_2.raw"}, TEGULA_MISMATCH, {"\"s_2.raw\" is not named like \"s_"}},
-      {{"README", "s_0.npy", "s_1.npy", "s_2.npy"}, TEGULA_MISMATCH, {"\"README\" is not named like \"s_"}},
+      {{"README", "s_0.npy", "s_1.npy", "s_2.npy"},
+       TEGULA_MISMATCH,
+       {"\"README\" is not named like \"s_"}},
       {{"s_0", "s_1", "s_"}, TEGULA_MISMATCH, {"\"s_\" is not named like"}},
       {{"s_0", "s_1", "s_1_0"}, TEGULA_MISMATCH, {"\"s_1_0\" is not named like"}},
       {{"a", "b"}, TEGULA_MISMATCH, {"is not named like"}},
@@ -91,9 +105,11 @@ static void others_are_refused_by_name(void **state) {
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     const char *out[MOST];
     tegula_status status = order(rows[i].names, out);
-    if (status != rows[i].status) fail_msg("%s...: %s", rows[i].names[0], tegula_status_name(status));
+    if (status != rows[i].status)
+      fail_msg("%s...: %s", rows[i].names[0], tegula_status_name(status));
     assert_contains(error.message, "\"dir\"");
-    for (int k = 0; k < 3 && rows[i].parts[k] != NULL; k++) assert_contains(error.message, rows[i].parts[k]);
+    for (int k = 0; k < 3 && rows[i].parts[k] != NULL; k++)
+      assert_contains(error.message, rows[i].parts[k]);
     assert_true(error.hint[0] != '\0' && error.path[0] != '\0');
   }
 }
@@ -143,7 +159,8 @@ static void lists_are_checked_where_they_are_sequences(void **state) {
               {{"final", "part10", "part9", "x"}, TEGULA_INVALID_ARGUMENT},
               {{"s_100000000000000000000", "s_99999999999999999999"}, TEGULA_INVALID_ARGUMENT}};
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-    assert_int_equal(tegula__names_check_order(rows[i].names, count_names(rows[i].names), &error), rows[i].status);
+    assert_int_equal(tegula__names_check_order(rows[i].names, count_names(rows[i].names), &error),
+                     rows[i].status);
 }
 
 /* A quadratic walk over this many names would take minutes. */
@@ -155,7 +172,8 @@ static void many_names_are_quick(void **state) {
   assert_true(names != NULL && texts != NULL);
   for (int i = 0; i < COUNT; i++) {
     names[i] = texts + (size_t)i * 32;
-    snprintf(names[i], 32, "shard_%d.npy", (int)((int64_t)i * 7919 % COUNT)); /* a permutation: 7919 is prime */
+    /* a permutation: 7919 is prime */
+    snprintf(names[i], 32, "shard_%d.npy", (int)((int64_t)i * 7919 % COUNT));
   }
   double start = tegula__now();
   assert_int_equal(tegula__names_order(names, COUNT, "dir", &error), TEGULA_OK);

@@ -1,4 +1,5 @@
-/* What is foretold of a file from its size and the header of the first one, and how a header is compared with it.
+/* What is foretold of a file from its size and the header of the first one, and how a header is
+ * compared with it.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "test_format_support.h"
@@ -22,7 +23,9 @@ static memory_file file_of(const char *text, size_t header, size_t data) {
 static void describe(const char *text, size_t header, size_t data, tegula__manifest *out) {
   memory_file file = file_of(text, header, data);
   tegula__describe_options options = no_options();
-  if (memory_describe(&tegula__format_npy, &file, TEGULA__HEAD_BYTES, &options, out, &error) != TEGULA_OK) fail_msg("%s", error.message);
+  if (memory_describe(&tegula__format_npy, &file, TEGULA__HEAD_BYTES, &options, out, &error) !=
+      TEGULA_OK)
+    fail_msg("%s", error.message);
   out->format = tegula__format_npy.name;
   memory_free(&file);
 }
@@ -39,7 +42,8 @@ static void only_dense_rows_behind_short_headers_tell_of_others(void **state) {
   expect_from(plain, HEADER, 60, true);
   expect_from("{'descr': '>i2', 'fortran_order': False, 'shape': (2,), }", HEADER, 4, true);
   expect_from("{'descr': '<f4', 'fortran_order': False, 'shape': (0, 3), }", HEADER, 0, true);
-  expect_from("{'descr': '<f4', 'fortran_order': True, 'shape': (4,), }", HEADER, 16, true); /* one axis has no order */
+  /* one axis has no order */
+  expect_from("{'descr': '<f4', 'fortran_order': True, 'shape': (4,), }", HEADER, 16, true);
   expect_from(plain, TEGULA__HEAD_BYTES, 60, true);
   expect_from(plain, TEGULA__HEAD_BYTES + 1, 60, false);
   expect_from("{'descr': '<f4', 'fortran_order': True, 'shape': (5, 3), }", HEADER, 60, false);
@@ -56,8 +60,15 @@ static void rows_follow_from_the_size(void **state) {
   (void)state;
   static const struct {
     int64_t size, rows; /* 0: does not fit */
-  } sizes[] = {{HEADER + 60, 5}, {HEADER + ROW, 1}, {HEADER + 1200, 100}, {HEADER, 0}, {HEADER + 1, 0}, {HEADER + 61, 0},
-               {HEADER - ROW, 0}, {0, 0}, {INT64_MAX, (INT64_MAX - HEADER) % ROW == 0 ? (INT64_MAX - HEADER) / ROW : 0}};
+  } sizes[] = {{HEADER + 60, 5},
+               {HEADER + ROW, 1},
+               {HEADER + 1200, 100},
+               {HEADER, 0},
+               {HEADER + 1, 0},
+               {HEADER + 61, 0},
+               {HEADER - ROW, 0},
+               {0, 0},
+               {INT64_MAX, (INT64_MAX - HEADER) % ROW == 0 ? (INT64_MAX - HEADER) / ROW : 0}};
   tegula__manifest first, found;
   describe(plain, HEADER, 60, &first);
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -92,12 +103,15 @@ static void set_make(set *s) {
   describe(plain, HEADER, ROWS * ROW, &shards[0]);
   for (int i = 0; i < 3; i++) {
     if (i > 0) tegula__manifest_init(&shards[i]);
-    if (i > 0) assert_int_equal(tegula__predict(&shards[0], HEADER + ROWS * ROW, &shards[i], &fits, &error), TEGULA_OK);
+    if (i > 0)
+      assert_int_equal(tegula__predict(&shards[0], HEADER + ROWS * ROW, &shards[i], &fits, &error),
+                       TEGULA_OK);
     shards[i].files = calloc(1, sizeof *shards[i].files);
     assert_non_null(shards[i].files);
     char path[] = "file 0";
     path[5] = (char)('0' + i);
-    shards[i].files[0] = (tegula__file){.path = strdup(path), .stamp.size = HEADER + ROWS * ROW, .predicted = i > 0};
+    shards[i].files[0] =
+        (tegula__file){.path = strdup(path), .stamp.size = HEADER + ROWS * ROW, .predicted = i > 0};
     shards[i].file_count = 1;
   }
   assert_int_equal(tegula__manifest_join(shards, 3, &s->manifest, &error), TEGULA_OK);
@@ -132,7 +146,9 @@ static void each_file_is_asked_for_until_it_is_as_foretold(void **state) {
   assert_int_equal(check(&s, 1, plain, HEADER), TEGULA_OK); /* twice counts once */
   assert_int_equal(tegula__unread_size(s.unread, 1), 0);
   assert_int_equal(tegula__unread_left(s.unread), 1);
-  assert_int_equal(check(&s, 2, "{'descr': '<f4', 'fortran_order': False, 'shape': (4, 3), }", HEADER), TEGULA_MISMATCH);
+  assert_int_equal(
+      check(&s, 2, "{'descr': '<f4', 'fortran_order': False, 'shape': (4, 3), }", HEADER),
+      TEGULA_MISMATCH);
   assert_int_equal(tegula__unread_left(s.unread), 1);
   assert_int_equal(check(&s, 2, plain, HEADER), TEGULA_OK);
   assert_int_equal(tegula__unread_left(s.unread), 0);
@@ -147,7 +163,8 @@ static void differences_say_what_was_expected_and_found(void **state) {
     size_t header;
     const char *found;
   } others[] = {
-      {"{'descr': '<f4', 'fortran_order': False, 'shape': (4, 3), }", HEADER, "shape (4, 3) of <f4 from byte 128 on"},
+      {"{'descr': '<f4', 'fortran_order': False, 'shape': (4, 3), }", HEADER,
+       "shape (4, 3) of <f4 from byte 128 on"},
       {"{'descr': '<f4', 'fortran_order': False, 'shape': (3, 5), }", HEADER, "shape (3, 5)"},
       {"{'descr': '<f4', 'fortran_order': False, 'shape': (15,), }", HEADER, "shape (15,)"},
       {"{'descr': '<f4', 'fortran_order': False, 'shape': (5, 3, 1), }", HEADER, "shape (5, 3, 1)"},
@@ -155,9 +172,12 @@ static void differences_say_what_was_expected_and_found(void **state) {
       {"{'descr': '<i4', 'fortran_order': False, 'shape': (5, 3), }", HEADER, "<i4"},
       {"{'descr': '>f4', 'fortran_order': False, 'shape': (5, 3), }", HEADER, ">f4"},
       {"{'descr': '<f2', 'fortran_order': False, 'shape': (5, 3), }", HEADER, "<f2"},
-      {"{'descr': '<f4', 'fortran_order': True, 'shape': (5, 3), }", HEADER, "the same in another order"},
-      {"{'descr': '<f4', 'fortran_order': False, 'shape': (5, 3), }", HEADER - ROW, "from byte 116 on"},
-      {"{'descr': '<f4', 'fortran_order': False, 'shape': (4, 3), }", HEADER + ROW, "longer than expected: 140 bytes instead of 128"},
+      {"{'descr': '<f4', 'fortran_order': True, 'shape': (5, 3), }", HEADER,
+       "the same in another order"},
+      {"{'descr': '<f4', 'fortran_order': False, 'shape': (5, 3), }", HEADER - ROW,
+       "from byte 116 on"},
+      {"{'descr': '<f4', 'fortran_order': False, 'shape': (4, 3), }", HEADER + ROW,
+       "longer than expected: 140 bytes instead of 128"},
       {"{'descr': '<f4', 'fortran_order': False, 'shape': (6, 3), }", HEADER, "too short"},
       {"{'descr': '|O', 'fortran_order': False, 'shape': (5, 3), }", HEADER, "pickle"},
       {"nonsense", HEADER, "header of"},
@@ -165,8 +185,10 @@ static void differences_say_what_was_expected_and_found(void **state) {
   set s;
   set_make(&s);
   for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-    if (check(&s, 1, others[i].text, others[i].header) != TEGULA_MISMATCH) fail_msg("%s passes", others[i].text);
-    assert_contains(error.message, "\"file 1\" is not what its size and the header of \"file 0\" promise");
+    if (check(&s, 1, others[i].text, others[i].header) != TEGULA_MISMATCH)
+      fail_msg("%s passes", others[i].text);
+    assert_contains(error.message,
+                    "\"file 1\" is not what its size and the header of \"file 0\" promise");
     assert_contains(error.message, others[i].found);
     assert_string_equal(error.path, "file 1");
   }

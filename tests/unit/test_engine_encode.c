@@ -1,10 +1,12 @@
 /* link-options: -Wl,--wrap=tegula__encode */
-/* Chunks on their way to the file: places in order whoever is faster, the lowest error, no hang whatever fails.
+/* Chunks on their way to the file: places in order whoever is faster, the lowest error, no hang
+ * whatever fails.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * A one-dimensional array, each element of which is the number of its chunk; the encoder adds a checksum. It and the placer can be told to fail
- * or to be slow at a chunk; writes fail behind a limit of the file's size. */
+ * A one-dimensional array, each element of which is the number of its chunk; the encoder adds a
+ * checksum. It and the placer can be told to fail or to be slow at a chunk; writes fail behind a
+ * limit of the file's size. */
 #include "test_engine_support.h"
 
 #include <errno.h>
@@ -14,7 +16,8 @@
 
 #include "codec/codec.h"
 
-enum { LENGTH = 132000, CHUNK_BYTES = 4 * LENGTH, STORED = CHUNK_BYTES + 4, MOST = 60, NEVER = -1 }; /* a step each */
+/* a step each */
+enum { LENGTH = 132000, CHUNK_BYTES = 4 * LENGTH, STORED = CHUNK_BYTES + 4, MOST = 60, NEVER = -1 };
 
 static const int THREADS[] = {1, 2, 3, 8, 64};
 enum { THREAD_COUNTS = sizeof THREADS / sizeof *THREADS };
@@ -24,17 +27,21 @@ enum { THREAD_COUNTS = sizeof THREADS / sizeof *THREADS };
 enum { ALL = -2 };
 static _Atomic int encoder_fails = NEVER, encoder_slow = NEVER, encoded;
 
-tegula_status __real_tegula__encode(tegula__encoder *encoder, const tegula__filter *filters, int32_t count, const void *in, size_t in_size,
-                                    void *out, size_t room, size_t *size, uint32_t *mask, tegula_error *err);
-tegula_status __wrap_tegula__encode(tegula__encoder *encoder, const tegula__filter *filters, int32_t count, const void *in, size_t in_size,
-                                    void *out, size_t room, size_t *size, uint32_t *mask, tegula_error *err);
-tegula_status __wrap_tegula__encode(tegula__encoder *encoder, const tegula__filter *filters, int32_t count, const void *in, size_t in_size,
-                                    void *out, size_t room, size_t *size, uint32_t *mask, tegula_error *err) {
+tegula_status __real_tegula__encode(tegula__encoder *encoder, const tegula__filter *filters,
+                                    int32_t count, const void *in, size_t in_size, void *out,
+                                    size_t room, size_t *size, uint32_t *mask, tegula_error *err);
+tegula_status __wrap_tegula__encode(tegula__encoder *encoder, const tegula__filter *filters,
+                                    int32_t count, const void *in, size_t in_size, void *out,
+                                    size_t room, size_t *size, uint32_t *mask, tegula_error *err);
+tegula_status __wrap_tegula__encode(tegula__encoder *encoder, const tegula__filter *filters,
+                                    int32_t count, const void *in, size_t in_size, void *out,
+                                    size_t room, size_t *size, uint32_t *mask, tegula_error *err) {
   int32_t number;
   memcpy(&number, in, sizeof number);
   encoded++;
   if (number == encoder_slow || encoder_slow == ALL) usleep(3000);
-  if (number == encoder_fails) return tegula__fail(err, TEGULA_LIMIT_EXCEEDED, NULL, -1, "encoder %d", number);
+  if (number == encoder_fails)
+    return tegula__fail(err, TEGULA_LIMIT_EXCEEDED, NULL, -1, "encoder %d", number);
   return __real_tegula__encode(encoder, filters, count, in, in_size, out, room, size, mask, err);
 }
 
@@ -56,7 +63,8 @@ typedef struct save {
   uint64_t places[MOST];
 } save;
 
-static tegula_status find_place(void *state, int64_t part, const int64_t *chunk, uint32_t length, uint32_t mask, uint64_t *offset, tegula_error *err) {
+static tegula_status find_place(void *state, int64_t part, const int64_t *chunk, uint32_t length,
+                                uint32_t mask, uint64_t *offset, tegula_error *err) {
   save *s = state;
   assert_int_equal(atomic_fetch_add(&s->inside, 1), 0);
   assert_int_equal(part, 0);
@@ -76,19 +84,33 @@ static void add_part(save *s) {
   tegula_error error;
   tegula__grid *grid = calloc(1, sizeof *grid);
   assert_non_null(grid);
-  *grid = (tegula__grid){.chunk_bytes = CHUNK_BYTES, .order = TEGULA__NATIVE_ORDER, .slots = s->chunks};
+  *grid =
+      (tegula__grid){.chunk_bytes = CHUNK_BYTES, .order = TEGULA__NATIVE_ORDER, .slots = s->chunks};
   grid->filters = calloc(TEGULA__CHAIN_MAX, sizeof *grid->filters);
   grid->coordinates = calloc(1, sizeof *grid->coordinates);
   assert_ok(tegula__chain_parse("fletcher32", 4, grid->filters, &grid->filter_count, &error));
   assert_ok(tegula__manifest_add_grid(&s->manifest, grid, &error));
-  tegula__part part = {.kind = TEGULA__PART_CHUNKED, .order = grid->order, .file = TEGULA__NO_FILE, .lo = &zero, .hi = &s->hi, .strides = &stride,
-                       .start = &zero, .chunk = &chunk, .slot_strides = &slot_stride, .grid = grid};
+  tegula__part part = {.kind = TEGULA__PART_CHUNKED,
+                       .order = grid->order,
+                       .file = TEGULA__NO_FILE,
+                       .lo = &zero,
+                       .hi = &s->hi,
+                       .strides = &stride,
+                       .start = &zero,
+                       .chunk = &chunk,
+                       .slot_strides = &slot_stride,
+                       .grid = grid};
   assert_ok(tegula__manifest_add_part(&s->manifest, &part, &error));
 }
 
 static void save_make(save *s, int32_t threads, int chunks, int64_t staging) {
   tegula_error error;
-  *s = (save){.b = bench_make(threads, staging, 0), .chunks = chunks, .hi = (int64_t)chunks * LENGTH, .stride = 4, .fails = NEVER, .slow = NEVER};
+  *s = (save){.b = bench_make(threads, staging, 0),
+              .chunks = chunks,
+              .hi = (int64_t)chunks * LENGTH,
+              .stride = 4,
+              .fails = NEVER,
+              .slow = NEVER};
   tegula__manifest_init(&s->manifest);
   s->manifest.dtype = dtype_of("<i4");
   s->manifest.ndim = 1;
@@ -101,7 +123,11 @@ static void save_make(save *s, int32_t threads, int chunks, int64_t staging) {
   s->manifest.file_count = 1;
   add_part(s);
   assert_ok(tegula__manifest_finish(&s->manifest, &error));
-  s->tile = (tegula__tile){.lo = &s->lo, .hi = &s->hi, .strides = &s->stride, .data = (char *)s->memory, .order = TEGULA__NATIVE_ORDER};
+  s->tile = (tegula__tile){.lo = &s->lo,
+                           .hi = &s->hi,
+                           .strides = &s->stride,
+                           .data = (char *)s->memory,
+                           .order = TEGULA__NATIVE_ORDER};
   file_write(s->manifest.files[0].path, "", 0);
   assert_ok(tegula__file_set_create(s->b.handles, s->manifest.files, 1, true, &s->set, &error));
 }
@@ -116,8 +142,15 @@ static void save_free(save *s) {
 static tegula_status run(save *s, tegula_progress_fn progress, void *state, tegula_error *error) {
   tegula__io_counts counts = {0};
   tegula__placer placer = {find_place, s};
-  tegula__move move = {.manifest = &s->manifest, .files = s->set, .tiles = &s->tile, .tile_count = 1, .writing = true, .placer = &placer,
-                       .progress = progress, .progress_state = state, .counts = &counts};
+  tegula__move move = {.manifest = &s->manifest,
+                       .files = s->set,
+                       .tiles = &s->tile,
+                       .tile_count = 1,
+                       .writing = true,
+                       .placer = &placer,
+                       .progress = progress,
+                       .progress_state = state,
+                       .counts = &counts};
   s->next = s->end = 0;
   alarm(500); /* a hang is a failure; the busiest machine is not */
   tegula_status status = tegula__engine_run(&s->b.engine, &move, error);
@@ -135,7 +168,8 @@ static void check_file(const save *s) {
     assert_int_equal(fseek(file, (long)s->places[k], SEEK_SET), 0);
     assert_int_equal(fread(chunk, 1, STORED, file), STORED);
     assert_int_equal(chunk[0], k);
-    assert_memory_equal(chunk + 1, chunk, CHUNK_BYTES - sizeof *chunk); /* all others are as the one before */
+    /* all others are as the one before */
+    assert_memory_equal(chunk + 1, chunk, CHUNK_BYTES - sizeof *chunk);
   }
   free(chunk);
   fclose(file);
@@ -263,9 +297,10 @@ static void a_chunk_that_is_given_in_part_is_refused(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(places_are_found_in_order_whoever_is_faster), cmocka_unit_test(more_threads_than_chunks),
-      cmocka_unit_test(the_error_is_that_of_the_lowest_chunk), cmocka_unit_test(cancelled_by_progress),
-      cmocka_unit_test(a_chunk_that_is_given_in_part_is_refused)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(places_are_found_in_order_whoever_is_faster),
+                                     cmocka_unit_test(more_threads_than_chunks),
+                                     cmocka_unit_test(the_error_is_that_of_the_lowest_chunk),
+                                     cmocka_unit_test(cancelled_by_progress),
+                                     cmocka_unit_test(a_chunk_that_is_given_in_part_is_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,10 @@
-/* When something goes wrong: always the same error, the first by file and offset; cancelling; files that change.
+/* When something goes wrong: always the same error, the first by file and offset; cancelling; files
+ * that change.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Files of 1 MiB are four steps each, so that several workers are in one file, and in several files, at once. */
+ * Files of 1 MiB are four steps each, so that several workers are in one file, and in several
+ * files, at once. */
 #include "test_engine_support.h"
 
 #include <stdatomic.h>
@@ -32,7 +34,8 @@ static void write_shard(const shards *s, int file) {
 static void reopen(shards *s) {
   tegula_error error;
   tegula__file_set_destroy(s->set);
-  assert_ok(tegula__file_set_create(s->b.handles, s->manifest.files, FILES, false, &s->set, &error));
+  assert_ok(
+      tegula__file_set_create(s->b.handles, s->manifest.files, FILES, false, &s->set, &error));
 }
 
 static void shards_make(shards *s, int32_t threads, int32_t open_files) {
@@ -50,7 +53,8 @@ static void shards_make(shards *s, int32_t threads, int32_t open_files) {
   s->strides[1] = 4;
   for (int i = 0; i < FILES; i++) {
     int64_t lo[2] = {i * ROWS, 0}, hi[2] = {(i + 1) * ROWS, ROW_BYTES / 4};
-    s->manifest.files[i] = (tegula__file){.path = strdup(name_in(&s->b.folder, "%d.bin", i).text), .stamp = {.size = FILE_BYTES}};
+    s->manifest.files[i] = (tegula__file){.path = strdup(name_in(&s->b.folder, "%d.bin", i).text),
+                                          .stamp = {.size = FILE_BYTES}};
     write_shard(s, i);
     assert_ok(tegula__manifest_add(&s->manifest, i, 0, lo, hi, s->strides, '<', &error));
   }
@@ -59,7 +63,8 @@ static void shards_make(shards *s, int32_t threads, int32_t open_files) {
   assert_non_null(s->memory);
   s->hi[0] = FILES * ROWS;
   s->hi[1] = ROW_BYTES / 4;
-  s->tile = (tegula__tile){.lo = s->lo, .hi = s->hi, .strides = s->strides, .data = s->memory, .order = '<'};
+  s->tile = (tegula__tile){
+      .lo = s->lo, .hi = s->hi, .strides = s->strides, .data = s->memory, .order = '<'};
   reopen(s);
 }
 
@@ -80,8 +85,9 @@ static void describe(shards *s, tegula__io_counts *counts) {
   }
 }
 
-static tegula_status run(shards *s, tegula_progress_fn progress, void *state, tegula_statistics *statistics,
-                         tegula__io_counts *counts, tegula_error *error) {
+static tegula_status run(shards *s, tegula_progress_fn progress, void *state,
+                         tegula_statistics *statistics, tegula__io_counts *counts,
+                         tegula_error *error) {
   tegula__move move = {.manifest = &s->manifest,
                        .files = s->set,
                        .tiles = &s->tile,
@@ -217,7 +223,8 @@ static void append_byte(shards *s) {
   fclose(stream);
 }
 
-static void write_again(shards *s) { /* the same size and even the same bytes; the clock of files ticks every few milliseconds */
+/* the same size and even the same bytes; the clock of files ticks every few milliseconds */
+static void write_again(shards *s) {
   sleep_ms(20);
   write_shard(s, CHANGED_FILE);
 }
@@ -294,7 +301,8 @@ static void a_file_that_changes_between_its_reads_is_an_error(void **state) {
   shards s;
   tegula__io_counts counts = {0};
   shards_make(&s, 1, 100);
-  watch w = {.act = change_the_first, .s = &s}; /* not described before: the stamp is that of the first step */
+  /* not described before: the stamp is that of the first step */
+  watch w = {.act = change_the_first, .s = &s};
   assert_refused(run(&s, watch_progress, &w, NULL, &counts, &error), TEGULA_CHANGED);
   assert_string_equal(error.path, path_of(&s, 0));
   shards_free(&s);

@@ -1,9 +1,11 @@
-/* Whatever the layout of files and tiles: the engine moves what a plain loop moves, both ways, and touches nothing else.
+/* Whatever the layout of files and tiles: the engine moves what a plain loop moves, both ways, and
+ * touches nothing else.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Random cases (test_engine_support.h) over temporary files. Files and memory are compared whole, so a byte in a gap that changes
- * is seen, and a read that goes beyond a tile's memory is seen by AddressSanitizer. */
+ * Random cases (test_engine_support.h) over temporary files. Files and memory are compared whole,
+ * so a byte in a gap that changes is seen, and a read that goes beyond a tile's memory is seen by
+ * AddressSanitizer. */
 #include "test_engine_support.h"
 
 #include "engine/engine_priv.h"
@@ -12,22 +14,28 @@
 
 static size_t place_in_file(const move_case *c, const tegula__part *part, const int64_t *index) {
   int64_t place = part->offset;
-  for (int32_t k = 0; k < c->manifest.ndim; k++) place += (index[k] - part->lo[k]) * part->strides[k];
+  for (int32_t k = 0; k < c->manifest.ndim; k++)
+    place += (index[k] - part->lo[k]) * part->strides[k];
   return (size_t)place;
 }
 
 static size_t place_in_memory(const move_case *c, int64_t tile, const int64_t *index) {
   int64_t place = (int64_t)c->memory_start[tile];
-  for (int32_t k = 0; k < c->manifest.ndim; k++) place += (index[k] - c->tiles[tile].lo[k]) * c->tiles[tile].strides[k];
+  for (int32_t k = 0; k < c->manifest.ndim; k++)
+    place += (index[k] - c->tiles[tile].lo[k]) * c->tiles[tile].strides[k];
   return (size_t)place;
 }
 
-static void copy_item(unsigned char *to, const unsigned char *from, size_t size, size_t group, bool swap) {
-  for (size_t i = 0; i < size; i++) to[i] = from[swap ? i / group * group + (group - 1 - i % group) : i];
+static void copy_item(unsigned char *to, const unsigned char *from, size_t size, size_t group,
+                      bool swap) {
+  for (size_t i = 0; i < size; i++)
+    to[i] = from[swap ? i / group * group + (group - 1 - i % group) : i];
 }
 
-/* Moves every wanted element between images of the files and of the tiles' memory; returns the bytes of it. */
-static int64_t move_plainly(const move_case *c, unsigned char *const *files, unsigned char *const *memory, bool writing) {
+/* Moves every wanted element between images of the files and of the tiles' memory; returns the
+ * bytes of it. */
+static int64_t move_plainly(const move_case *c, unsigned char *const *files,
+                            unsigned char *const *memory, bool writing) {
   int32_t ndim = c->manifest.ndim;
   int64_t index[MOST_AXES] = {0}, zero[MOST_AXES] = {0}, bytes = 0;
   size_t size = c->manifest.dtype.item_size, group = tegula__dtype_swap_size(c->manifest.dtype);
@@ -100,10 +108,12 @@ typedef struct heads_state {
 
 static size_t head_size(void *state, int64_t file) { return ((heads_state *)state)->sizes[file]; }
 
-static tegula_status head_check(void *state, int64_t file, const void *head, size_t size, tegula_error *err) {
+static tegula_status head_check(void *state, int64_t file, const void *head, size_t size,
+                                tegula_error *err) {
   heads_state *heads = state;
   heads->checks[file]++;
-  if (size == heads->sizes[file] && memcmp(head, heads->made->files[file], size) == 0) return TEGULA_OK;
+  if (size == heads->sizes[file] && memcmp(head, heads->made->files[file], size) == 0)
+    return TEGULA_OK;
   return tegula__fail(err, TEGULA_INTERNAL, NULL, -1, "the head of file %d is wrong", (int)file);
 }
 
@@ -112,8 +122,11 @@ static void choose_heads(uint64_t *seed, const move_case *c, const images *made,
   *out = (heads_state){.c = c, .made = made};
   for (int64_t i = c->manifest.part_count - 1; i >= 0; i--) {
     const tegula__part *part = &c->manifest.parts[i];
-    int64_t kind = random_between(seed, 0, 3), most = tegula__min(TEGULA__HEAD_BYTES, c->manifest.files[part->file].stamp.size);
-    out->sizes[part->file] = (size_t)(kind == 0 ? 0 : kind == 1 ? random_between(seed, 0, most) : tegula__min(part->offset, most));
+    int64_t kind = random_between(seed, 0, 3),
+            most = tegula__min(TEGULA__HEAD_BYTES, c->manifest.files[part->file].stamp.size);
+    out->sizes[part->file] = (size_t)(kind == 0   ? 0
+                                      : kind == 1 ? random_between(seed, 0, most)
+                                                  : tegula__min(part->offset, most));
   }
 }
 
@@ -126,14 +139,17 @@ static void check_heads(const move_case *c, const heads_state *heads) {
       if (tile_of(c, index) >= 0) wanted[c->manifest.parts[part_of(c, index)].file] = true;
     } while (next_index(c->manifest.ndim, zero, c->manifest.shape, index));
   }
-  for (int64_t i = 0; i < c->manifest.file_count; i++) assert_int_equal(heads->checks[i], wanted[i] && heads->sizes[i] > 0);
+  for (int64_t i = 0; i < c->manifest.file_count; i++)
+    assert_int_equal(heads->checks[i], wanted[i] && heads->sizes[i] > 0);
 }
 
-static void run_case(bench *b, move_case *c, bool writing, heads_state *state, tegula_statistics *statistics, tegula__io_counts *counts) {
+static void run_case(bench *b, move_case *c, bool writing, heads_state *state,
+                     tegula_statistics *statistics, tegula__io_counts *counts) {
   tegula__heads heads = {.size = head_size, .check = head_check, .state = state};
   tegula_error error;
   tegula__file_set *set;
-  assert_ok(tegula__file_set_create(b->handles, c->manifest.files, c->manifest.file_count, writing, &set, &error));
+  assert_ok(tegula__file_set_create(b->handles, c->manifest.files, c->manifest.file_count, writing,
+                                    &set, &error));
   tegula__move move = {.manifest = &c->manifest,
                        .files = set,
                        .tiles = c->tiles,
@@ -148,19 +164,23 @@ static void run_case(bench *b, move_case *c, bool writing, heads_state *state, t
 
 static void compare(const move_case *c, const images *made, bool writing) {
   for (int64_t i = 0; i < c->tile_count; i++)
-    if (memcmp(made->memory[i], made->expected[i], c->memory_size[i]) != 0) fail_msg("the memory of tile %d is wrong", (int)i);
+    if (memcmp(made->memory[i], made->expected[i], c->memory_size[i]) != 0)
+      fail_msg("the memory of tile %d is wrong", (int)i);
   for (int64_t i = 0; i < c->manifest.file_count; i++) {
     size_t size;
     unsigned char *found = file_read(c->manifest.files[i].path, &size);
     assert_int_equal(size, c->manifest.files[i].stamp.size);
-    if (memcmp(found, made->files[i], size) != 0) fail_msg("file %d is wrong after %s", (int)i, writing ? "writing" : "reading");
+    if (memcmp(found, made->files[i], size) != 0)
+      fail_msg("file %d is wrong after %s", (int)i, writing ? "writing" : "reading");
     free(found);
   }
 }
 
 static void move_many(bool writing, int rounds, uint64_t seed) {
-  static const char *const dtypes[] = {"|u1", "<f4", "|V5", "<c16", "<U3", "|V700", "|V1500", "<U5000", "<i8", "<M8[s]"};
-  bench b = bench_make(3, (int64_t)96 << 10, 4); /* slots of 32 KiB: steps are cut, items of 20000 bytes are one step each */
+  static const char *const dtypes[] = {"|u1",   "<f4",    "|V5",    "<c16", "<U3",
+                                       "|V700", "|V1500", "<U5000", "<i8",  "<M8[s]"};
+  /* slots of 32 KiB: steps are cut, items of 20000 bytes are one step each */
+  bench b = bench_make(3, (int64_t)96 << 10, 4);
   int64_t direct = 0, staged = 0, steps = 0;
   for (int round = 0; round < rounds; round++) {
     move_case c;
@@ -185,7 +205,8 @@ static void move_many(bool writing, int rounds, uint64_t seed) {
     images_free(&made, &c);
     case_free(&c);
   }
-  assert_true(direct > 0 && staged > 0 && steps > rounds); /* both paths were taken, and cases were cut */
+  /* both paths were taken, and cases were cut */
+  assert_true(direct > 0 && staged > 0 && steps > rounds);
   bench_free(&b);
 }
 
@@ -198,7 +219,8 @@ static void reading_moves_what_a_plain_loop_moves(void **state) {
 static int64_t parts_of_tile(const move_case *c, const tegula__tile *tile) {
   int64_t count = 0, lo[MOST_AXES], hi[MOST_AXES];
   for (int64_t i = 0; i < c->manifest.part_count; i++)
-    count += tegula__box_intersect(c->manifest.ndim, c->manifest.parts[i].lo, c->manifest.parts[i].hi, tile->lo, tile->hi, lo, hi);
+    count += tegula__box_intersect(c->manifest.ndim, c->manifest.parts[i].lo,
+                                   c->manifest.parts[i].hi, tile->lo, tile->hi, lo, hi);
   return count;
 }
 
@@ -207,7 +229,8 @@ static int64_t run_alone(bench *b, move_case *c, int64_t *bytes) {
   int64_t small = 0;
   tegula_error error;
   tegula__file_set *set;
-  assert_ok(tegula__file_set_create(b->handles, c->manifest.files, c->manifest.file_count, false, &set, &error));
+  assert_ok(tegula__file_set_create(b->handles, c->manifest.files, c->manifest.file_count, false,
+                                    &set, &error));
   for (int64_t i = 0; i < c->tile_count; i++) {
     tegula__io_counts counts = {0};
     tegula_statistics statistics;
@@ -225,7 +248,8 @@ static int64_t run_alone(bench *b, move_case *c, int64_t *bytes) {
     *bytes += statistics.direct_bytes + statistics.staged_bytes;
     small += taken;
     if (!taken) continue;
-    assert_int_equal(counts.reads, parts_of_tile(c, &c->tiles[i])); /* one request for each, and one look behind it */
+    /* one request for each, and one look behind it */
+    assert_int_equal(counts.reads, parts_of_tile(c, &c->tiles[i]));
     assert_int_equal(counts.stats, counts.opens + counts.reads);
     assert_int_equal(statistics.steps, counts.reads);
     assert_int_equal(statistics.workers, 1);
@@ -237,7 +261,8 @@ static int64_t run_alone(bench *b, move_case *c, int64_t *bytes) {
 
 static void small_boxes_need_no_plan(void **state) {
   (void)state;
-  static const char *const dtypes[] = {"|u1", "<f4", "|V5", "<c16", "<U3", "|V700", "<i8", "<U5000"};
+  static const char *const dtypes[] = {"|u1", "<f4",   "|V5", "<c16",
+                                       "<U3", "|V700", "<i8", "<U5000"};
   bench b = bench_make(2, 0, 2);
   int64_t small = 0, all = 0;
   uint64_t seed = 11;
@@ -274,16 +299,20 @@ static void small_run_declines(void **state) {
     manifest.files[0].path = strdup(name_in(&b.folder, "none").text);
     manifest.files[0].stamp.size = 32768 * 4;
     int64_t zero = 0, end = kind == 1 ? 16385 : kind == 2 ? 0 : 16384, stride = 4, file_stride = 4;
-    assert_ok(tegula__manifest_add(&manifest, 0, 0, &zero, manifest.shape, &file_stride, '<', &error));
+    assert_ok(
+        tegula__manifest_add(&manifest, 0, 0, &zero, manifest.shape, &file_stride, '<', &error));
     assert_ok(tegula__manifest_finish(&manifest, &error));
-    tegula__tile tiles[2] = {{.lo = &zero, .hi = &end, .strides = &stride, .order = kind == 5 ? '>' : '<'}, {.lo = &zero, .hi = &zero}};
+    tegula__tile tiles[2] = {
+        {.lo = &zero, .hi = &end, .strides = &stride, .order = kind == 5 ? '>' : '<'},
+        {.lo = &zero, .hi = &zero}};
     tegula__move move = {.manifest = &manifest,
                          .tiles = tiles,
                          .tile_count = kind == 3 ? 2 : 1,
                          .heads = kind == 4 ? &heads : NULL,
                          .writing = kind == 0};
     tegula_status status;
-    assert_false(tegula__small_run(&b.engine, &move, &status, &error)); /* written, large, empty, several, heads, much to be swapped */
+    /* written, large, empty, several, heads, much to be swapped */
+    assert_false(tegula__small_run(&b.engine, &move, &status, &error));
     tegula__manifest_free(&manifest);
   }
   bench_free(&b);
@@ -303,7 +332,9 @@ static void items_larger_than_a_slot_are_staged(void **state) {
     move_case c;
     do {
       case_make(&seed, "<U5000", (int64_t)300 << 10, &c);
-      if (c.manifest.ndim > 0 && c.tile_count > 0 && c.manifest.shape[0] > 0 && c.manifest.part_count > 1) break;
+      if (c.manifest.ndim > 0 && c.tile_count > 0 && c.manifest.shape[0] > 0 &&
+          c.manifest.part_count > 1)
+        break;
       case_free(&c);
     } while (true);
     for (int64_t i = 0; i < c.tile_count; i++) c.tiles[i].order = '<';
@@ -334,7 +365,8 @@ typedef struct wide {
 } wide;
 
 /* One file of `rows` x `columns` of i4 at offset 0. */
-static void wide_make(wide *w, int64_t rows, int64_t columns, char order, const char *stored, int64_t tiles) {
+static void wide_make(wide *w, int64_t rows, int64_t columns, char order, const char *stored,
+                      int64_t tiles) {
   tegula_error error;
   w->b = bench_make(2, 0, 4);
   tegula__manifest_init(&w->manifest);
@@ -353,15 +385,19 @@ static void wide_make(wide *w, int64_t rows, int64_t columns, char order, const 
   file_write(w->manifest.files[0].path, w->memory, (size_t)(rows * columns) * 4);
   int64_t zero[2] = {0, 0}, strides[2];
   tegula__dense_strides(w->manifest.shape, 2, 4, order, strides);
-  assert_ok(tegula__manifest_add(&w->manifest, 0, 0, zero, w->manifest.shape, strides, dtype_of(stored).order, &error));
+  assert_ok(tegula__manifest_add(&w->manifest, 0, 0, zero, w->manifest.shape, strides,
+                                 dtype_of(stored).order, &error));
   assert_ok(tegula__manifest_finish(&w->manifest, &error));
   w->strides[0] = columns * 4;
   w->strides[1] = 4;
   for (int64_t i = 0; i < tiles; i++) {
     w->lo[i][0] = 0, w->hi[i][0] = rows;
     w->lo[i][1] = columns * i / tiles, w->hi[i][1] = columns * (i + 1) / tiles;
-    w->tiles[i] = (tegula__tile){
-        .lo = w->lo[i], .hi = w->hi[i], .strides = w->strides, .data = w->memory + w->lo[i][1] * 4, .order = '<'};
+    w->tiles[i] = (tegula__tile){.lo = w->lo[i],
+                                 .hi = w->hi[i],
+                                 .strides = w->strides,
+                                 .data = w->memory + w->lo[i][1] * 4,
+                                 .order = '<'};
   }
 }
 
@@ -414,17 +450,22 @@ static void swapped_and_fortran_files_are_staged(void **state) {
     assert_int_equal(statistics.staged_bytes, 4 << 20);
     assert_int_equal(counts.bytes_read, 4 << 20);
     const int32_t *values = (const int32_t *)(const void *)w.memory;
-    if (fortran) assert_int_equal(values[16384 * 3 + 5], 5 * 64 + 3); /* element (3, 5) lies at 5 * rows + 3 */
-    if (!fortran) assert_int_equal(values[0x010203], 0x03020100); /* its bytes 03 02 01 00 read backwards */
+    /* element (3, 5) lies at 5 * rows + 3 */
+    if (fortran) assert_int_equal(values[16384 * 3 + 5], 5 * 64 + 3);
+    /* its bytes 03 02 01 00 read backwards */
+    if (!fortran) assert_int_equal(values[0x010203], 0x03020100);
     wide_free(&w);
   }
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(reading_moves_what_a_plain_loop_moves), cmocka_unit_test(writing_moves_what_a_plain_loop_moves),
-      cmocka_unit_test(items_larger_than_a_slot_are_staged),   cmocka_unit_test(plain_rows_go_straight_to_their_place),
-      cmocka_unit_test(swapped_and_fortran_files_are_staged),  cmocka_unit_test(small_boxes_need_no_plan),
+      cmocka_unit_test(reading_moves_what_a_plain_loop_moves),
+      cmocka_unit_test(writing_moves_what_a_plain_loop_moves),
+      cmocka_unit_test(items_larger_than_a_slot_are_staged),
+      cmocka_unit_test(plain_rows_go_straight_to_their_place),
+      cmocka_unit_test(swapped_and_fortran_files_are_staged),
+      cmocka_unit_test(small_boxes_need_no_plan),
       cmocka_unit_test(small_run_declines),
   };
   return cmocka_run_group_tests_name("engine: move", tests, NULL, NULL);

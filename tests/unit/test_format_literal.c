@@ -10,7 +10,8 @@
 static tegula_error error;
 
 /* Parses a copy of exactly `size` bytes; the copy must outlive the literal. */
-static tegula_status parse(const char *text, size_t size, bool utf8, tegula__literal *literal, char **copy) {
+static tegula_status parse(const char *text, size_t size, bool utf8, tegula__literal *literal,
+                           char **copy) {
   *copy = malloc(size > 0 ? size : 1);
   assert_non_null(*copy);
   memcpy(*copy, text, size);
@@ -51,7 +52,8 @@ static void takes_the_values_of_headers(void **state) {
                                      "[(('t', 'a'), '<f4'), ('b', [('x', '|u1')], (2, 3))]",
                                      "'a\\qb'"};
   for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
-    if (parse_status(good[i], strlen(good[i]), true) != TEGULA_OK) fail_msg("%s: %s", good[i], error.message);
+    if (parse_status(good[i], strlen(good[i]), true) != TEGULA_OK)
+      fail_msg("%s: %s", good[i], error.message);
   }
 }
 
@@ -107,7 +109,8 @@ static void refuses_everything_else(void **state) {
                                     "1LL",
                                     "{}#"};
   for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-    if (parse_status(bad[i], strlen(bad[i]), true) != TEGULA_CORRUPT) fail_msg("%s was not refused", bad[i]);
+    if (parse_status(bad[i], strlen(bad[i]), true) != TEGULA_CORRUPT)
+      fail_msg("%s was not refused", bad[i]);
     assert_string_equal(error.path, "x.npy");
     assert_true(error.offset >= 10 && error.offset <= 10 + (int64_t)strlen(bad[i]));
   }
@@ -117,18 +120,23 @@ static void refuses_everything_else(void **state) {
 
 static void every_cut_of_a_good_text_is_refused(void **state) {
   (void)state;
-  const char *text = "{'descr': [(('t', \"a\\n\"), '<f4', (2, 3))], 'fortran_order': False, 'shape': (12L, -3), }";
-  for (size_t size = 0; size < strlen(text); size++) assert_int_equal(parse_status(text, size, true), TEGULA_CORRUPT);
+  const char *text =
+      "{'descr': [(('t', \"a\\n\"), '<f4', (2, 3))], 'fortran_order': False, 'shape': (12L, -3), }";
+  for (size_t size = 0; size < strlen(text); size++)
+    assert_int_equal(parse_status(text, size, true), TEGULA_CORRUPT);
   assert_int_equal(parse_status(text, strlen(text), true), TEGULA_OK);
 }
 
 static void utf8_must_be_valid_where_it_is_the_encoding(void **state) {
   (void)state;
-  static const char *const bad[] = {
-      "'\xff'", "'\xc3'", "'\xc0\x80'", "'\xe2\x82'", "'\xed\xa0\x80'", "'\xf4\x90\x80\x80'", "'\x80'", "'\xf8\x88\x80\x80\x80'"};
+  static const char *const bad[] = {"'\xff'",         "'\xc3'",
+                                    "'\xc0\x80'",     "'\xe2\x82'",
+                                    "'\xed\xa0\x80'", "'\xf4\x90\x80\x80'",
+                                    "'\x80'",         "'\xf8\x88\x80\x80\x80'"};
   for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
     assert_int_equal(parse_status(bad[i], strlen(bad[i]), true), TEGULA_CORRUPT);
-    assert_int_equal(parse_status(bad[i], strlen(bad[i]), false), TEGULA_OK); /* any byte is a Latin-1 character */
+    /* any byte is a Latin-1 character */
+    assert_int_equal(parse_status(bad[i], strlen(bad[i]), false), TEGULA_OK);
   }
   assert_int_equal(parse_status("'\xf0\x9d\x84\x9e'", 6, true), TEGULA_OK);
 }
@@ -144,7 +152,8 @@ static void depth_has_a_limit(void **state) {
 
 static void nodes_have_a_limit(void **state) {
   (void)state;
-  size_t values = TEGULA__LITERAL_MAX_NODES, size = 2 * values + 1; /* with the list itself one too many */
+  /* with the list itself one too many */
+  size_t values = TEGULA__LITERAL_MAX_NODES, size = 2 * values + 1;
   char *text = malloc(size);
   assert_non_null(text);
   text[0] = '[';
@@ -209,7 +218,8 @@ static void text_prints_as_python_does(void **state) {
     tegula__buffer out;
     char *copy;
     tegula__buffer_init(&out, 1024);
-    assert_int_equal(parse(rows[i].text, strlen(rows[i].text), rows[i].utf8, &literal, &copy), TEGULA_OK);
+    assert_int_equal(parse(rows[i].text, strlen(rows[i].text), rows[i].utf8, &literal, &copy),
+                     TEGULA_OK);
     assert_true(tegula__literal_print(&literal, 0, &out) && tegula__buffer_append(&out, "", 1));
     assert_string_equal(out.data, rows[i].printed);
     tegula__buffer_free(&out);

@@ -1,4 +1,5 @@
-/* Plugins: what the host's functions refuse and copy, who owns what when they fail, how plugins are found and opened.
+/* Plugins: what the host's functions refuse and copy, who owns what when they fail, how plugins are
+ * found and opened.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
@@ -21,22 +22,26 @@ typedef struct making {
   tegula__store store;
 } making;
 
-static tegula_status read_zeros(const tegula__source *source, int64_t offset, void *out, size_t size, tegula_error *err) {
+static tegula_status read_zeros(const tegula__source *source, int64_t offset, void *out,
+                                size_t size, tegula_error *err) {
   (void)source, (void)offset, (void)err;
   memset(out, 'z', size);
   return TEGULA_OK;
 }
 
-static tegula_status store_open(const tegula__store *store, const char *path, tegula__stamp *stamp, void **handle, tegula_error *err) {
+static tegula_status store_open(const tegula__store *store, const char *path, tegula__stamp *stamp,
+                                void **handle, tegula_error *err) {
   making *m = store->state;
-  if (strcmp(path, "missing") == 0) return tegula__fail(err, TEGULA_NOT_FOUND, path, -1, "\"%s\" is not there", path);
+  if (strcmp(path, "missing") == 0)
+    return tegula__fail(err, TEGULA_NOT_FOUND, path, -1, "\"%s\" is not there", path);
   m->opened++;
   *stamp = (tegula__stamp){.size = 10, .inode = (uint64_t)path[0]};
   *handle = m;
   return TEGULA_OK;
 }
 
-static tegula_status store_read(void *handle, int64_t offset, void *out, size_t size, tegula_error *err) {
+static tegula_status store_read(void *handle, int64_t offset, void *out, size_t size,
+                                tegula_error *err) {
   (void)handle, (void)err;
   assert_true(offset >= 0 && offset + (int64_t)size <= 10);
   memset(out, 's', size);
@@ -50,8 +55,13 @@ static void store_detach(void *handle) { (void)handle; }
 static void making_start(making *m, bool array) {
   tegula_error error;
   *m = (making){.stamp = {.size = 1000, .inode = 1}};
-  m->store = (tegula__store){.open = store_open, .read = store_read, .detach = store_detach, .close = store_close, .state = m};
-  m->source = (tegula__source){.path = "x.h5", .size = 1000, .read = read_zeros, .stamp = &m->stamp, .store = &m->store};
+  m->store = (tegula__store){.open = store_open,
+                             .read = store_read,
+                             .detach = store_detach,
+                             .close = store_close,
+                             .state = m};
+  m->source = (tegula__source){
+      .path = "x.h5", .size = 1000, .read = read_zeros, .stamp = &m->stamp, .store = &m->store};
   tegula__manifest_init(&m->manifest);
   m->manifest.format = "test";
   m->builder = (tegula_plugin_builder){.source = &m->source, .out = &m->manifest};
@@ -61,7 +71,8 @@ static void making_start(making *m, bool array) {
   assert_ok(host->add_file(&m->builder, file, &number, &error));
   assert_int_equal(number, 0);
   host->file_close(file);
-  if (array) assert_ok(host->set_array(&m->builder, "/x", dtype_of("<f4"), 2, (int64_t[]){6, 5}, &error));
+  if (array)
+    assert_ok(host->set_array(&m->builder, "/x", dtype_of("<f4"), 2, (int64_t[]){6, 5}, &error));
 }
 
 static void making_end(making *m) { tegula__manifest_free(&m->manifest); }
@@ -122,12 +133,18 @@ static void the_array_comes_first_and_once(void **state) {
   assert_refused(host->set_fill(&m.builder, &value, &error), TEGULA_INTERNAL);
   assert_refused(host->add_dense(&m.builder, 0, 0, lo, hi, strides, '<', &error), TEGULA_INTERNAL);
   assert_refused(host->add_fill(&m.builder, lo, hi, NULL, &error), TEGULA_INTERNAL);
-  assert_refused(host->set_array(&m.builder, "/x", dtype_of("<f4"), -1, hi, &error), TEGULA_INTERNAL);
-  assert_refused(host->set_array(&m.builder, "/x", dtype_of("<f4"), TEGULA_MAX_DIMS + 1, hi, &error), TEGULA_INTERNAL);
-  assert_refused(host->set_array(&m.builder, "/x", (tegula_dtype){0}, 2, hi, &error), TEGULA_INTERNAL);
+  assert_refused(host->set_array(&m.builder, "/x", dtype_of("<f4"), -1, hi, &error),
+                 TEGULA_INTERNAL);
+  assert_refused(
+      host->set_array(&m.builder, "/x", dtype_of("<f4"), TEGULA_MAX_DIMS + 1, hi, &error),
+      TEGULA_INTERNAL);
+  assert_refused(host->set_array(&m.builder, "/x", (tegula_dtype){0}, 2, hi, &error),
+                 TEGULA_INTERNAL);
   assert_ok(host->set_array(&m.builder, "/x", dtype_of(">f4"), 2, hi, &error));
   assert_int_equal(m.manifest.dtype.order, TEGULA__NATIVE_ORDER);
-  assert_refused(host->set_array(&m.builder, "/x", dtype_of("<f8"), 2, hi, &error), TEGULA_INTERNAL); /* its items would be longer */
+  /* its items would be longer */
+  assert_refused(host->set_array(&m.builder, "/x", dtype_of("<f8"), 2, hi, &error),
+                 TEGULA_INTERNAL);
   assert_ok(host->set_fill(&m.builder, &value, &error));
   value = 4;
   assert_memory_equal(m.manifest.fill, &(float){3}, 4);
@@ -145,26 +162,29 @@ typedef struct grid_call {
   bool sparse, no_chunks;
 } grid_call;
 
-static tegula_status add_grid(making *m, const grid_call *call, int64_t *number, tegula_error *error) {
+static tegula_status add_grid(making *m, const grid_call *call, int64_t *number,
+                              tegula_error *error) {
   size_t entries = call->count > 0 && call->count < 100 ? (size_t)call->count : 1;
   tegula_plugin_chunk *chunks = host->allocate(entries * sizeof *chunks);
   uint64_t *coordinates = call->sparse ? host->allocate(entries * sizeof *coordinates) : NULL;
   assert_non_null(chunks);
   memset(chunks, 0, entries * sizeof *chunks);
   for (size_t i = 0; i < entries && coordinates != NULL; i++) coordinates[i] = i;
-  tegula_status status = host->add_grid(&m->builder, call->file, call->chunk_bytes, '<', call->filters, call->filter_count, NULL, call->slots,
-                                        call->count, coordinates, call->no_chunks ? NULL : chunks, number, error);
-  if (status != TEGULA_OK || call->no_chunks) host->release(chunks); /* still the caller's: AddressSanitizer sees a second time */
+  tegula_status status = host->add_grid(
+      &m->builder, call->file, call->chunk_bytes, '<', call->filters, call->filter_count, NULL,
+      call->slots, call->count, coordinates, call->no_chunks ? NULL : chunks, number, error);
+  /* still the caller's: AddressSanitizer sees a second time */
+  if (status != TEGULA_OK || call->no_chunks) host->release(chunks);
   if (status != TEGULA_OK) host->release(coordinates);
   return status;
 }
 
-#define GRID_CASE(expected, change)                                         \
-  do {                                                                      \
-    grid_call call = {.chunk_bytes = 48, .slots = 4, .count = 4};           \
-    change;                                                                 \
-    assert_refused(add_grid(&m, &call, &number, &error), expected);         \
-    assert_int_equal(m.manifest.grid_count, 0);                             \
+#define GRID_CASE(expected, change)                                                                \
+  do {                                                                                             \
+    grid_call call = {.chunk_bytes = 48, .slots = 4, .count = 4};                                  \
+    change;                                                                                        \
+    assert_refused(add_grid(&m, &call, &number, &error), expected);                                \
+    assert_int_equal(m.manifest.grid_count, 0);                                                    \
   } while (0)
 
 static void bad_grids_stay_with_the_plugin(void **state) {
@@ -188,8 +208,10 @@ static void bad_grids_stay_with_the_plugin(void **state) {
   GRID_CASE(TEGULA_UNSUPPORTED, call.filter_count = TEGULA__CHAIN_MAX + 1);
   GRID_CASE(TEGULA_UNSUPPORTED, call.filter_count = -1);
   const char *codec = tegula__codec_name(TEGULA__CODEC_DEFLATE);
-  GRID_CASE(TEGULA_INTERNAL, (call.filter_count = 1, call.filters[0].codec = codec, call.filters[0].param_count = 5));
-  GRID_CASE(TEGULA_INTERNAL, (call.filter_count = 1, call.filters[0].codec = codec, call.filters[0].param_count = -1));
+  GRID_CASE(TEGULA_INTERNAL, (call.filter_count = 1, call.filters[0].codec = codec,
+                              call.filters[0].param_count = 5));
+  GRID_CASE(TEGULA_INTERNAL, (call.filter_count = 1, call.filters[0].codec = codec,
+                              call.filters[0].param_count = -1));
   assert_int_equal(number, -7);
   making_end(&m);
 }
@@ -203,7 +225,9 @@ static void a_stored_chunk_that_is_too_long_is_corrupt(void **state) {
   tegula_plugin_chunk *chunks = host->allocate(sizeof *chunks);
   assert_non_null(chunks);
   chunks[0] = (tegula_plugin_chunk){.offset = 100, .length = UINT32_MAX};
-  assert_refused(host->add_grid(&m.builder, 0, 120, '<', NULL, 0, NULL, 1, 1, NULL, chunks, &number, &error), TEGULA_CORRUPT);
+  assert_refused(
+      host->add_grid(&m.builder, 0, 120, '<', NULL, 0, NULL, 1, 1, NULL, chunks, &number, &error),
+      TEGULA_CORRUPT);
   assert_int_equal(error.offset, 100);
   host->release(chunks);
   making_end(&m);
@@ -220,18 +244,26 @@ static void a_grid_and_its_parts_make_a_manifest(void **state) {
   tegula_plugin_chunk *chunks = host->allocate(2 * sizeof *chunks);
   assert_true(coordinates != NULL && chunks != NULL);
   coordinates[0] = 1, coordinates[1] = 3;
-  chunks[0] = (tegula_plugin_chunk){.offset = 0, .length = 48}, chunks[1] = (tegula_plugin_chunk){.offset = 952, .length = 48};
-  assert_ok(host->add_grid(&m.builder, 0, 48, '>', NULL, 0, &fill, 4, 2, coordinates, chunks, &number, &error));
+  chunks[0] = (tegula_plugin_chunk){.offset = 0, .length = 48},
+  chunks[1] = (tegula_plugin_chunk){.offset = 952, .length = 48};
+  assert_ok(host->add_grid(&m.builder, 0, 48, '>', NULL, 0, &fill, 4, 2, coordinates, chunks,
+                           &number, &error));
   fill = 6;
   int64_t start[2] = {0, 0}, chunk[2] = {4, 3}, slot_stride[2] = {2, 1}, byte_stride[2] = {12, 4};
-  tegula_plugin_chunked part = {.lo = lo, .hi = hi, .start = start, .chunk = chunk, .slot_stride = slot_stride, .byte_stride = byte_stride};
+  tegula_plugin_chunked part = {.lo = lo,
+                                .hi = hi,
+                                .start = start,
+                                .chunk = chunk,
+                                .slot_stride = slot_stride,
+                                .byte_stride = byte_stride};
   assert_refused(host->add_chunked(&m.builder, number + 1, &part, &error), TEGULA_INTERNAL);
   assert_refused(host->add_chunked(&m.builder, -1, &part, &error), TEGULA_INTERNAL);
   assert_ok(host->add_chunked(&m.builder, number, &part, &error));
   chunk[0] = slot_stride[0] = byte_stride[0] = -1;
   assert_ok(tegula__manifest_finish(&m.manifest, &error));
   const tegula__part *made = &m.manifest.parts[0];
-  assert_true(made->kind == TEGULA__PART_CHUNKED && made->order == '>' && made->chunk[0] == 4 && made->strides[0] == 12);
+  assert_true(made->kind == TEGULA__PART_CHUNKED && made->order == '>' && made->chunk[0] == 4 &&
+              made->strides[0] == 12);
   assert_memory_equal(made->grid->fill, &(float){5}, 4);
   assert_null(tegula__grid_find(made->grid, 2));
   assert_int_equal(tegula__grid_find(made->grid, 3)->offset, 952);
@@ -262,7 +294,8 @@ static void dense_filled_and_lost_parts_are_checked(void **state) {
   assert_refused(host->add_dense(&m.builder, -1, 0, lo, hi, strides, '<', &error), TEGULA_INTERNAL);
   assert_refused(host->add_fill(&m.builder, hi, lo, NULL, &error), TEGULA_INTERNAL);
   assert_refused(host->add_fill(&m.builder, before, hi, NULL, &error), TEGULA_INTERNAL);
-  assert_refused(host->add_lost(&m.builder, lo, hi, NULL, TEGULA_OK, 0, text, path, &error), TEGULA_INTERNAL);
+  assert_refused(host->add_lost(&m.builder, lo, hi, NULL, TEGULA_OK, 0, text, path, &error),
+                 TEGULA_INTERNAL);
   assert_int_equal(m.manifest.part_count, 0);
   assert_ok(host->add_lost(&m.builder, lo, hi, NULL, TEGULA_NOT_FOUND, ENOENT, text, path, &error));
   memset(text, 'x', 4);
@@ -285,7 +318,8 @@ static void a_reader_is_released_once_whatever_happens(void **state) {
     released = 0;
     making_start(&m, which != 1);
     const int64_t chunk[2] = {which == 2 ? 0 : 2, 2};
-    tegula_status status = host->add_reader(&m.builder, which == 0 ? hi : lo, which == 0 ? lo : hi, chunk, 0, "why", never, &released, release, &error);
+    tegula_status status = host->add_reader(&m.builder, which == 0 ? hi : lo, which == 0 ? lo : hi,
+                                            chunk, 0, "why", never, &released, release, &error);
     if (which < 2) assert_int_equal(status, TEGULA_INTERNAL);
     if (which == 2) assert_refused(tegula__manifest_finish(&m.manifest, &error), TEGULA_INTERNAL);
     making_end(&m);
@@ -295,7 +329,8 @@ static void a_reader_is_released_once_whatever_happens(void **state) {
 
 /* ---- finding and opening ---- */
 
-static tegula_status describe_with(const char *folders, const char *library, const char *dataset, tegula__manifest *out, tegula_error *error) {
+static tegula_status describe_with(const char *folders, const char *library, const char *dataset,
+                                   tegula__manifest *out, tegula_error *error) {
   making m;
   tegula__plugins *plugins = NULL;
   making_start(&m, false);
@@ -303,9 +338,12 @@ static tegula_status describe_with(const char *folders, const char *library, con
   tegula__manifest_init(out);
   out->format = "tiny";
   assert_int_equal(tegula__plugins_create(folders, library, NULL, &plugins, NULL), TEGULA_OK);
-  tegula__describe_options options = {.shape_ndim = -1, .row_ndim = -1, .plugins = plugins, .dataset = dataset};
+  tegula__describe_options options = {
+      .shape_ndim = -1, .row_ndim = -1, .plugins = plugins, .dataset = dataset};
   tegula_status status = tegula__plugin_describe("tiny", &m.source, &options, out, error);
-  if (status == TEGULA_OK) status = tegula__plugin_describe("tiny", &m.source, &options, &m.manifest, error); /* it stays open */
+  /* it stays open */
+  if (status == TEGULA_OK)
+    status = tegula__plugin_describe("tiny", &m.source, &options, &m.manifest, error);
   making_end(&m);
   tegula__plugins_destroy(plugins);
   return status;
@@ -343,7 +381,8 @@ static void folders_are_searched_in_their_order(void **state) {
     if (cases[i].good)
       assert_ok(describe_with(cases[i].folders, NULL, NULL, &made, &error));
     else
-      assert_refused(describe_with(cases[i].folders, NULL, NULL, &made, &error), TEGULA_UNSUPPORTED);
+      assert_refused(describe_with(cases[i].folders, NULL, NULL, &made, &error),
+                     TEGULA_UNSUPPORTED);
     if (i == 1) assert_contains(error.message, "is not the plugin tiny of this version");
     if (i > 2) assert_contains(error.message, "the plugin libtegula_tiny.so was not found");
     if (i > 2) assert_contains(error.hint, "TEGULA_PLUGIN_PATH");
@@ -356,7 +395,8 @@ static void what_does_not_open_says_why(void **state) {
   tegula_error error;
   tegula__manifest made;
   folder where = folder_make();
-  assert_refused(describe_with(TEST_PLUGINS "0", "broken", NULL, &made, &error), TEGULA_UNSUPPORTED);
+  assert_refused(describe_with(TEST_PLUGINS "0", "broken", NULL, &made, &error),
+                 TEGULA_UNSUPPORTED);
   assert_contains(error.message, "the heavy library is broken");
   tegula__manifest_free(&made);
   file_write(name_in(&where, "libtegula_tiny.so").text, "no object", 9);
@@ -367,7 +407,8 @@ static void what_does_not_open_says_why(void **state) {
   making_start(&m, false);
   tegula__describe_options options = {.shape_ndim = -1, .row_ndim = -1};
   tegula__manifest_init(&made);
-  assert_refused(tegula__plugin_describe("tiny", &m.source, &options, &made, &error), TEGULA_UNSUPPORTED);
+  assert_refused(tegula__plugin_describe("tiny", &m.source, &options, &made, &error),
+                 TEGULA_UNSUPPORTED);
   assert_contains(error.message, "needs a plugin");
   making_end(&m);
   folder_remove(&where);
@@ -397,8 +438,11 @@ static void lists_end_when_they_are_not_wanted(void **state) {
   assert_ok(tegula__plugin_list("tiny", &m.source, &options, see, &left, &error));
   assert_int_equal(left, 3);
   left = 1;
-  assert_refused(tegula__plugin_list("tiny", &m.source, &options, see, &left, &error), TEGULA_CANCELLED);
-  assert_refused(tegula__plugin_attributes("tiny", &m.source, &options, never_told, NULL, &error), TEGULA_UNSUPPORTED); /* has none */
+  assert_refused(tegula__plugin_list("tiny", &m.source, &options, see, &left, &error),
+                 TEGULA_CANCELLED);
+  /* has none */
+  assert_refused(tegula__plugin_attributes("tiny", &m.source, &options, never_told, NULL, &error),
+                 TEGULA_UNSUPPORTED);
   assert_contains(error.message, "no attributes");
   tegula__plugins_destroy(plugins);
   making_end(&m);
@@ -433,13 +477,15 @@ static void late_release(void *state) { ((late_state *)state)->released++; }
 static void late_parts_are_asked_for_what_they_are(void **state) {
   (void)state;
   tegula_error error;
-  static const char *const opens[] = {"other", "x.h5" /* the described file, which is not open any more */, "missing", NULL};
+  static const char *const opens[] = {
+      "other", "x.h5" /* the described file, which is not open any more */, "missing", NULL};
   for (size_t i = 0; i < sizeof opens / sizeof *opens; i++) {
     making m;
     late_state s = {.opens = opens[i], .nests = opens[i] == NULL};
     int64_t number = -1;
     making_start(&m, true);
-    tegula_plugin_late late = {.resolve = late_resolve, .state = &s, .release = late_release, .path = "folder/other"};
+    tegula_plugin_late late = {
+        .resolve = late_resolve, .state = &s, .release = late_release, .path = "folder/other"};
     assert_ok(host->new_late(&m.builder, &late, &number, &error));
     assert_int_equal(number, 0);
     assert_refused(host->add_late(&m.builder, 1, lo, hi, &error), TEGULA_INTERNAL);
@@ -469,11 +515,16 @@ static void late_parts_are_asked_for_what_they_are(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(late_parts_are_asked_for_what_they_are),
-      cmocka_unit_test(files_are_opened_once_and_read_inside),      cmocka_unit_test(the_array_comes_first_and_once),
-      cmocka_unit_test(bad_grids_stay_with_the_plugin),             cmocka_unit_test(a_stored_chunk_that_is_too_long_is_corrupt),
-      cmocka_unit_test(a_grid_and_its_parts_make_a_manifest),       cmocka_unit_test(dense_filled_and_lost_parts_are_checked),
-      cmocka_unit_test(a_reader_is_released_once_whatever_happens), cmocka_unit_test(a_plugin_describes),
-      cmocka_unit_test(folders_are_searched_in_their_order),        cmocka_unit_test(what_does_not_open_says_why),
+      cmocka_unit_test(files_are_opened_once_and_read_inside),
+      cmocka_unit_test(the_array_comes_first_and_once),
+      cmocka_unit_test(bad_grids_stay_with_the_plugin),
+      cmocka_unit_test(a_stored_chunk_that_is_too_long_is_corrupt),
+      cmocka_unit_test(a_grid_and_its_parts_make_a_manifest),
+      cmocka_unit_test(dense_filled_and_lost_parts_are_checked),
+      cmocka_unit_test(a_reader_is_released_once_whatever_happens),
+      cmocka_unit_test(a_plugin_describes),
+      cmocka_unit_test(folders_are_searched_in_their_order),
+      cmocka_unit_test(what_does_not_open_says_why),
       cmocka_unit_test(lists_end_when_they_are_not_wanted),
   };
   return cmocka_run_group_tests_name("format: plugin", tests, NULL, NULL);

@@ -31,7 +31,8 @@ static tegula_status describe_case(const raw_case *row, tegula__manifest *out) {
   options.shape_ndim = row->shape_ndim;
   options.row_ndim = row->row_ndim;
   options.order = row->order;
-  tegula__source source = {.path = "memory/x.raw", .size = file.claimed, .read = memory_read, .state = &file};
+  tegula__source source = {
+      .path = "memory/x.raw", .size = file.claimed, .read = memory_read, .state = &file};
   tegula__manifest_init(out);
   return tegula__format_raw.describe(&source, &options, out, &error);
 }
@@ -41,7 +42,8 @@ static void check_cases(const raw_case *rows, size_t count) {
     tegula__manifest m;
     tegula_status status = describe_case(&rows[i], &m);
     if (status != rows[i].status)
-      fail_msg("row %zu: %s %s", i, tegula_status_name(status), status != TEGULA_OK ? error.message : "");
+      fail_msg("row %zu: %s %s", i, tegula_status_name(status),
+               status != TEGULA_OK ? error.message : "");
     if (status != TEGULA_OK) {
       assert_contains(error.message, rows[i].part);
       assert_string_equal(error.path, "memory/x.raw");
@@ -49,7 +51,8 @@ static void check_cases(const raw_case *rows, size_t count) {
       assert_int_equal(m.part_count, 1);
       assert_int_equal(m.parts[0].offset, rows[i].offset);
       for (int32_t k = 0; k < m.ndim; k++) {
-        if (m.shape[k] != rows[i].expected[k]) fail_msg("row %zu: shape[%d] is %lld", i, (int)k, (long long)m.shape[k]);
+        if (m.shape[k] != rows[i].expected[k])
+          fail_msg("row %zu: shape[%d] is %lld", i, (int)k, (long long)m.shape[k]);
         if (m.parts[0].strides[k] != rows[i].strides[k])
           fail_msg("row %zu: stride[%d] %lld", i, (int)k, (long long)m.parts[0].strides[k]);
       }
@@ -93,7 +96,8 @@ static void rows_follow_from_the_size(void **state) {
       {"<i2", 24, 0, 2, -1, 1, {5}, 0, TEGULA_OK, NULL, {2, 5}, {12, 2}}, /* 10 2 10 2 */
       {"<i2", 10, 0, 2, -1, 1, {5}, 0, TEGULA_OK, NULL, {1, 5}, {12, 2}},
       {"<i2", 0, 0, 2, -1, 1, {5}, 0, TEGULA_OK, NULL, {0, 5}, {12, 2}},
-      {"<i2", 14, 0, 10, -1, 0, {0}, 0, TEGULA_OK, NULL, {2}, {12}}, /* 2 10 2: a gap longer than the row */
+      /* 2 10 2: a gap longer than the row */
+      {"<i2", 14, 0, 10, -1, 0, {0}, 0, TEGULA_OK, NULL, {2}, {12}},
       {"<i2",
        23,
        0,
@@ -118,7 +122,18 @@ static void rows_follow_from_the_size(void **state) {
        "2 bytes too many behind 0 whole rows of 10 bytes (8 bytes missing",
        {0},
        {0}},
-      {"<i2", 10, 0, 10, -1, 0, {0}, 0, TEGULA_CORRUPT, "8 bytes too many behind 1 whole rows", {0}, {0}},
+      {"<i2",
+       10,
+       0,
+       10,
+       -1,
+       0,
+       {0},
+       0,
+       TEGULA_CORRUPT,
+       "8 bytes too many behind 1 whole rows",
+       {0},
+       {0}},
       {"<f4", 3, 7, 0, -1, 1, {3}, 0, TEGULA_SHORT_FILE, "(4 bytes missing)", {0}, {0}},
   };
   check_cases(rows, sizeof rows / sizeof rows[0]);
@@ -151,8 +166,30 @@ static void case_08_leftover_bytes_are_counted(void **state) {
        "20 bytes too many behind 102 whole rows of 40 bytes (20 bytes missing",
        {0},
        {0}},
-      {"<i4", 399, 0, 0, 1, -1, {100}, 0, TEGULA_SHORT_FILE, "expected 400 bytes, found 399 (1 bytes missing)", {0}, {0}},
-      {"<i4", 404, 0, 0, 1, -1, {100}, 0, TEGULA_CORRUPT, "expected 400 bytes, found 404 (4 bytes too many)", {0}, {0}},
+      {"<i4",
+       399,
+       0,
+       0,
+       1,
+       -1,
+       {100},
+       0,
+       TEGULA_SHORT_FILE,
+       "expected 400 bytes, found 399 (1 bytes missing)",
+       {0},
+       {0}},
+      {"<i4",
+       404,
+       0,
+       0,
+       1,
+       -1,
+       {100},
+       0,
+       TEGULA_CORRUPT,
+       "expected 400 bytes, found 404 (4 bytes too many)",
+       {0},
+       {0}},
   };
   check_cases(rows, sizeof rows / sizeof rows[0]);
 }
@@ -179,8 +216,30 @@ static void nonsense_is_refused(void **state) {
       {"<f4", 24, 0, INT64_MAX, 1, -1, {6}, 0, TEGULA_INVALID_ARGUMENT, "2^63", {0}, {0}},
       {"<f4", 24, 0, INT64_MAX / 4, 2, -1, {6, 1}, 0, TEGULA_INVALID_ARGUMENT, "2^63", {0}, {0}},
       {"<f4", 24, 0, INT64_MAX, -1, 1, {1}, 0, TEGULA_INVALID_ARGUMENT, "2^63", {0}, {0}},
-      {"<f4", 24, 0, 0, -1, 2, {INT64_MAX, INT64_MAX}, 0, TEGULA_INVALID_ARGUMENT, "2^63", {0}, {0}},
-      {"<f4", 24, INT64_MAX, 0, -1, -1, {0}, 0, TEGULA_SHORT_FILE, "too short for its offset", {0}, {0}},
+      {"<f4",
+       24,
+       0,
+       0,
+       -1,
+       2,
+       {INT64_MAX, INT64_MAX},
+       0,
+       TEGULA_INVALID_ARGUMENT,
+       "2^63",
+       {0},
+       {0}},
+      {"<f4",
+       24,
+       INT64_MAX,
+       0,
+       -1,
+       -1,
+       {0},
+       0,
+       TEGULA_SHORT_FILE,
+       "too short for its offset",
+       {0},
+       {0}},
   };
   check_cases(rows, sizeof rows / sizeof rows[0]);
 }
@@ -190,7 +249,8 @@ static void byte_order_comes_from_the_option_or_the_dtype(void **state) {
   static const struct {
     const char *dtype;
     char option, stored;
-  } rows[] = {{"<f4", 0, '<'}, {">f4", 0, '>'}, {"<f4", '>', '>'}, {">bfloat16", '<', '<'}, {"?", '>', '|'}, {"S4", '>', '|'}};
+  } rows[] = {{"<f4", 0, '<'},         {">f4", 0, '>'}, {"<f4", '>', '>'},
+              {">bfloat16", '<', '<'}, {"?", '>', '|'}, {"S4", '>', '|'}};
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     tegula__describe_options options = no_options();
     options.has_dtype = true;
@@ -209,7 +269,8 @@ static void byte_order_comes_from_the_option_or_the_dtype(void **state) {
 static void raw_is_written_without_a_header(void **state) {
   (void)state;
   static const int64_t shape[2] = {3, 2};
-  tegula__layout_request request = {.dtype = dtype_of("bfloat16"), .ndim = 2, .shape = shape, .order = 'F'};
+  tegula__layout_request request = {
+      .dtype = dtype_of("bfloat16"), .ndim = 2, .shape = shape, .order = 'F'};
   tegula__buffer header;
   tegula__buffer_init(&header, 1024);
   int64_t strides[2];
@@ -229,7 +290,8 @@ static void formats_are_found_by_name_content_and_suffix(void **state) {
   assert_null(tegula__format_by_content("PK\x03\x04..........", 14));
   assert_ptr_equal(tegula__format_by_suffix("a.raw/b.npy"), &tegula__format_npy);
   assert_ptr_equal(tegula__format_by_suffix("b.raw"), &tegula__format_raw);
-  assert_ptr_equal(tegula__format_by_content(" {\n \"tegula_manifest\": 1", 23), &tegula__format_manifest);
+  assert_ptr_equal(tegula__format_by_content(" {\n \"tegula_manifest\": 1", 23),
+                   &tegula__format_manifest);
   assert_null(tegula__format_by_content("{\"tegula_manifest", 17));
   assert_null(tegula__format_by_suffix("a.json"));
   assert_null(tegula__format_by_suffix("npy"));
@@ -247,8 +309,12 @@ static void formats_are_found_by_name_content_and_suffix(void **state) {
 static void sources_take_the_head_first_and_check_the_end(void **state) {
   (void)state;
   memory_file file = memory_make("0123456789", 10);
-  tegula__source source = {
-      .path = "x", .size = 10, .read = memory_read, .state = &file, .head = (const unsigned char *)"abcd", .head_size = 4};
+  tegula__source source = {.path = "x",
+                           .size = 10,
+                           .read = memory_read,
+                           .state = &file,
+                           .head = (const unsigned char *)"abcd",
+                           .head_size = 4};
   char out[16] = "";
   assert_int_equal(tegula__source_read(&source, 1, out, 3, &error), TEGULA_OK);
   assert_memory_equal(out, "bcd", 3);

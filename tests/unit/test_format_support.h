@@ -2,7 +2,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * The bytes of a file lie in a block of exactly their size, so that AddressSanitizer sees a read beyond it. */
+ * The bytes of a file lie in a block of exactly their size, so that AddressSanitizer sees a read
+ * beyond it. */
 #ifndef TEGULA_TEST_FORMAT_SUPPORT_H
 #define TEGULA_TEST_FORMAT_SUPPORT_H
 
@@ -24,7 +25,8 @@ typedef struct memory_file {
   int reads;
 } memory_file;
 
-static inline tegula_status memory_read(const tegula__source *source, int64_t offset, void *out, size_t size, tegula_error *err) {
+static inline tegula_status memory_read(const tegula__source *source, int64_t offset, void *out,
+                                        size_t size, tegula_error *err) {
   memory_file *file = source->state;
   (void)err;
   assert_true(offset >= 0 && offset + (int64_t)size <= file->size);
@@ -34,7 +36,8 @@ static inline tegula_status memory_read(const tegula__source *source, int64_t of
 }
 
 static inline memory_file memory_make(const void *bytes, size_t size) {
-  memory_file file = {.bytes = malloc(size > 0 ? size : 1), .size = (int64_t)size, .claimed = (int64_t)size};
+  memory_file file = {
+      .bytes = malloc(size > 0 ? size : 1), .size = (int64_t)size, .claimed = (int64_t)size};
   assert_non_null(file.bytes);
   if (size > 0) memcpy(file.bytes, bytes, size);
   return file;
@@ -54,7 +57,9 @@ static inline memory_file npy_make(int major, const char *header, size_t header_
   return file;
 }
 
-static inline tegula__describe_options no_options(void) { return (tegula__describe_options){.shape_ndim = -1, .row_ndim = -1}; }
+static inline tegula__describe_options no_options(void) {
+  return (tegula__describe_options){.shape_ndim = -1, .row_ndim = -1};
+}
 
 static inline tegula_dtype dtype_of(const char *text) {
   tegula_dtype dtype = {0};
@@ -63,14 +68,19 @@ static inline tegula_dtype dtype_of(const char *text) {
 }
 
 /* Describes a file in memory with its first `head` bytes read already. */
-static inline tegula_status memory_describe(const tegula__format *format, memory_file *file, size_t head,
-                                            const tegula__describe_options *options, tegula__manifest *out, tegula_error *err) {
+static inline tegula_status memory_describe(const tegula__format *format, memory_file *file,
+                                            size_t head, const tegula__describe_options *options,
+                                            tegula__manifest *out, tegula_error *err) {
   size_t known = head < (size_t)file->size ? head : (size_t)file->size;
   unsigned char *copy = malloc(known > 0 ? known : 1);
   assert_non_null(copy);
   memcpy(copy, file->bytes, known);
-  tegula__source source = {
-      .path = "memory/x.npy", .size = file->claimed, .read = memory_read, .state = file, .head = copy, .head_size = known};
+  tegula__source source = {.path = "memory/x.npy",
+                           .size = file->claimed,
+                           .read = memory_read,
+                           .state = file,
+                           .head = copy,
+                           .head_size = known};
   tegula__manifest_init(out);
   tegula_status status = format->describe(&source, options, out, err);
   free(copy);

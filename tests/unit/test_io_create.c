@@ -60,7 +60,8 @@ static int teardown(void **state) {
 
 static void a_file_has_its_size_and_header(void **state) {
   (void)state;
-  const int reasons[] = {0, EOPNOTSUPP, ENOSYS}; /* file systems that cannot reserve space will do */
+  /* file systems that cannot reserve space will do */
+  const int reasons[] = {0, EOPNOTSUPP, ENOSYS};
   for (int i = 0; i < 3; i++) {
     tegula_error error;
     tegula__io_counts counts = {0};
@@ -89,7 +90,8 @@ static void a_file_of_its_header_alone_is_synced_when_asked(void **state) {
   assert_ok(tegula__io_create(path.text, 6, "header", 6, true, 0666, &counts, &error));
   assert_int_equal(syncs, 1);
   assert_int_equal(unlink(path.text), 0);
-  assert_ok(tegula__io_create(path.text, 0, NULL, 0, true, 0666, &counts, &error)); /* an empty raw file */
+  /* an empty raw file */
+  assert_ok(tegula__io_create(path.text, 0, NULL, 0, true, 0666, &counts, &error));
   assert_int_equal(syncs, 2);
 }
 
@@ -99,21 +101,25 @@ static void nothing_is_ever_replaced(void **state) {
   tegula__io_counts counts = {0};
   size_t size;
   file_write(path.text, "old", 3);
-  assert_refused(tegula__io_create(path.text, 6, "header", 6, false, 0666, &counts, &error), TEGULA_EXISTS);
+  assert_refused(tegula__io_create(path.text, 6, "header", 6, false, 0666, &counts, &error),
+                 TEGULA_EXISTS);
   assert_string_equal(error.path, path.text);
   unsigned char *data = file_read(path.text, &size);
   assert_int_equal(size, 3);
   free(data);
   assert_int_equal(unlink(path.text), 0);
   assert_int_equal(symlink("nowhere", path.text), 0); /* a link is not followed */
-  assert_refused(tegula__io_create(path.text, 6, "header", 6, false, 0666, &counts, &error), TEGULA_EXISTS);
+  assert_refused(tegula__io_create(path.text, 6, "header", 6, false, 0666, &counts, &error),
+                 TEGULA_EXISTS);
 }
 
 static void a_missing_folder_is_told(void **state) {
   (void)state;
   tegula_error error;
   tegula__io_counts counts = {0};
-  assert_refused(tegula__io_create(name_in(&where, "no/x").text, 6, "header", 6, false, 0666, &counts, &error), TEGULA_NOT_FOUND);
+  assert_refused(
+      tegula__io_create(name_in(&where, "no/x").text, 6, "header", 6, false, 0666, &counts, &error),
+      TEGULA_NOT_FOUND);
   assert_int_equal(error.os_errno, ENOENT);
 }
 
@@ -122,13 +128,15 @@ static void a_full_disk_is_told_before_data_is_written(void **state) {
   tegula_error error;
   tegula__io_counts counts = {0};
   fail_fallocate = ENOSPC;
-  assert_refused(tegula__io_create(path.text, 123456, "header", 6, false, 0666, &counts, &error), TEGULA_IO);
+  assert_refused(tegula__io_create(path.text, 123456, "header", 6, false, 0666, &counts, &error),
+                 TEGULA_IO);
   assert_int_equal(error.os_errno, ENOSPC);
   assert_contains(error.message, "123456 bytes");
   assert_int_equal(counts.writes, 0);
 }
 
-/* What is there already is not gone through again: many growths of a file would take a time that grows with their square. */
+/* What is there already is not gone through again: many growths of a file would take a time that
+ * grows with their square. */
 static void a_file_that_grows_reserves_what_it_gains(void **state) {
   (void)state;
   tegula_error error;
@@ -153,7 +161,8 @@ static void a_header_that_cannot_be_written_is_told(void **state) {
   tegula_error error;
   tegula__io_counts counts = {0};
   writes_left = 1;
-  assert_refused(tegula__io_create(path.text, 100, "header", 6, false, 0666, &counts, &error), TEGULA_IO);
+  assert_refused(tegula__io_create(path.text, 100, "header", 6, false, 0666, &counts, &error),
+                 TEGULA_IO);
   assert_int_equal(error.os_errno, ENOSPC);
   assert_int_equal(error.offset, 3);
 }
@@ -161,7 +170,8 @@ static void a_header_that_cannot_be_written_is_told(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(a_file_has_its_size_and_header, setup, teardown),
-      cmocka_unit_test_setup_teardown(a_file_of_its_header_alone_is_synced_when_asked, setup, teardown),
+      cmocka_unit_test_setup_teardown(a_file_of_its_header_alone_is_synced_when_asked, setup,
+                                      teardown),
       cmocka_unit_test_setup_teardown(nothing_is_ever_replaced, setup, teardown),
       cmocka_unit_test_setup_teardown(a_missing_folder_is_told, setup, teardown),
       cmocka_unit_test_setup_teardown(a_full_disk_is_told_before_data_is_written, setup, teardown),

@@ -1,9 +1,10 @@
-/* Direct I/O moves the same bytes as the reference at every alignment, and gives way where the file system has none.
+/* Direct I/O moves the same bytes as the reference at every alignment, and gives way where the file
+ * system has none.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * The test stands between the library and open, pread and pwrite: it sees that what goes past the page cache is aligned, cuts calls short
- * and fails them. */
+ * The test stands between the library and open, pread and pwrite: it sees that what goes past the
+ * page cache is aligned, cuts calls short and fails them. */
 /* link-options: -Wl,--wrap=open -Wl,--wrap=pread -Wl,--wrap=pwrite */
 #include "test_io_lane_support.h"
 
@@ -33,17 +34,20 @@ int __wrap_open(const char *path, int flags, ...) {
   if ((flags & O_DIRECT) == 0) return __real_open(path, flags, mode);
   plan.opens++;
   errno = plan.open_errno;
-  plan.direct_fd = plan.open_errno != 0 ? -1 : __real_open(path, flags & ~O_DIRECT); /* the checks below stand in for the kernel's */
+  /* the checks below stand in for the kernel's */
+  plan.direct_fd = plan.open_errno != 0 ? -1 : __real_open(path, flags & ~O_DIRECT);
   return plan.direct_fd;
 }
 
 /* False: the call fails. */
 static bool direct_call(const void *data, size_t *size, off_t offset) {
   plan.direct_calls++;
-  if ((uintptr_t)data % 4096 != 0 || *size % 4096 != 0 || offset % 4096 != 0) fail_msg("a direct call is not aligned");
+  if ((uintptr_t)data % 4096 != 0 || *size % 4096 != 0 || offset % 4096 != 0)
+    fail_msg("a direct call is not aligned");
   errno = plan.fail_errno;
   if (plan.most > 0 && *size > plan.most) *size = plan.most;
-  if (plan.cut && *size > 4096) *size = (size_t)random_between(&plan.seed, 1, (int64_t)*size / 4096) * 4096;
+  if (plan.cut && *size > 4096)
+    *size = (size_t)random_between(&plan.seed, 1, (int64_t)*size / 4096) * 4096;
   return plan.direct_calls != plan.fail_at;
 }
 
@@ -120,7 +124,8 @@ static void test_aligned_requests_go_straight(void **state) {
   lane_bed bed;
   bed_make(&bed, 2 << 20, 100, &seed);
   way by = way_make();
-  bed_request(&bed, 8192 - 100, (1 << 20) + 5000, 1, &seed); /* the address of byte 8192 - 100 is a multiple of 4096, its offset is not */
+  /* the address of byte 8192 - 100 is a multiple of 4096, its offset is not */
+  bed_request(&bed, 8192 - 100, (1 << 20) + 5000, 1, &seed);
   assert_int_equal(move(&bed, &by, false), TEGULA_OK);
   int through_memory = plan.direct_calls;
   assert_int_equal(through_memory, 3); /* from 4096 on: 512 KiB, 512 KiB, 4 KiB */
@@ -129,7 +134,8 @@ static void test_aligned_requests_go_straight(void **state) {
   plan.direct_calls = 0;
   bed_request(&bed, 5000, (1 << 20) + 17, 1, &seed);
   assert_int_equal(move(&bed, &by, false), TEGULA_OK);
-  assert_int_equal(plan.direct_calls, 3); /* the block with byte 5000, all whole blocks, the block with the end */
+  /* the block with byte 5000, all whole blocks, the block with the end */
+  assert_int_equal(plan.direct_calls, 3);
   way_free(&by);
   bed_free(&bed);
 }
@@ -139,7 +145,10 @@ static void test_file_systems_without_it_are_read_through_the_cache(void **state
   static const struct {
     int os_errno;
     const char *reason;
-  } rows[] = {{EINVAL, "no direct i/o"}, {ENOENT, "needs /proc"}, {EMFILE, "too many open files"}, {EACCES, "could not be opened"}};
+  } rows[] = {{EINVAL, "no direct i/o"},
+              {ENOENT, "needs /proc"},
+              {EMFILE, "too many open files"},
+              {EACCES, "could not be opened"}};
   uint64_t seed = 2;
   lane_bed bed;
   bed_make(&bed, 300000, 0, &seed);
@@ -248,13 +257,13 @@ static void test_names_of_ways(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_same_bytes_at_every_alignment),
-    cmocka_unit_test(test_aligned_requests_go_straight),
-    cmocka_unit_test(test_file_systems_without_it_are_read_through_the_cache),
-    cmocka_unit_test(test_refusal_and_failure_on_the_way),
-    cmocka_unit_test(test_answers_of_less_than_a_block),
-    cmocka_unit_test(test_end_of_file),
-    cmocka_unit_test(test_names_of_ways),
+      cmocka_unit_test(test_same_bytes_at_every_alignment),
+      cmocka_unit_test(test_aligned_requests_go_straight),
+      cmocka_unit_test(test_file_systems_without_it_are_read_through_the_cache),
+      cmocka_unit_test(test_refusal_and_failure_on_the_way),
+      cmocka_unit_test(test_answers_of_less_than_a_block),
+      cmocka_unit_test(test_end_of_file),
+      cmocka_unit_test(test_names_of_ways),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,10 @@
-/* The handle cache: bounded, shared, least recently used out first; a file is opened once and must stay what it was.
+/* The handle cache: bounded, shared, least recently used out first; a file is opened once and must
+ * stay what it was.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * The test stands between the library and open, fstat and fdatasync to slow them down, to fail them and to count them. */
+ * The test stands between the library and open, fstat and fdatasync to slow them down, to fail them
+ * and to count them. */
 /* link-options: -Wl,--wrap=open -Wl,--wrap=fstat -Wl,--wrap=fdatasync */
 #include "support.h"
 
@@ -22,10 +24,10 @@ int __wrap_fdatasync(int fd);
 
 static struct {
   _Atomic int opens, syncs;
-  long slow_ms;     /* each open takes this long */
-  int fail_opens;   /* the next opens fail */
+  long slow_ms;   /* each open takes this long */
+  int fail_opens; /* the next opens fail */
   int fail_errno;
-  int fail_fstat;   /* errno of each fstat, 0: none */
+  int fail_fstat; /* errno of each fstat, 0: none */
   int fail_sync;
 } faults;
 
@@ -128,8 +130,10 @@ static void the_first_open_notes_what_the_file_is(void **state) {
   assert_int_equal(c.files[0].stamp.size, 8);
   assert_int_equal(c.files[0].stamp.inode, info.st_ino);
   assert_int_equal(c.files[0].stamp.device, info.st_dev);
-  assert_int_equal(c.files[0].stamp.mtime_ns, info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec);
-  assert_int_equal(c.files[0].stamp.ctime_ns, info.st_ctim.tv_sec * 1000000000 + info.st_ctim.tv_nsec);
+  assert_int_equal(c.files[0].stamp.mtime_ns,
+                   info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec);
+  assert_int_equal(c.files[0].stamp.ctime_ns,
+                   info.st_ctim.tv_sec * 1000000000 + info.st_ctim.tv_nsec);
   assert_int_equal(fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
   assert_int_equal(fcntl(fd, F_GETFL) & O_ACCMODE, O_RDONLY);
   tegula__file_set_release(c.set, 0);
@@ -224,7 +228,8 @@ static void sets_share_the_room(void **state) {
 static void the_default_keeps_half_of_the_limit_free(void **state) {
   (void)state;
   cache c;
-  cache_make(&c, 40, 0, false); /* the default of this process holds all 40 unless its limit is very low */
+  /* the default of this process holds all 40 unless its limit is very low */
+  cache_make(&c, 40, 0, false);
   for (int i = 0; i < 40; i++) touch(&c, i);
   for (int i = 0; i < 40; i++) touch(&c, i);
   assert_int_equal(c.counts.opens, 40);
@@ -295,7 +300,8 @@ static void only_regular_files_are_read(void **state) {
   for (int i = 0; i < 2; i++) {
     assert_int_equal(unlink(c.files[i].path), 0);
     assert_int_equal(i == 0 ? mkfifo(c.files[i].path, 0600) : mkdir(c.files[i].path, 0700), 0);
-    assert_refused(tegula__file_set_acquire(c.set, i, &c.counts, &fd, &error), TEGULA_UNSUPPORTED); /* and it does not wait */
+    /* and it does not wait */
+    assert_refused(tegula__file_set_acquire(c.set, i, &c.counts, &fd, &error), TEGULA_UNSUPPORTED);
     assert_contains(error.message, "not a regular file");
   }
   cache_free(&c);
@@ -309,7 +315,8 @@ static void a_file_that_changed_is_refused_when_opened_again(void **state) {
     cache c;
     tegula_error error;
     int fd;
-    static const char *const words[] = {"it had 8 bytes, now 9", "written to", "replaced by another file"};
+    static const char *const words[] = {"it had 8 bytes, now 9", "written to",
+                                        "replaced by another file"};
     cache_make(&c, 2, 1, false);
     touch(&c, 0);
     touch(&c, 1); /* 0 is closed now */
@@ -384,7 +391,8 @@ static void threads_that_want_one_file_open_it_once(void **state) {
   void *fds[THREADS];
   cache_make(&c, 1, 4, false);
   faults.slow_ms = 30;
-  for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, acquire_slowly, &c), 0);
+  for (int i = 0; i < THREADS; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, acquire_slowly, &c), 0);
   for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_join(threads[i], &fds[i]), 0);
   for (int i = 0; i < THREADS; i++) {
     assert_true((intptr_t)fds[i] >= 0);
@@ -410,7 +418,8 @@ static void threads_that_want_a_missing_file_all_learn_it(void **state) {
   cache_make(&c, 1, 4, false);
   assert_int_equal(unlink(c.files[0].path), 0);
   faults.slow_ms = 5;
-  for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, acquire_in_vain, &c), 0);
+  for (int i = 0; i < THREADS; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, acquire_in_vain, &c), 0);
   for (int i = 0; i < THREADS; i++) {
     assert_int_equal(pthread_join(threads[i], &status), 0);
     assert_int_equal((intptr_t)status, TEGULA_NOT_FOUND);
@@ -428,7 +437,8 @@ static void *visit(void *state) {
   visitor *v = state;
   for (int i = 0; i < 600; i++) {
     tegula_error error;
-    int file = (int)random_between(&v->seed, 0, i % 2 == 0 ? 29 : 1), fd; /* of two files several threads have pins at once */
+    /* of two files several threads have pins at once */
+    int file = (int)random_between(&v->seed, 0, i % 2 == 0 ? 29 : 1), fd;
     int64_t number = -1;
     if (tegula__file_set_acquire(v->c->set, file, &v->c->counts, &fd, &error) != TEGULA_OK) {
       v->wrong++;
@@ -448,9 +458,10 @@ static void many_threads_get_the_right_files(void **state) {
   cache_make(&c, 30, 5, false);
   int before = open_descriptors();
   for (int i = 0; i < 4; i++) visitors[i] = (visitor){.c = &c, .seed = (uint64_t)i};
-  for (int i = 0; i < 4; i++) assert_int_equal(pthread_create(&threads[i], NULL, visit, &visitors[i]), 0);
-  for (int i = 0; i < 100; i++)
-    assert_true(open_descriptors() - before <= 5 + 4 + 4); /* evicted ones are closed a moment later */
+  for (int i = 0; i < 4; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, visit, &visitors[i]), 0);
+  for (int i = 0; i < 100; i++) /* evicted ones are closed a moment later */
+    assert_true(open_descriptors() - before <= 5 + 4 + 4);
   for (int i = 0; i < 4; i++) {
     assert_int_equal(pthread_join(threads[i], NULL), 0);
     assert_int_equal(visitors[i].wrong, 0);

@@ -1,8 +1,10 @@
-/* What the tests of the ways of moving bytes share: a file with known bytes, and requests that move parts of it.
+/* What the tests of the ways of moving bytes share: a file with known bytes, and requests that move
+ * parts of it.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Requests ascend, do not touch each other, and are made of one to several vectors at any alignment. */
+ * Requests ascend, do not touch each other, and are made of one to several vectors at any
+ * alignment. */
 #ifndef TEGULA_TEST_IO_LANE_SUPPORT_H
 #define TEGULA_TEST_IO_LANE_SUPPORT_H
 
@@ -51,7 +53,11 @@ static inline void bed_free(lane_bed *bed) {
 }
 
 static inline tegula__io_file bed_file(lane_bed *bed, int64_t index, bool writing) {
-  return (tegula__io_file){.fd = bed->fd, .index = index, .path = bed->path.text, .writing = writing, .counts = &bed->counts};
+  return (tegula__io_file){.fd = bed->fd,
+                           .index = index,
+                           .path = bed->path.text,
+                           .writing = writing,
+                           .counts = &bed->counts};
 }
 
 /* One request of the bytes [lo, hi), cut into `parts` vectors. */
@@ -97,7 +103,8 @@ static inline void bed_check_read(const lane_bed *bed, unsigned char untouched) 
     while (next < bed->count && i >= bed->hi[next]) next++;
     bool wanted = next < bed->count && i >= bed->lo[next];
     unsigned char expected = wanted ? bed->content[i] : untouched;
-    if (bed->memory[i + bed->slip] != expected) fail_msg("byte %lld of %lld", (long long)i, (long long)bed->size);
+    if (bed->memory[i + bed->slip] != expected)
+      fail_msg("byte %lld of %lld", (long long)i, (long long)bed->size);
   }
 }
 
@@ -110,7 +117,8 @@ static inline void bed_check_written(const lane_bed *bed) {
   for (int64_t i = 0; i < bed->size; i++) {
     while (next < bed->count && i >= bed->hi[next]) next++;
     bool wanted = next < bed->count && i >= bed->lo[next];
-    if (now[i] != (wanted ? bed->memory[i + bed->slip] : bed->content[i])) fail_msg("byte %lld of the file", (long long)i);
+    if (now[i] != (wanted ? bed->memory[i + bed->slip] : bed->content[i]))
+      fail_msg("byte %lld of the file", (long long)i);
   }
   free(now);
 }

@@ -1,4 +1,5 @@
-/* What has to be on the disk in the end starts on its way there as soon as it is written; nothing else does.
+/* What has to be on the disk in the end starts on its way there as soon as it is written; nothing
+ * else does.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 /* link-options: -Wl,--wrap=sync_file_range -Wl,--wrap=fdatasync */
@@ -57,9 +58,11 @@ static void write_at(bool push, int64_t offset, size_t size, size_t second) {
   file_name path = name_in(&where, "file");
   int fd = open(path.text, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   assert_true(fd >= 0);
-  struct iovec vectors[2] = {{.iov_base = data, .iov_len = size}, {.iov_base = data, .iov_len = second}};
+  struct iovec vectors[2] = {{.iov_base = data, .iov_len = size},
+                             {.iov_base = data, .iov_len = second}};
   tegula__request request = {.offset = offset, .vectors = vectors, .count = second > 0 ? 2 : 1};
-  tegula__io_file file = {.fd = fd, .path = path.text, .writing = true, .push = push, .counts = &counts};
+  tegula__io_file file = {
+      .fd = fd, .path = path.text, .writing = true, .push = push, .counts = &counts};
   assert_ok(tegula__lane_move(NULL, &file, &request, 1, &error));
   close(fd);
 }
@@ -98,7 +101,11 @@ static void save(bool durable) {
   options.durable = durable;
   options.overwrite = 1;
   file_name path = name_in(&where, "x.npy");
-  tegula_view view = {.data = data, .dtype = dtype, .device_type = TEGULA_DEVICE_HOST, .box = {.ndim = 1, .hi = {sizeof data}}, .stride_bytes = {1}};
+  tegula_view view = {.data = data,
+                      .dtype = dtype,
+                      .device_type = TEGULA_DEVICE_HOST,
+                      .box = {.ndim = 1, .hi = {sizeof data}},
+                      .stride_bytes = {1}};
   assert_ok(tegula_array_wrap(context, dtype, tiling, &view, 1, NULL, NULL, &array, &error));
   assert_ok(tegula_save(array, path.text, &options, &error));
   tegula_array_destroy(array);
@@ -131,7 +138,11 @@ static void write_by_text(bool durable) {
   assert_ok(tegula_tiling_even((int64_t[]){sizeof data}, 1, 0, 1, 1, &tiling, &error));
   tegula_save_options_init(&options);
   options.durable = durable;
-  tegula_view view = {.data = data, .dtype = dtype, .device_type = TEGULA_DEVICE_HOST, .box = {.ndim = 1, .hi = {sizeof data}}, .stride_bytes = {1}};
+  tegula_view view = {.data = data,
+                      .dtype = dtype,
+                      .device_type = TEGULA_DEVICE_HOST,
+                      .box = {.ndim = 1, .hi = {sizeof data}},
+                      .stride_bytes = {1}};
   assert_ok(tegula_save_begin(context, dtype, tiling, path.text, &options, &saving, &error));
   assert_ok(tegula_saving_to_json(saving, &text, &error));
   assert_int_equal(pushed + syncs, 0);
@@ -163,8 +174,10 @@ static void other_saves_push_nothing(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(what_is_written_is_pushed, setup, teardown),
-      cmocka_unit_test_setup_teardown(little_is_not_pushed_nor_what_nobody_waits_for, setup, teardown),
-      cmocka_unit_test_setup_teardown(durable_saves_push_all_bytes_before_they_wait, setup, teardown),
+      cmocka_unit_test_setup_teardown(little_is_not_pushed_nor_what_nobody_waits_for, setup,
+                                      teardown),
+      cmocka_unit_test_setup_teardown(durable_saves_push_all_bytes_before_they_wait, setup,
+                                      teardown),
       cmocka_unit_test_setup_teardown(who_writes_by_a_text_brings_it_to_the_disk, setup, teardown),
       cmocka_unit_test_setup_teardown(unless_nobody_waits_for_it, setup, teardown),
       cmocka_unit_test_setup_teardown(other_saves_push_nothing, setup, teardown),

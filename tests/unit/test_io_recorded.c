@@ -1,4 +1,5 @@
-/* Files that were written down earlier must be those files when they are first opened; small files are read whole, within a maximum.
+/* Files that were written down earlier must be those files when they are first opened; small files
+ * are read whole, within a maximum.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "support.h"
@@ -101,8 +102,9 @@ static void a_copy_with_the_same_size_and_time_will_do(void **state) {
   fixture f;
   tegula_error error;
   make(&f);
-  struct timespec times[2] = {{f.file.stamp.mtime_ns / 1000000000, f.file.stamp.mtime_ns % 1000000000},
-                              {f.file.stamp.mtime_ns / 1000000000, f.file.stamp.mtime_ns % 1000000000}};
+  struct timespec times[2] = {
+      {f.file.stamp.mtime_ns / 1000000000, f.file.stamp.mtime_ns % 1000000000},
+      {f.file.stamp.mtime_ns / 1000000000, f.file.stamp.mtime_ns % 1000000000}};
   file_name copy = name_in(&f.folder, "y");
   file_write(copy.text, "12345678", 8);
   assert_int_equal(utimensat(AT_FDCWD, copy.text, times, 0), 0);
@@ -136,12 +138,18 @@ static void whole_files_are_read_within_a_maximum(void **state) {
   assert_memory_equal(content, "12345678", 8);
   free(content);
   content = NULL;
-  assert_refused(tegula__io_read_whole(NULL, name.text, 7, &content, &size, &counts, &error), TEGULA_LIMIT_EXCEEDED);
+  assert_refused(tegula__io_read_whole(NULL, name.text, 7, &content, &size, &counts, &error),
+                 TEGULA_LIMIT_EXCEEDED);
   assert_contains(error.message, "at most 7 bytes, found 8");
-  assert_refused(tegula__io_read_whole(NULL, name_in(&made, "none").text, 7, &content, &size, &counts, &error), TEGULA_NOT_FOUND);
-  assert_refused(tegula__io_read_whole(NULL, made.path, 7, &content, &size, &counts, &error), TEGULA_UNSUPPORTED);
+  assert_refused(
+      tegula__io_read_whole(NULL, name_in(&made, "none").text, 7, &content, &size, &counts, &error),
+      TEGULA_NOT_FOUND);
+  assert_refused(tegula__io_read_whole(NULL, made.path, 7, &content, &size, &counts, &error),
+                 TEGULA_UNSUPPORTED);
   assert_int_equal(mkfifo(name_in(&made, "pipe").text, 0600), 0); /* must not wait for a writer */
-  assert_refused(tegula__io_read_whole(NULL, name_in(&made, "pipe").text, 7, &content, &size, &counts, &error), TEGULA_UNSUPPORTED);
+  assert_refused(
+      tegula__io_read_whole(NULL, name_in(&made, "pipe").text, 7, &content, &size, &counts, &error),
+      TEGULA_UNSUPPORTED);
   assert_null(content);
   file_write(name.text, "", 0);
   assert_ok(tegula__io_read_whole(NULL, name.text, 8, &content, &size, &counts, &error));

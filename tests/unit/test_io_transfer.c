@@ -2,7 +2,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * The test stands between the library and pread, preadv, pwrite, pwritev: calls are cut short, interrupted or failed at will. */
+ * The test stands between the library and pread, preadv, pwrite, pwritev: calls are cut short,
+ * interrupted or failed at will. */
 /* link-options: -Wl,--wrap=pread,--wrap=preadv,--wrap=pwrite,--wrap=pwritev,--wrap=poll */
 #include "support.h"
 
@@ -37,7 +38,9 @@ static struct plan {
 
 static bool fails(ssize_t *result) {
   plan.calls++;
-  if (plan.fail_at == 0 || plan.calls < plan.fail_at || plan.calls >= plan.fail_at + plan.fail_count) return false;
+  if (plan.fail_at == 0 || plan.calls < plan.fail_at ||
+      plan.calls >= plan.fail_at + plan.fail_count)
+    return false;
   errno = plan.fail_errno;
   *result = plan.fail_errno == 0 ? 0 : -1;
   return true;
@@ -65,7 +68,8 @@ ssize_t __wrap_pwrite(int fd, const void *data, size_t size, off_t offset) {
 }
 
 /* Vectors one after the other, up to a number of bytes; counts as one call. */
-static ssize_t move_vectors(int fd, const struct iovec *vectors, int count, off_t offset, bool writing) {
+static ssize_t move_vectors(int fd, const struct iovec *vectors, int count, off_t offset,
+                            bool writing) {
   ssize_t result, done = 0;
   if (fails(&result)) return result;
   if (count > 1024) {
@@ -178,9 +182,11 @@ static void a_failure_tells_place_and_reason(void **state) {
     plan.fail_count = 1;
     plan.fail_errno = writing ? ENOSPC : EIO;
     if (writing)
-      assert_refused(tegula__io_write(fd, "disk/x.npy", 128, data, 3000, &counts, &error), TEGULA_IO);
+      assert_refused(tegula__io_write(fd, "disk/x.npy", 128, data, 3000, &counts, &error),
+                     TEGULA_IO);
     else
-      assert_refused(tegula__io_read(fd, "disk/x.npy", 128, data, 3000, &counts, &error), TEGULA_IO);
+      assert_refused(tegula__io_read(fd, "disk/x.npy", 128, data, 3000, &counts, &error),
+                     TEGULA_IO);
     assert_int_equal(error.os_errno, writing ? ENOSPC : EIO);
     assert_int_equal(error.offset, 128 + 2000);
     assert_string_equal(error.path, "disk/x.npy");
@@ -197,13 +203,15 @@ static void an_end_before_the_last_byte_is_a_short_file(void **state) {
   unsigned char data[SIZE];
   int fd = file_make();
   tegula__io_counts counts = {0};
-  assert_refused(tegula__io_read(fd, "x.npy", SIZE - 100, data, 120, &counts, &error), TEGULA_SHORT_FILE);
+  assert_refused(tegula__io_read(fd, "x.npy", SIZE - 100, data, 120, &counts, &error),
+                 TEGULA_SHORT_FILE);
   assert_int_equal(error.offset, SIZE);
   assert_string_equal(error.path, "x.npy");
   assert_contains(error.message, "ends at byte 4000");
   assert_contains(error.message, "20 bytes");
   struct iovec vectors[2] = {{data, 50}, {data + 50, 70}};
-  assert_refused(tegula__io_readv(fd, "x.npy", SIZE - 100, vectors, 2, &counts, &error), TEGULA_SHORT_FILE);
+  assert_refused(tegula__io_readv(fd, "x.npy", SIZE - 100, vectors, 2, &counts, &error),
+                 TEGULA_SHORT_FILE);
   assert_int_equal(error.offset, SIZE);
   assert_contains(error.message, "20 bytes");
   close(fd);
@@ -227,7 +235,8 @@ static void read_some_stops_at_the_end_only(void **state) {
   close(fd);
 }
 
-/* Cuts [0, SIZE) into 1024 vectors of 3 or 4 bytes (and one rest) over `memory`, in reverse order so that no two touch. */
+/* Cuts [0, SIZE) into 1024 vectors of 3 or 4 bytes (and one rest) over `memory`, in reverse order
+ * so that no two touch. */
 static void cut_vectors(unsigned char *memory, struct iovec vectors[TEGULA__IO_VECTORS]) {
   size_t at = 0;
   for (int i = 0; i < TEGULA__IO_VECTORS; i++) {
@@ -282,9 +291,12 @@ static void a_failed_vector_tells_how_far_it_came(void **state) {
     plan.fail_errno = EIO;
     cut_vectors(memory, vectors);
     if (writing)
-      assert_refused(tegula__io_writev(fd, "x.npy", 64, vectors, TEGULA__IO_VECTORS, &counts, &error), TEGULA_IO);
+      assert_refused(
+          tegula__io_writev(fd, "x.npy", 64, vectors, TEGULA__IO_VECTORS, &counts, &error),
+          TEGULA_IO);
     else
-      assert_refused(tegula__io_readv(fd, "x.npy", 0, vectors, TEGULA__IO_VECTORS, &counts, &error), TEGULA_IO);
+      assert_refused(tegula__io_readv(fd, "x.npy", 0, vectors, TEGULA__IO_VECTORS, &counts, &error),
+                     TEGULA_IO);
     assert_int_equal(error.offset, 999 + (writing ? 64 : 0));
     assert_int_equal(error.os_errno, EIO);
     assert_string_equal(error.path, "x.npy");
@@ -311,8 +323,8 @@ static void a_write_that_takes_no_bytes_does_not_spin(void **state) {
   close(fd);
 }
 
-/* Linux moves at most 0x7ffff000 bytes in a call; one call here never asks for more than 2^30. Memory is mapped but never
- * touched. */
+/* Linux moves at most 0x7ffff000 bytes in a call; one call here never asks for more than 2^30.
+ * Memory is mapped but never touched. */
 static void large_transfers_are_made_of_several_calls(void **state) {
   (void)state;
   tegula_error error;

@@ -1,10 +1,11 @@
-/* The ring moves every byte or says which could not be moved, whatever the kernel does with the entries, and gives way where it cannot
- * be had.
+/* The ring moves every byte or says which could not be moved, whatever the kernel does with the
+ * entries, and gives way where it cannot be had.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * The test stands between the library and liburing: entries are cut before the kernel sees them, or swallowed and answered with an
- * error, so that bytes which the ring did not move are not there unless somebody else moves them. */
+ * The test stands between the library and liburing: entries are cut before the kernel sees them, or
+ * swallowed and answered with an error, so that bytes which the ring did not move are not there
+ * unless somebody else moves them. */
 /* link-options: -Wl,--wrap=io_uring_queue_init,--wrap=io_uring_submit_and_wait */
 /* link-options: -Wl,--wrap=io_uring_peek_batch_cqe,--wrap=pread */
 #include "test_io_lane_support.h"
@@ -34,7 +35,8 @@ static struct plan {
   int fail_at, fail_second; /* entries (from 1) that are swallowed; 0: none */
   int fail_count;           /* this many from fail_at on */
   int fail_errno;
-  int submit_errno, submit_skip, submit_times; /* submitting fails, after so many times that it works */
+  /* submitting fails, after so many times that it works */
+  int submit_errno, submit_skip, submit_times;
   useconds_t submit_sleep, pread_sleep;
   int entries, submits;
   uint64_t seed;
@@ -47,13 +49,16 @@ int __real_io_uring_queue_init(unsigned entries, struct io_uring *ring, unsigned
 int __wrap_io_uring_queue_init(unsigned entries, struct io_uring *ring, unsigned flags);
 int __real_io_uring_submit_and_wait(struct io_uring *ring, unsigned wait);
 int __wrap_io_uring_submit_and_wait(struct io_uring *ring, unsigned wait);
-unsigned __real_io_uring_peek_batch_cqe(struct io_uring *ring, struct io_uring_cqe **ends, unsigned count);
-unsigned __wrap_io_uring_peek_batch_cqe(struct io_uring *ring, struct io_uring_cqe **ends, unsigned count);
+unsigned __real_io_uring_peek_batch_cqe(struct io_uring *ring, struct io_uring_cqe **ends,
+                                        unsigned count);
+unsigned __wrap_io_uring_peek_batch_cqe(struct io_uring *ring, struct io_uring_cqe **ends,
+                                        unsigned count);
 ssize_t __real_pread(int fd, void *data, size_t size, off_t offset);
 ssize_t __wrap_pread(int fd, void *data, size_t size, off_t offset);
 
 int __wrap_io_uring_queue_init(unsigned entries, struct io_uring *ring, unsigned flags) {
-  return plan.setup_errno != 0 ? -plan.setup_errno : __real_io_uring_queue_init(entries, ring, flags);
+  return plan.setup_errno != 0 ? -plan.setup_errno
+                               : __real_io_uring_queue_init(entries, ring, flags);
 }
 
 ssize_t __wrap_pread(int fd, void *data, size_t size, off_t offset) {
@@ -63,7 +68,8 @@ ssize_t __wrap_pread(int fd, void *data, size_t size, off_t offset) {
 
 static void change_entry(struct io_uring_sqe *sqe) {
   int number = ++plan.entries;
-  bool in_range = plan.fail_at > 0 && number >= plan.fail_at && number < plan.fail_at + plan.fail_count;
+  bool in_range =
+      plan.fail_at > 0 && number >= plan.fail_at && number < plan.fail_at + plan.fail_count;
   if (in_range || (plan.fail_second > 0 && number == plan.fail_second)) {
     uint64_t data = sqe->user_data;
     memset(sqe, 0, sizeof *sqe);
@@ -82,11 +88,13 @@ int __wrap_io_uring_submit_and_wait(struct io_uring *ring, unsigned wait) {
     plan.submit_times--;
     return -plan.submit_errno;
   }
-  for (unsigned i = ring->sq.sqe_head; i != ring->sq.sqe_tail; i++) change_entry(&ring->sq.sqes[i & ring->sq.ring_mask]);
+  for (unsigned i = ring->sq.sqe_head; i != ring->sq.sqe_tail; i++)
+    change_entry(&ring->sq.sqes[i & ring->sq.ring_mask]);
   return __real_io_uring_submit_and_wait(ring, wait);
 }
 
-unsigned __wrap_io_uring_peek_batch_cqe(struct io_uring *ring, struct io_uring_cqe **ends, unsigned count) {
+unsigned __wrap_io_uring_peek_batch_cqe(struct io_uring *ring, struct io_uring_cqe **ends,
+                                        unsigned count) {
   unsigned found = __real_io_uring_peek_batch_cqe(ring, ends, count);
   for (unsigned i = 0; i < found; i++) {
     for (int k = 0; k < swallowed_count; k++) {
@@ -120,7 +128,8 @@ static tegula_status move(lane_bed *bed, tegula__lane *lane, int64_t index, bool
   return tegula__lane_move(lane, &file, bed->requests, bed->count, &error);
 }
 
-static void check_use(const tegula__lane *lane, int64_t way, int64_t reference, const char *declined) {
+static void check_use(const tegula__lane *lane, int64_t way, int64_t reference,
+                      const char *declined) {
   tegula__io_use use = tegula__lane_use(lane);
   assert_string_equal(use.way, "io_uring");
   assert_int_equal(use.way_bytes, way);
@@ -267,7 +276,8 @@ static void test_kernel_that_takes_no_entries(void **state) {
     bed_check_read(&bed, 0xA5);
     if (skip == 0) check_use(lane, 0, bed.bytes, "no memory for an io_uring");
     tegula__transport_give(transport, lane);
-    lane = tegula__transport_take(transport); /* a ring that is broken stays so, in the next job too */
+    /* a ring that is broken stays so, in the next job too */
+    lane = tegula__transport_take(transport);
     set_up(NULL);
     bed_rows(&bed, 1, 3 << 20, &seed);
     assert_int_equal(move(&bed, lane, 0, false), TEGULA_OK);
@@ -304,7 +314,8 @@ static void test_setup_that_fails_is_told_by_its_reason(void **state) {
   static const struct {
     int os_errno;
     const char *reason;
-  } rows[] = {{ENOSYS, "no io_uring"}, {EPERM, "not allowed"}, {ENOMEM, "no memory"}, {EMFILE, "too many open files"},
+  } rows[] = {{ENOSYS, "no io_uring"}, {EPERM, "not allowed"},
+              {ENOMEM, "no memory"},   {EMFILE, "too many open files"},
               {EINVAL, "too old"},     {EIO, "could not be set up"}};
   uint64_t seed = 8;
   lane_bed bed;
@@ -328,13 +339,14 @@ static void test_setup_that_fails_is_told_by_its_reason(void **state) {
 /* From here on this process may not make a ring, as in a container. */
 static bool forbid_rings(int os_errno) {
   struct sock_filter code[] = {
-    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
-    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (unsigned)os_errno),
-    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (unsigned)os_errno),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
   struct sock_fprog program = {.len = sizeof code / sizeof code[0], .filter = code};
-  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
 /* 0: right data and the right reason; 77: the filter cannot be had. */
@@ -346,7 +358,9 @@ static int load_without_rings(lane_bed *bed, int os_errno, const char *reason) {
   tegula__lane *lane = tegula__transport_take(transport);
   clear(bed);
   bed_rows(bed, 64, 4096, &seed);
-  if (move(bed, lane, 0, false) != TEGULA_OK || memcmp(bed->memory, bed->content, (size_t)bed->size) != 0) return 2;
+  if (move(bed, lane, 0, false) != TEGULA_OK ||
+      memcmp(bed->memory, bed->content, (size_t)bed->size) != 0)
+    return 2;
   tegula__io_use use = tegula__lane_use(lane);
   bool right = use.way_bytes == 0 && use.declined != NULL && strstr(use.declined, reason) != NULL;
   tegula__transport_give(transport, lane);
@@ -363,11 +377,15 @@ static void test_seccomp_filter_as_in_a_container(void **state) {
   for (int i = 0; i < 2; i++) {
     int status;
     pid_t child = fork();
-    if (child == 0) _exit(load_without_rings(&bed, errnos[i], errnos[i] == EPERM ? "not allowed" : "no io_uring"));
+    if (child == 0)
+      _exit(
+          load_without_rings(&bed, errnos[i], errnos[i] == EPERM ? "not allowed" : "no io_uring"));
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status));
-    if (WEXITSTATUS(status) == 77) print_message("a seccomp filter cannot be set here: not tried\n");
-    else assert_int_equal(WEXITSTATUS(status), 0);
+    if (WEXITSTATUS(status) == 77)
+      print_message("a seccomp filter cannot be set here: not tried\n");
+    else
+      assert_int_equal(WEXITSTATUS(status), 0);
   }
   bed_free(&bed);
 }
@@ -401,7 +419,8 @@ static void test_auto_goes_by_what_it_measures(void **state) {
   assert_true(auto_uses_ring(&bed, 64, 1)); /* slow storage that answers many at once */
   assert_true(auto_uses_ring(&bed, 64, 9));
   plan.submit_sleep = 600000;
-  assert_false(auto_uses_ring(&bed, 10, 8)); /* three samples of 2 ms a request against a ring that takes 75 */
+  /* three samples of 2 ms a request against a ring that takes 75 */
+  assert_false(auto_uses_ring(&bed, 10, 8));
   bed_free(&bed);
 }
 
@@ -432,16 +451,17 @@ int main(void) {
   }
   io_uring_queue_exit(&ring);
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup(test_moves_every_byte_in_both_directions, set_up),
-    cmocka_unit_test_setup(test_lowest_failure_is_told_and_the_ring_goes_on, set_up),
-    cmocka_unit_test_setup(test_interrupted_entries_are_done_again, set_up),
-    cmocka_unit_test_setup(test_refused_file_goes_through_the_reference_and_others_do_not, set_up),
-    cmocka_unit_test_setup(test_kernel_that_takes_no_entries, set_up),
-    cmocka_unit_test_setup(test_end_of_file_is_told_as_by_the_reference, set_up),
-    cmocka_unit_test_setup(test_setup_that_fails_is_told_by_its_reason, set_up),
-    cmocka_unit_test_setup(test_seccomp_filter_as_in_a_container, set_up),
-    cmocka_unit_test_setup(test_auto_goes_by_what_it_measures, set_up),
-    cmocka_unit_test_setup(test_few_requests_are_not_worth_a_ring, set_up),
+      cmocka_unit_test_setup(test_moves_every_byte_in_both_directions, set_up),
+      cmocka_unit_test_setup(test_lowest_failure_is_told_and_the_ring_goes_on, set_up),
+      cmocka_unit_test_setup(test_interrupted_entries_are_done_again, set_up),
+      cmocka_unit_test_setup(test_refused_file_goes_through_the_reference_and_others_do_not,
+                             set_up),
+      cmocka_unit_test_setup(test_kernel_that_takes_no_entries, set_up),
+      cmocka_unit_test_setup(test_end_of_file_is_told_as_by_the_reference, set_up),
+      cmocka_unit_test_setup(test_setup_that_fails_is_told_by_its_reason, set_up),
+      cmocka_unit_test_setup(test_seccomp_filter_as_in_a_container, set_up),
+      cmocka_unit_test_setup(test_auto_goes_by_what_it_measures, set_up),
+      cmocka_unit_test_setup(test_few_requests_are_not_worth_a_ring, set_up),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

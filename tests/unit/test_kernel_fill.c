@@ -7,8 +7,10 @@
 
 enum { AXES = 5 };
 
-/* Strides for axes that nest in a random order, with gaps, some backwards; returns the bytes, *start is where item 0 is. */
-static int64_t random_memory(uint64_t *seed, int32_t ndim, const int64_t *extents, int64_t item, int64_t *strides, int64_t *start) {
+/* Strides for axes that nest in a random order, with gaps, some backwards; returns the bytes,
+ * *start is where item 0 is. */
+static int64_t random_memory(uint64_t *seed, int32_t ndim, const int64_t *extents, int64_t item,
+                             int64_t *strides, int64_t *start) {
   int32_t axes[AXES];
   int64_t bytes = item;
   bool dense = random_between(seed, 0, 2) == 0;
@@ -21,7 +23,8 @@ static int64_t random_memory(uint64_t *seed, int32_t ndim, const int64_t *extent
   *start = 0;
   for (int32_t i = 0; i < ndim; i++) {
     int32_t k = axes[i];
-    int64_t length = extents[k] > 0 ? extents[k] : 1, gap = dense || random_between(seed, 0, 1) ? 0 : random_between(seed, 1, 9);
+    int64_t length = extents[k] > 0 ? extents[k] : 1,
+            gap = dense || random_between(seed, 0, 1) ? 0 : random_between(seed, 1, 9);
     strides[k] = bytes + gap;
     bytes += (length - 1) * strides[k];
     if (random_between(seed, 0, 3) != 0) continue;
@@ -31,17 +34,21 @@ static int64_t random_memory(uint64_t *seed, int32_t ndim, const int64_t *extent
   return bytes;
 }
 
-static void fill_plainly(unsigned char *at, const int64_t *strides, const int64_t *extents, int32_t ndim, size_t item,
-                         const unsigned char *value, size_t swap) {
+static void fill_plainly(unsigned char *at, const int64_t *strides, const int64_t *extents,
+                         int32_t ndim, size_t item, const unsigned char *value, size_t swap) {
   if (ndim > 0) {
-    for (int64_t i = 0; i < extents[0]; i++) fill_plainly(at + i * strides[0], strides + 1, extents + 1, ndim - 1, item, value, swap);
+    for (int64_t i = 0; i < extents[0]; i++)
+      fill_plainly(at + i * strides[0], strides + 1, extents + 1, ndim - 1, item, value, swap);
     return;
   }
-  for (size_t i = 0; i < item; i++) at[i] = value == NULL ? 0 : value[i / swap * swap + (swap - 1 - i % swap)];
+  for (size_t i = 0; i < item; i++)
+    at[i] = value == NULL ? 0 : value[i / swap * swap + (swap - 1 - i % swap)];
 }
 
-static void one_case(uint64_t *seed, int32_t ndim, const int64_t *extents, uint32_t item, uint32_t swap) {
-  int64_t strides[AXES] = {0}, start, bytes = random_memory(seed, ndim, extents, item, strides, &start);
+static void one_case(uint64_t *seed, int32_t ndim, const int64_t *extents, uint32_t item,
+                     uint32_t swap) {
+  int64_t strides[AXES] = {0}, start,
+          bytes = random_memory(seed, ndim, extents, item, strides, &start);
   unsigned char *memory = malloc((size_t)bytes), *expected = malloc((size_t)bytes), value[4096];
   assert_true(memory != NULL && expected != NULL && item <= sizeof value);
   random_bytes(seed, memory, (size_t)tegula__min(bytes, 4096));
@@ -50,8 +57,10 @@ static void one_case(uint64_t *seed, int32_t ndim, const int64_t *extents, uint3
   random_bytes(seed, value, item);
   bool zeros = random_between(seed, 0, 3) == 0;
   fill_plainly(expected + start, strides, extents, ndim, item, zeros ? NULL : value, swap);
-  tegula__fill_strided((char *)memory + start, strides, extents, ndim, item, zeros ? NULL : value, swap);
-  if (memcmp(memory, expected, (size_t)bytes) != 0) fail_msg("%d axes, items of %u bytes, groups of %u", ndim, item, swap);
+  tegula__fill_strided((char *)memory + start, strides, extents, ndim, item, zeros ? NULL : value,
+                       swap);
+  if (memcmp(memory, expected, (size_t)bytes) != 0)
+    fail_msg("%d axes, items of %u bytes, groups of %u", ndim, item, swap);
   free(memory);
   free(expected);
 }
@@ -62,7 +71,8 @@ static void any_strides_and_items(void **state) {
   for (int round = 0; round < 6000; round++) {
     int64_t extents[AXES] = {0};
     int32_t ndim = (int32_t)random_between(&seed, 0, AXES);
-    for (int32_t k = 0; k < ndim; k++) extents[k] = random_between(&seed, 0, 20) == 0 ? 0 : random_between(&seed, 1, 5);
+    for (int32_t k = 0; k < ndim; k++)
+      extents[k] = random_between(&seed, 0, 20) == 0 ? 0 : random_between(&seed, 1, 5);
     uint32_t item = (uint32_t)random_between(&seed, 1, 33), swap = 1;
     for (uint32_t group = 8; group > 1 && swap == 1; group /= 2)
       if (item % group == 0 && random_between(&seed, 0, 1)) swap = group;

@@ -1,4 +1,5 @@
-/* The strided copy of every table against a loop over all indices: random axes, orders, gaps, signs, item sizes and swaps.
+/* The strided copy of every table against a loop over all indices: random axes, orders, gaps,
+ * signs, item sizes and swaps.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
@@ -22,20 +23,25 @@ typedef struct block {
 
 static void copy_naively(char *dst, const char *src, const block *b, int32_t axis) {
   if (axis == b->ndim) {
-    for (uint32_t k = 0; k < b->item; k++) dst[k] = src[k - k % b->swap + (b->swap - 1 - k % b->swap)];
+    for (uint32_t k = 0; k < b->item; k++)
+      dst[k] = src[k - k % b->swap + (b->swap - 1 - k % b->swap)];
     return;
   }
-  for (int64_t i = 0; i < b->extents[axis]; i++) copy_naively(dst + i * b->dst[axis], src + i * b->src[axis], b, axis + 1);
+  for (int64_t i = 0; i < b->extents[axis]; i++)
+    copy_naively(dst + i * b->dst[axis], src + i * b->src[axis], b, axis + 1);
 }
 
-/* Bytes from the lowest to the highest that strides reach; `first` is where the item with all indices 0 begins. */
+/* Bytes from the lowest to the highest that strides reach; `first` is where the item with all
+ * indices 0 begins. */
 static int64_t reach(const block *b, const int64_t *strides, int64_t *first) {
   int64_t low = 0, high = b->item;
   for (int32_t k = 0; k < b->ndim; k++) {
     int64_t way = (b->extents[k] - 1) * strides[k];
     if (b->extents[k] == 0) return *first = 0;
-    if (way < 0) low += way;
-    else high += way;
+    if (way < 0)
+      low += way;
+    else
+      high += way;
   }
   *first = -low;
   return high - low;
@@ -44,19 +50,22 @@ static int64_t reach(const block *b, const int64_t *strides, int64_t *first) {
 static void describe(const block *b, char *out, size_t room) {
   size_t used = (size_t)snprintf(out, room, "item %u swap %u:", b->item, b->swap);
   for (int32_t k = 0; k < b->ndim && used < room; k++)
-    used += (size_t)snprintf(out + used, room - used, " %lld (%lld <- %lld)", (long long)b->extents[k], (long long)b->dst[k],
-                             (long long)b->src[k]);
+    used += (size_t)snprintf(out + used, room - used, " %lld (%lld <- %lld)",
+                             (long long)b->extents[k], (long long)b->dst[k], (long long)b->src[k]);
 }
 
 static void check_block(const tegula__kernels *kernels, const block *b) {
   int64_t dst_first, src_first, offset = rand() % 2 ? 0 : rand() % 64;
-  int64_t dst_bytes = offset + reach(b, b->dst, &dst_first), src_bytes = reach(b, b->src, &src_first);
-  char *dst = malloc((size_t)dst_bytes + 1), *expected = malloc((size_t)dst_bytes + 1), *src = malloc((size_t)src_bytes + 1);
+  int64_t dst_bytes = offset + reach(b, b->dst, &dst_first),
+          src_bytes = reach(b, b->src, &src_first);
+  char *dst = malloc((size_t)dst_bytes + 1), *expected = malloc((size_t)dst_bytes + 1),
+       *src = malloc((size_t)src_bytes + 1);
   for (int64_t i = 0; i < src_bytes; i++) src[i] = (char)(i * 167 + (i >> 7) * 13 + 5);
   memset(dst, 0x55, (size_t)dst_bytes + 1);
   memset(expected, 0x55, (size_t)dst_bytes + 1);
   copy_naively(expected + offset + dst_first, src + src_first, b, 0);
-  tegula__copy_strided(kernels, dst + offset + dst_first, b->dst, src + src_first, b->src, b->extents, b->ndim, b->item, b->swap);
+  tegula__copy_strided(kernels, dst + offset + dst_first, b->dst, src + src_first, b->src,
+                       b->extents, b->ndim, b->item, b->swap);
   if (memcmp(dst, expected, (size_t)dst_bytes + 1) != 0) {
     char text[400];
     describe(b, text, sizeof text);
@@ -67,7 +76,8 @@ static void check_block(const tegula__kernels *kernels, const block *b) {
   free(src);
 }
 
-/* Strides of memory in which axes lie in a random order, some with gaps, some backwards: items never overlap. */
+/* Strides of memory in which axes lie in a random order, some with gaps, some backwards: items
+ * never overlap. */
 static void random_strides(const block *b, int64_t *strides, bool gaps) {
   int32_t order[TEGULA_MAX_DIMS];
   for (int32_t k = 0; k < b->ndim; k++) order[k] = k;
@@ -95,7 +105,7 @@ static block random_block(void) {
   while (b.item % b.swap);
   random_strides(&b, b.dst, rand() % 2);
   random_strides(&b, b.src, rand() % 2);
-  if (rand() % 3 == 0) memcpy(b.src, b.dst, sizeof b.src); /* dense runs in both */
+  if (rand() % 3 == 0) memcpy(b.src, b.dst, sizeof b.src);       /* dense runs in both */
   if (b.ndim > 0 && rand() % 8 == 0) b.src[rand() % b.ndim] = 0; /* a broadcast source */
   return b;
 }
@@ -129,8 +139,8 @@ static void fortran_order_becomes_c_order(void **state) {
     }
 }
 
-/* Planes whose rows, columns or both are several short axes, longer together than a block: at both ends of memory, with and without gaps behind
- * them, between their items and backwards. */
+/* Planes whose rows, columns or both are several short axes, longer together than a block: at both
+ * ends of memory, with and without gaps behind them, between their items and backwards. */
 static void short_axes_are_taken_together(void **state) {
   (void)state;
   srand(5);
@@ -138,7 +148,8 @@ static void short_axes_are_taken_together(void **state) {
     block b = {.ndim = 3 + rand() % 3, .item = 1 + (uint32_t)(rand() % (rand() % 4 ? 16 : 70))};
     b.swap = b.item % 2 ? 1 : 1u << rand() % (b.item % 4 ? 2 : b.item % 8 ? 3 : 4);
     int32_t longest = rand() % b.ndim;
-    for (int32_t k = 0; k < b.ndim; k++) b.extents[k] = 2 + rand() % (k == longest ? 300 : b.ndim == 3 ? 12 : 5);
+    for (int32_t k = 0; k < b.ndim; k++)
+      b.extents[k] = 2 + rand() % (k == longest ? 300 : b.ndim == 3 ? 12 : 5);
     tegula__dense_strides(b.extents, b.ndim, b.item * (rand() % 6 ? 1 : 2), 'C', b.dst);
     tegula__dense_strides(b.extents, b.ndim, b.item * (rand() % 6 ? 1 : 2), 'F', b.src);
     if (rand() % 3 == 0) b.dst[0] += 3 * b.item;
@@ -153,14 +164,16 @@ static void short_axes_are_taken_together(void **state) {
 }
 
 static void large_blocks_are_copied(void **state) {
-  (void)state; /* above the size from which writing may pass the caches by, for items of 2 bytes and more */
+  /* above the size from which writing may pass the caches by, for items of 2 bytes and more */
+  (void)state;
   for (uint32_t item = 1; item <= 24; item += item < 4 ? 1 : 4) {
     block b = {.ndim = 2, .item = item, .swap = item % 4 ? 1 : 4, .extents = {900, 300}};
     b.dst[0] = (300 * item + 127) / 64 * 64;
     b.dst[1] = item;
     b.src[0] = item;
     b.src[1] = 900 * item;
-    for (size_t table = 0; tegula__kernel_at(table); table++) check_block(tegula__kernel_at(table), &b);
+    for (size_t table = 0; tegula__kernel_at(table); table++)
+      check_block(tegula__kernel_at(table), &b);
   }
 }
 
@@ -170,18 +183,20 @@ static void all_axes_there_can_be_are_copied(void **state) {
   for (int32_t k = 0; k < b.ndim; k++) b.extents[k] = k % 8 == 0 ? 2 : 1;
   tegula__dense_strides(b.extents, b.ndim, 4, 'C', b.dst);
   tegula__dense_strides(b.extents, b.ndim, 4, 'F', b.src);
-  for (size_t table = 0; tegula__kernel_at(table); table++) check_block(tegula__kernel_at(table), &b);
+  for (size_t table = 0; tegula__kernel_at(table); table++)
+    check_block(tegula__kernel_at(table), &b);
 }
 
 static void a_worked_example(void **state) {
-  (void)state; /* numpy: np.arange(6, dtype='>u2').reshape((2, 3), order='F').astype('<u2').ravel() */
+  /* numpy: np.arange(6, dtype='>u2').reshape((2, 3), order='F').astype('<u2').ravel() */
+  (void)state;
   const unsigned char src[] = {0, 0, 0, 1, 0, 2, 0, 3, 0, 4, 0, 5};
   const uint16_t expected[] = {0, 2, 4, 1, 3, 5};
   for (size_t table = 0; tegula__kernel_at(table); table++) {
     uint16_t dst[6];
     uint32_t swap = TEGULA__NATIVE_ORDER == '<' ? 2 : 1;
-    tegula__copy_strided(tegula__kernel_at(table), (char *)dst, (int64_t[]){6, 2}, (const char *)src, (int64_t[]){2, 4},
-                         (int64_t[]){2, 3}, 2, 2, swap);
+    tegula__copy_strided(tegula__kernel_at(table), (char *)dst, (int64_t[]){6, 2},
+                         (const char *)src, (int64_t[]){2, 4}, (int64_t[]){2, 3}, 2, 2, swap);
     assert_memory_equal(dst, expected, sizeof expected);
   }
 }

@@ -1,4 +1,5 @@
-/* Byte swaps of every table against one byte at a time, at any alignment, in place too, and nothing written beside.
+/* Byte swaps of every table against one byte at a time, at any alignment, in place too, and nothing
+ * written beside.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
@@ -21,10 +22,13 @@ static tegula__swap_fn swap_of(const tegula__kernels *kernels, size_t group) {
   return group == 2 ? kernels->swap2 : group == 4 ? kernels->swap4 : kernels->swap8;
 }
 
-/* `bytes` bytes from source offset `from` to destination offset `to`; memory is exactly as large as it must be. */
-static void check_swap(const tegula__kernels *kernels, size_t group, size_t bytes, size_t from, size_t to) {
+/* `bytes` bytes from source offset `from` to destination offset `to`; memory is exactly as large as
+ * it must be. */
+static void check_swap(const tegula__kernels *kernels, size_t group, size_t bytes, size_t from,
+                       size_t to) {
   enum { GUARD = 64 };
-  unsigned char *src = malloc(from + bytes + 1), *expected = malloc(to + bytes + GUARD), *dst = malloc(to + bytes + GUARD);
+  unsigned char *src = malloc(from + bytes + 1), *expected = malloc(to + bytes + GUARD),
+                *dst = malloc(to + bytes + GUARD);
   for (size_t i = 0; i < from + bytes; i++) src[i] = (unsigned char)(i * 131 + (i >> 8) * 17 + 3);
   memset(expected, 0xEE, to + bytes + GUARD);
   memset(dst, 0xEE, to + bytes + GUARD);
@@ -54,7 +58,8 @@ static void long_runs_are_swapped_at_any_alignment(void **state) {
   for (size_t table = 0; tegula__kernel_at(table); table++)
     for (size_t group = 2; group <= 8; group *= 2)
       for (size_t to = 0; to < 66; to += 7)
-        check_swap(tegula__kernel_at(table), group, TEGULA__KERNEL_STREAM_BYTES + 3 * to / 7 * group, to / 2, to);
+        check_swap(tegula__kernel_at(table), group,
+                   TEGULA__KERNEL_STREAM_BYTES + 3 * to / 7 * group, to / 2, to);
 }
 
 static void a_known_value_is_reversed(void **state) {
@@ -63,9 +68,11 @@ static void a_known_value_is_reversed(void **state) {
     unsigned char out[16];
     const unsigned char in[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
     tegula__kernel_at(table)->swap4(out, in, 4);
-    assert_memory_equal(out, ((unsigned char[]){4, 3, 2, 1, 8, 7, 6, 5, 12, 11, 10, 9, 16, 15, 14, 13}), 16);
+    assert_memory_equal(
+        out, ((unsigned char[]){4, 3, 2, 1, 8, 7, 6, 5, 12, 11, 10, 9, 16, 15, 14, 13}), 16);
     tegula__swap_groups(tegula__kernel_at(table), out, in, 16, 8);
-    assert_memory_equal(out, ((unsigned char[]){8, 7, 6, 5, 4, 3, 2, 1, 16, 15, 14, 13, 12, 11, 10, 9}), 16);
+    assert_memory_equal(
+        out, ((unsigned char[]){8, 7, 6, 5, 4, 3, 2, 1, 16, 15, 14, 13, 12, 11, 10, 9}), 16);
     tegula__swap_groups(tegula__kernel_at(table), out, in, 16, 1);
     assert_memory_equal(out, in, 16);
   }

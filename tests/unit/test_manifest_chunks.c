@@ -9,7 +9,8 @@
 
 enum { AXES = 4 };
 
-static tegula__manifest make_manifest(const char *dtype, int32_t ndim, const int64_t *shape, int64_t size) {
+static tegula__manifest make_manifest(const char *dtype, int32_t ndim, const int64_t *shape,
+                                      int64_t size) {
   tegula__manifest made;
   tegula__manifest_init(&made);
   made.dtype = tegula_dtype_native(dtype_of(dtype));
@@ -54,10 +55,18 @@ static void random_geometry(uint64_t *seed, geometry *g) {
     g->slot_strides[k] = folded ? 0 : slots;
     if (folded) continue;
     bytes *= g->chunk[k];
-    slots *= (g->start[k] + g->hi[k] - g->lo[k] + g->chunk[k] - 1) / g->chunk[k] + random_between(seed, 0, 2);
+    slots *= (g->start[k] + g->hi[k] - g->lo[k] + g->chunk[k] - 1) / g->chunk[k] +
+             random_between(seed, 0, 2);
   }
-  g->part = (tegula__part){.kind = TEGULA__PART_CHUNKED, .order = '<', .lo = g->lo, .hi = g->hi, .start = g->start, .chunk = g->chunk,
-                           .strides = g->strides, .slot_strides = g->slot_strides, .slot_base = random_between(seed, 0, 9),
+  g->part = (tegula__part){.kind = TEGULA__PART_CHUNKED,
+                           .order = '<',
+                           .lo = g->lo,
+                           .hi = g->hi,
+                           .start = g->start,
+                           .chunk = g->chunk,
+                           .strides = g->strides,
+                           .slot_strides = g->slot_strides,
+                           .slot_base = random_between(seed, 0, 9),
                            .offset = random_between(seed, 0, 9)};
 }
 
@@ -69,11 +78,13 @@ static bool next(int32_t ndim, const int64_t *lo, const int64_t *hi, int64_t *in
   return false;
 }
 
-/* Each element of the box must be in the chunk by the formula, and at the byte that the dense part says. */
+/* Each element of the box must be in the chunk by the formula, and at the byte that the dense part
+ * says. */
 static int64_t check_chunk(const geometry *g, int64_t slot, const tegula__part *dense) {
   int64_t index[AXES] = {0}, elements = 0;
   for (int32_t k = 0; k < g->ndim; k++) {
-    assert_true(g->lo[k] <= dense->lo[k] && dense->lo[k] < dense->hi[k] && dense->hi[k] <= g->hi[k]);
+    assert_true(g->lo[k] <= dense->lo[k] && dense->lo[k] < dense->hi[k] &&
+                dense->hi[k] <= g->hi[k]);
     index[k] = dense->lo[k];
   }
   do {
@@ -103,10 +114,12 @@ static void chunks_hold_each_element_once_where_the_formula_says(void **state) {
     for (int32_t k = 0; k < g.ndim; k++) at[k] = first[k];
     do {
       int64_t slot = tegula__part_chunk(&g.part, g.ndim, at, lo, hi, &dense);
-      assert_true(dense.kind == TEGULA__PART_DENSE && dense.order == '<' && dense.grid == NULL && dense.chunk == NULL);
+      assert_true(dense.kind == TEGULA__PART_DENSE && dense.order == '<' && dense.grid == NULL &&
+                  dense.chunk == NULL);
       elements += check_chunk(&g, slot, &dense);
     } while (next(g.ndim, first, last, at));
-    assert_int_equal(elements, tegula__box_count(g.ndim, g.lo, g.hi)); /* boxes with one slot each are disjoint: each is met once */
+    /* boxes with one slot each are disjoint: each is met once */
+    assert_int_equal(elements, tegula__box_count(g.ndim, g.lo, g.hi));
   }
 }
 
@@ -117,7 +130,8 @@ static void chunks_are_found_in_full_and_sparse_tables(void **state) {
     int64_t slots = random_between(&seed, 0, 60);
     tegula__grid *grid = make_grid(4, slots);
     uint32_t lengths[61] = {0};
-    for (int64_t i = 0; i < slots; i++) grid->chunks[i].length = lengths[i] = (uint32_t)random_between(&seed, 0, 2);
+    for (int64_t i = 0; i < slots; i++)
+      grid->chunks[i].length = lengths[i] = (uint32_t)random_between(&seed, 0, 2);
     if (round % 2 == 1) { /* absent ones are left out, or stand there without a length */
       grid->coordinates = calloc((size_t)slots + 1, sizeof *grid->coordinates);
       assert_non_null(grid->coordinates);
@@ -145,7 +159,8 @@ typedef struct visited {
 } visited;
 
 /* The offset of each chunk is its slot. */
-static bool note_visit(void *state, const tegula__chunk *chunk, const int64_t *lo, const int64_t *hi) {
+static bool note_visit(void *state, const tegula__chunk *chunk, const int64_t *lo,
+                       const int64_t *hi) {
   visited *v = state;
   const geometry *g = v->g;
   int64_t slot = g->part.slot_base;
@@ -172,7 +187,8 @@ static tegula__grid *random_table(uint64_t *seed, int64_t slots, int64_t rarity,
   }
   for (int64_t slot = 0; slot < slots; slot++) {
     uint32_t length = random_between(seed, 1, rarity) == 1;
-    if (!full && length == 0 && random_between(seed, 0, 3) > 0) continue; /* some are there without a length */
+    /* some are there without a length */
+    if (!full && length == 0 && random_between(seed, 0, 3) > 0) continue;
     int64_t entry = full ? slot : grid->count++;
     if (!full) grid->coordinates[entry] = (uint64_t)slot;
     grid->chunks[entry] = (tegula__chunk){.offset = (uint64_t)slot, .length = length};
@@ -204,7 +220,8 @@ static void every_stored_chunk_of_a_part_is_visited_once(void **state) {
     geometry g;
     random_geometry(&seed, &g);
     int64_t slots = g.part.slot_base + 1;
-    for (int32_t k = 0; k < g.ndim; k++) slots += (g.start[k] + g.hi[k] - g.lo[k] - 1) / g.chunk[k] * g.slot_strides[k];
+    for (int32_t k = 0; k < g.ndim; k++)
+      slots += (g.start[k] + g.hi[k] - g.lo[k] - 1) / g.chunk[k] * g.slot_strides[k];
     slots += random_between(&seed, 0, 5);
     if (slots > 1 << 14) continue;
     tegula__grid *grid = random_table(&seed, slots, round % 7 == 0 ? 1 : 20, round % 3 == 0);
@@ -221,12 +238,18 @@ static void every_stored_chunk_of_a_part_is_visited_once(void **state) {
   }
 }
 
-/* Slots that two places share (a manifest can say so) are visited for each, also when few are stored. */
+/* Slots that two places share (a manifest can say so) are visited for each, also when few are
+ * stored. */
 static void places_that_share_a_slot_are_each_visited(void **state) {
   (void)state;
   static visited v;
   geometry g = {.ndim = 2, .hi = {6, 6}, .chunk = {1, 1}, .slot_strides = {1, 1}};
-  g.part = (tegula__part){.kind = TEGULA__PART_CHUNKED, .lo = g.lo, .hi = g.hi, .start = g.start, .chunk = g.chunk, .strides = g.strides,
+  g.part = (tegula__part){.kind = TEGULA__PART_CHUNKED,
+                          .lo = g.lo,
+                          .hi = g.hi,
+                          .start = g.start,
+                          .chunk = g.chunk,
+                          .strides = g.strides,
                           .slot_strides = g.slot_strides};
   tegula__grid *grid = make_grid(1, 11);
   uint64_t slot = 4;
@@ -252,11 +275,24 @@ typedef struct chunked {
 } chunked;
 
 static void chunked_make(chunked *c) {
-  *c = (chunked){.manifest = make_manifest("<i4", 2, (int64_t[]){6, 5}, 4 * 48), .grid = make_grid(48, 4), .hi = {6, 5}, .chunk = {4, 3},
-                 .strides = {12, 4}, .slot_strides = {2, 1}};
-  for (int i = 0; i < 4; i++) c->grid->chunks[i] = (tegula__chunk){.offset = (uint64_t)i * 48, .length = 48};
-  c->part = (tegula__part){.kind = TEGULA__PART_CHUNKED, .order = '<', .file = TEGULA__NO_FILE, .lo = c->lo, .hi = c->hi, .start = c->start,
-                           .chunk = c->chunk, .strides = c->strides, .slot_strides = c->slot_strides, .grid = c->grid};
+  *c = (chunked){.manifest = make_manifest("<i4", 2, (int64_t[]){6, 5}, 4 * 48),
+                 .grid = make_grid(48, 4),
+                 .hi = {6, 5},
+                 .chunk = {4, 3},
+                 .strides = {12, 4},
+                 .slot_strides = {2, 1}};
+  for (int i = 0; i < 4; i++)
+    c->grid->chunks[i] = (tegula__chunk){.offset = (uint64_t)i * 48, .length = 48};
+  c->part = (tegula__part){.kind = TEGULA__PART_CHUNKED,
+                           .order = '<',
+                           .file = TEGULA__NO_FILE,
+                           .lo = c->lo,
+                           .hi = c->hi,
+                           .start = c->start,
+                           .chunk = c->chunk,
+                           .strides = c->strides,
+                           .slot_strides = c->slot_strides,
+                           .grid = c->grid};
 }
 
 static tegula_status chunked_finish(chunked *c, tegula_error *error) {
@@ -267,22 +303,22 @@ static tegula_status chunked_finish(chunked *c, tegula_error *error) {
   return status;
 }
 
-#define CASE(status, change)                        \
-  do {                                              \
-    chunked c;                                      \
-    tegula_error error;                             \
-    chunked_make(&c);                               \
-    change;                                         \
-    assert_refused(chunked_finish(&c, &error), status); \
+#define CASE(status, change)                                                                       \
+  do {                                                                                             \
+    chunked c;                                                                                     \
+    tegula_error error;                                                                            \
+    chunked_make(&c);                                                                              \
+    change;                                                                                        \
+    assert_refused(chunked_finish(&c, &error), status);                                            \
   } while (0)
 
-#define GOOD(change)                          \
-  do {                                        \
-    chunked c;                                \
-    tegula_error error;                       \
-    chunked_make(&c);                         \
-    change;                                   \
-    assert_ok(chunked_finish(&c, &error));    \
+#define GOOD(change)                                                                               \
+  do {                                                                                             \
+    chunked c;                                                                                     \
+    tegula_error error;                                                                            \
+    chunked_make(&c);                                                                              \
+    change;                                                                                        \
+    assert_ok(chunked_finish(&c, &error));                                                         \
   } while (0)
 
 static void parts_that_leave_their_grid_are_refused(void **state) {
@@ -299,7 +335,9 @@ static void parts_that_leave_their_grid_are_refused(void **state) {
   GOOD(c.start[0] = 2);
   CASE(TEGULA_INTERNAL, c.start[1] = -1);
   CASE(TEGULA_INTERNAL, (c.start[0] = INT64_MAX, c.slot_strides[0] = 0));
-  CASE(TEGULA_INTERNAL, (c.start[0] = INT64_MAX - 5, c.chunk[0] = 1, c.slot_strides[0] = 0, c.strides[0] = 0)); /* one behind it overflows */
+  /* one behind it overflows */
+  CASE(TEGULA_INTERNAL,
+       (c.start[0] = INT64_MAX - 5, c.chunk[0] = 1, c.slot_strides[0] = 0, c.strides[0] = 0));
   CASE(TEGULA_INTERNAL, c.part.offset = 4);
   CASE(TEGULA_INTERNAL, c.part.offset = -4);
   CASE(TEGULA_INTERNAL, c.part.offset = INT64_MAX);
@@ -321,7 +359,8 @@ static void parts_that_leave_their_grid_are_refused(void **state) {
 
 static void tables_that_contradict_themselves_are_refused(void **state) {
   (void)state;
-  static const uint64_t ascending[] = {0, 1, 2, 3}, twice[] = {0, 1, 1, 3}, backwards[] = {0, 2, 1, 3}, beyond[] = {0, 1, 2, 4};
+  static const uint64_t ascending[] = {0, 1, 2, 3}, twice[] = {0, 1, 1, 3},
+                        backwards[] = {0, 2, 1, 3}, beyond[] = {0, 1, 2, 4};
   static const uint64_t *const tables[] = {ascending, twice, backwards, beyond};
   for (int i = 0; i < 4; i++) {
     chunked c;
@@ -350,9 +389,12 @@ static void chunks_must_be_in_their_file_and_of_their_length(void **state) {
   CASE(TEGULA_CORRUPT, c.grid->chunks[1].length = 47);
   CASE(TEGULA_SHORT_FILE, c.grid->chunks[3].length = 49);
   CASE(TEGULA_CORRUPT, c.grid->chunks[2].length = 49);
-  CASE(TEGULA_CORRUPT, (c.grid->filter_count = 2, c.grid->chunks[2].mask = 3, c.grid->chunks[2].length = 7));
-  GOOD((c.grid->filter_count = 2, c.grid->chunks[2].mask = 1, c.grid->chunks[2].length = 7)); /* one filter is left: any length */
-  GOOD((c.grid->chunks[2].length = 0, c.grid->chunks[2].offset = UINT64_MAX)); /* absent: nothing is where it says */
+  CASE(TEGULA_CORRUPT,
+       (c.grid->filter_count = 2, c.grid->chunks[2].mask = 3, c.grid->chunks[2].length = 7));
+  /* one filter is left: any length */
+  GOOD((c.grid->filter_count = 2, c.grid->chunks[2].mask = 1, c.grid->chunks[2].length = 7));
+  /* absent: nothing is where it says */
+  GOOD((c.grid->chunks[2].length = 0, c.grid->chunks[2].offset = UINT64_MAX));
   chunked c;
   tegula_error error;
   chunked_make(&c);
@@ -385,8 +427,10 @@ static void parts_without_a_file_are_checked(void **state) {
   (void)state;
   tegula_error error, good = {.status = TEGULA_INCOMPLETE, .message = "gone"}, none = {0};
   tegula__reader reader = {.read = never};
-  const int64_t two[2] = {2, 2}, zero[2] = {0, 0}, high[2] = {INT64_MAX, 0}, negative[2] = {-4, 4}, wide[2] = {INT64_MAX / 4, 4};
-  tegula__part fill = {.kind = TEGULA__PART_FILL, .file = TEGULA__NO_FILE}, lost = {.kind = TEGULA__PART_LOST, .file = TEGULA__NO_FILE};
+  const int64_t two[2] = {2, 2}, zero[2] = {0, 0}, high[2] = {INT64_MAX, 0}, negative[2] = {-4, 4},
+                wide[2] = {INT64_MAX / 4, 4};
+  tegula__part fill = {.kind = TEGULA__PART_FILL, .file = TEGULA__NO_FILE},
+               lost = {.kind = TEGULA__PART_LOST, .file = TEGULA__NO_FILE};
   tegula__part read = {.kind = TEGULA__PART_READ, .file = TEGULA__NO_FILE, .reader = &reader};
   assert_ok(finish_without_file(fill, &error));
   lost.lost = &good;
@@ -428,37 +472,45 @@ static void parts_without_a_file_are_checked(void **state) {
 /* ---- parts side by side ---- */
 
 static void add_box(tegula__manifest *m, int64_t r0, int64_t r1, int64_t c0, int64_t c1) {
-  tegula__part part = {.kind = TEGULA__PART_FILL, .order = m->dtype.order, .file = TEGULA__NO_FILE, .lo = (int64_t[]){r0, c0},
-                       .hi = (int64_t[]){r1, c1}, .strides = (int64_t[]){4 * tegula__max(1, c1 - c0), 4}};
+  tegula__part part = {.kind = TEGULA__PART_FILL,
+                       .order = m->dtype.order,
+                       .file = TEGULA__NO_FILE,
+                       .lo = (int64_t[]){r0, c0},
+                       .hi = (int64_t[]){r1, c1},
+                       .strides = (int64_t[]){4 * tegula__max(1, c1 - c0), 4}};
   assert_int_equal(tegula__manifest_add_part(m, &part, NULL), TEGULA_OK);
 }
 
 static void parts_must_cover_and_not_overlap(void **state) {
   (void)state;
   static const int64_t boxes[][5][4] = {
-      {{0, 3, 0, 2}, {0, 3, 2, 5}, {3, 6, 0, 5}},               /* covers */
-      {{3, 6, 0, 5}, {0, 3, 2, 5}, {0, 3, 0, 2}},               /* in another order */
-      {{0, 3, 0, 2}, {0, 3, 3, 5}, {3, 6, 0, 5}},               /* a hole */
-      {{0, 3, 0, 3}, {0, 3, 2, 5}, {3, 6, 0, 5}},               /* overlap */
-      {{0, 3, 0, 3}, {0, 3, 2, 4}, {3, 6, 0, 5}},               /* overlap and hole of one size */
-      {{0, 6, 0, 2}, {0, 2, 2, 5}, {2, 4, 2, 5}, {4, 6, 2, 5}, {4, 4, 0, 5}}, /* an empty one among others */
+      {{0, 3, 0, 2}, {0, 3, 2, 5}, {3, 6, 0, 5}}, /* covers */
+      {{3, 6, 0, 5}, {0, 3, 2, 5}, {0, 3, 0, 2}}, /* in another order */
+      {{0, 3, 0, 2}, {0, 3, 3, 5}, {3, 6, 0, 5}}, /* a hole */
+      {{0, 3, 0, 3}, {0, 3, 2, 5}, {3, 6, 0, 5}}, /* overlap */
+      {{0, 3, 0, 3}, {0, 3, 2, 4}, {3, 6, 0, 5}}, /* overlap and hole of one size */
+      /* an empty one among others */
+      {{0, 6, 0, 2}, {0, 2, 2, 5}, {2, 4, 2, 5}, {4, 6, 2, 5}, {4, 4, 0, 5}},
   };
   for (int i = 0; i < 6; i++) {
     tegula_error error;
     tegula__manifest m = make_manifest("<i4", 2, (int64_t[]){6, 5}, 0);
     for (int k = 0; k < 5; k++)
-      if (boxes[i][k][3] > 0) add_box(&m, boxes[i][k][0], boxes[i][k][1], boxes[i][k][2], boxes[i][k][3]);
+      if (boxes[i][k][3] > 0)
+        add_box(&m, boxes[i][k][0], boxes[i][k][1], boxes[i][k][2], boxes[i][k][3]);
     bool good = i < 2 || i == 5;
     if (!good) {
       assert_refused(tegula__manifest_finish(&m, &error), TEGULA_INTERNAL);
     } else {
       assert_ok(tegula__manifest_finish(&m, &error));
-      for (int64_t k = 1; k < m.part_count; k++) assert_true(m.parts[k - 1].lo[0] <= m.parts[k].lo[0]);
+      for (int64_t k = 1; k < m.part_count; k++)
+        assert_true(m.parts[k - 1].lo[0] <= m.parts[k].lo[0]);
       for (int64_t row = 0; row < 6; row++) { /* all parts of a row are found */
         int64_t first, last, columns = 0;
         tegula__manifest_find(&m, row, row + 1, &first, &last);
         for (int64_t k = first; k < last; k++)
-          if (m.parts[k].lo[0] <= row && row < m.parts[k].hi[0]) columns += m.parts[k].hi[1] - m.parts[k].lo[1];
+          if (m.parts[k].lo[0] <= row && row < m.parts[k].hi[0])
+            columns += m.parts[k].hi[1] - m.parts[k].lo[1];
         assert_int_equal(columns, 5);
       }
     }
@@ -481,7 +533,8 @@ static void many_parts_side_by_side_are_checked_quickly(void **state) {
     }
     clock_t begin = clock();
     assert_ok(tegula__manifest_finish(&m, &error));
-    double seconds = (double)(clock() - begin) / CLOCKS_PER_SEC; /* of this process: others do not count */
+    /* of this process: others do not count */
+    double seconds = (double)(clock() - begin) / CLOCKS_PER_SEC;
     if (seconds > 1) fail_msg("%d parts of layout %d took %.1f seconds", PARTS, layout, seconds);
     tegula__manifest_free(&m);
   }
@@ -495,7 +548,8 @@ static void release(void *state) {
   released++;
 }
 
-/* (4, 3) of i4: two rows in chunks of file `file` of two, one row read, then half a row filled and half lost. */
+/* (4, 3) of i4: two rows in chunks of file `file` of two, one row read, then half a row filled and
+ * half lost. */
 static void make_shard(tegula__manifest *m, const char *name) {
   *m = make_manifest("<i4", 2, (int64_t[]){4, 3}, 100);
   m->files = realloc(m->files, 2 * sizeof *m->files);
@@ -509,7 +563,8 @@ static void make_shard(tegula__manifest *m, const char *name) {
   tegula_error *lost = calloc(1, sizeof *lost);
   void *fill = calloc(1, 4);
   assert_true(reader != NULL && lost != NULL && fill != NULL);
-  *reader = (tegula__reader){.read = never, .state = &released, .release = release, .name = strdup(name)};
+  *reader =
+      (tegula__reader){.read = never, .state = &released, .release = release, .name = strdup(name)};
   tegula__fail(lost, TEGULA_INCOMPLETE, name, -1, "gone");
   memset(fill, 7, 4);
   assert_int_equal(tegula__manifest_add_grid(m, grid, NULL), TEGULA_OK);
@@ -518,17 +573,42 @@ static void make_shard(tegula__manifest *m, const char *name) {
   assert_int_equal(tegula__manifest_keep(m, fill, NULL), TEGULA_OK);
   m->fill = grid->fill = fill;
   const int64_t zero[2] = {0}, strides[2] = {12, 4}, one[2] = {1, 0}, chunk[2] = {2, 3};
-  tegula__part part = {.kind = TEGULA__PART_CHUNKED, .order = '<', .file = TEGULA__NO_FILE, .lo = zero, .hi = (int64_t[]){2, 3},
-                       .strides = strides, .start = zero, .chunk = chunk, .slot_strides = one, .grid = grid};
+  tegula__part part = {.kind = TEGULA__PART_CHUNKED,
+                       .order = '<',
+                       .file = TEGULA__NO_FILE,
+                       .lo = zero,
+                       .hi = (int64_t[]){2, 3},
+                       .strides = strides,
+                       .start = zero,
+                       .chunk = chunk,
+                       .slot_strides = one,
+                       .grid = grid};
   assert_int_equal(tegula__manifest_add_part(m, &part, NULL), TEGULA_OK);
-  part = (tegula__part){.kind = TEGULA__PART_READ, .order = '<', .file = TEGULA__NO_FILE, .lo = (int64_t[]){2, 0}, .hi = (int64_t[]){3, 3},
-                        .strides = strides, .start = zero, .chunk = chunk, .reader = reader};
+  part = (tegula__part){.kind = TEGULA__PART_READ,
+                        .order = '<',
+                        .file = TEGULA__NO_FILE,
+                        .lo = (int64_t[]){2, 0},
+                        .hi = (int64_t[]){3, 3},
+                        .strides = strides,
+                        .start = zero,
+                        .chunk = chunk,
+                        .reader = reader};
   assert_int_equal(tegula__manifest_add_part(m, &part, NULL), TEGULA_OK);
-  part = (tegula__part){.kind = TEGULA__PART_FILL, .order = '<', .file = TEGULA__NO_FILE, .lo = (int64_t[]){3, 0}, .hi = (int64_t[]){4, 1},
-                        .strides = strides, .fill = fill};
+  part = (tegula__part){.kind = TEGULA__PART_FILL,
+                        .order = '<',
+                        .file = TEGULA__NO_FILE,
+                        .lo = (int64_t[]){3, 0},
+                        .hi = (int64_t[]){4, 1},
+                        .strides = strides,
+                        .fill = fill};
   assert_int_equal(tegula__manifest_add_part(m, &part, NULL), TEGULA_OK);
-  part = (tegula__part){.kind = TEGULA__PART_LOST, .order = '<', .file = TEGULA__NO_FILE, .lo = (int64_t[]){3, 1}, .hi = (int64_t[]){4, 3},
-                        .strides = strides, .lost = lost};
+  part = (tegula__part){.kind = TEGULA__PART_LOST,
+                        .order = '<',
+                        .file = TEGULA__NO_FILE,
+                        .lo = (int64_t[]){3, 1},
+                        .hi = (int64_t[]){4, 3},
+                        .strides = strides,
+                        .lost = lost};
   assert_int_equal(tegula__manifest_add_part(m, &part, NULL), TEGULA_OK);
 }
 

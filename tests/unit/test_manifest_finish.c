@@ -1,4 +1,5 @@
-/* A finished manifest keeps its promises: parts lie within their files, follow each other and cover the array; rows are found.
+/* A finished manifest keeps its promises: parts lie within their files, follow each other and cover
+ * the array; rows are found.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "support.h"
@@ -7,7 +8,8 @@
 
 static const int64_t none[1] = {0}; /* vectors of no axes */
 
-static tegula__manifest make_manifest(const char *dtype, int32_t ndim, const int64_t *shape, int64_t size) {
+static tegula__manifest make_manifest(const char *dtype, int32_t ndim, const int64_t *shape,
+                                      int64_t size) {
   tegula__manifest made;
   tegula__manifest_init(&made);
   made.dtype = tegula_dtype_native(dtype_of(dtype));
@@ -21,7 +23,8 @@ static tegula__manifest make_manifest(const char *dtype, int32_t ndim, const int
   return made;
 }
 
-static void add(tegula__manifest *to, int64_t offset, const int64_t *lo, const int64_t *hi, const int64_t *strides) {
+static void add(tegula__manifest *to, int64_t offset, const int64_t *lo, const int64_t *hi,
+                const int64_t *strides) {
   assert_int_equal(tegula__manifest_add(to, 0, offset, lo, hi, strides, '<', NULL), TEGULA_OK);
 }
 
@@ -54,7 +57,8 @@ static void a_short_file_says_expected_and_found(void **state) {
 static void the_gap_behind_the_last_row_need_not_be_there(void **state) {
   (void)state;
   tegula_error error;
-  for (int64_t size = 43; size <= 44; size++) { /* 3 rows of 12 bytes, 4 between: 16 + 16 + 12 = 44 */
+  /* 3 rows of 12 bytes, 4 between: 16 + 16 + 12 = 44 */
+  for (int64_t size = 43; size <= 44; size++) {
     tegula__manifest m = make_manifest("<i4", 2, (int64_t[]){3, 3}, size);
     add(&m, 0, (int64_t[]){0, 0}, (int64_t[]){3, 3}, (int64_t[]){16, 4});
     assert_int_equal(finish(&m, &error), size == 44 ? TEGULA_OK : TEGULA_SHORT_FILE);
@@ -77,14 +81,16 @@ static void holes_overlaps_and_rests_are_defects(void **state) {
   tegula_error error;
   static const struct {
     int64_t a_lo, a_hi, b_lo, b_hi;
-  } cases[] = {{0, 4, 5, 10}, {0, 6, 5, 10}, {0, 4, 4, 9}, {1, 5, 5, 10}, {0, 5, 5, 11}, {0, 4, 4, 3}};
+  } cases[] = {{0, 4, 5, 10}, {0, 6, 5, 10}, {0, 4, 4, 9},
+               {1, 5, 5, 10}, {0, 5, 5, 11}, {0, 4, 4, 3}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     tegula__manifest m = make_manifest("<i4", 1, (int64_t[]){10}, 1000);
     add(&m, 0, &cases[i].a_lo, &cases[i].a_hi, (int64_t[]){4});
     add(&m, 100, &cases[i].b_lo, &cases[i].b_hi, (int64_t[]){4});
     assert_refused(finish(&m, &error), TEGULA_INTERNAL);
   }
-  tegula__manifest m = make_manifest("<i4", 2, (int64_t[]){2, 4}, 1000); /* not all of a trailing axis */
+  /* not all of a trailing axis */
+  tegula__manifest m = make_manifest("<i4", 2, (int64_t[]){2, 4}, 1000);
   add(&m, 0, (int64_t[]){0, 0}, (int64_t[]){2, 3}, (int64_t[]){16, 4});
   assert_refused(finish(&m, &error), TEGULA_INTERNAL);
   m = make_manifest("<i4", 1, (int64_t[]){2}, 1000); /* a file that is not in the table */
@@ -114,11 +120,15 @@ static void strides_and_places_that_overflow_are_corrupt(void **state) {
   tegula_error error;
   static const struct {
     int64_t offset, stride0, stride1;
-  } cases[] = {{0, INT64_MAX, 4},      {0, INT64_MAX / 2, 4}, {INT64_MAX, 16, 4}, {INT64_MAX - 40, 16, 4}, {0, 0, 4}, {0, 16, 0},
-               {0, -16, 4},            {0, 16, -4},           {0, INT64_MIN, 4}};
+  } cases[] = {{0, INT64_MAX, 4},  {0, INT64_MAX / 2, 4},
+               {INT64_MAX, 16, 4}, {INT64_MAX - 40, 16, 4},
+               {0, 0, 4},          {0, 16, 0},
+               {0, -16, 4},        {0, 16, -4},
+               {0, INT64_MIN, 4}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     tegula__manifest m = make_manifest("<i4", 2, (int64_t[]){4, 4}, INT64_MAX);
-    add(&m, cases[i].offset, (int64_t[]){0, 0}, (int64_t[]){4, 4}, (int64_t[]){cases[i].stride0, cases[i].stride1});
+    add(&m, cases[i].offset, (int64_t[]){0, 0}, (int64_t[]){4, 4},
+        (int64_t[]){cases[i].stride0, cases[i].stride1});
     assert_refused(finish(&m, &error), TEGULA_CORRUPT);
     assert_string_equal(error.path, "folder/x.npy");
   }
@@ -127,11 +137,14 @@ static void strides_and_places_that_overflow_are_corrupt(void **state) {
 static void shapes_beyond_the_limits_are_refused(void **state) {
   (void)state;
   tegula_error error;
-  tegula__manifest m = make_manifest("<f8", 2, (int64_t[]){(int64_t)1 << 31, (int64_t)1 << 29}, INT64_MAX); /* 2^63 bytes */
+  /* 2^63 bytes */
+  tegula__manifest m =
+      make_manifest("<f8", 2, (int64_t[]){(int64_t)1 << 31, (int64_t)1 << 29}, INT64_MAX);
   add(&m, 0, (int64_t[]){0, 0}, m.shape, (int64_t[]){(int64_t)1 << 32, 8});
   assert_refused(finish(&m, &error), TEGULA_LIMIT_EXCEEDED);
   assert_contains(error.message, "(2147483648, 536870912)");
-  m = make_manifest("<f8", 3, (int64_t[]){0, (int64_t)1 << 62, 4}, INT64_MAX); /* a zero does not excuse it */
+  /* a zero does not excuse it */
+  m = make_manifest("<f8", 3, (int64_t[]){0, (int64_t)1 << 62, 4}, INT64_MAX);
   assert_refused(finish(&m, &error), TEGULA_LIMIT_EXCEEDED);
   m = make_manifest("<f8", 0, none, 8);
   m.ndim = TEGULA_MAX_DIMS + 1;
@@ -151,7 +164,8 @@ static void rows_are_found_in_any_table(void **state) {
     for (int64_t i = 0; i < parts; i++)
       borders[i + 1] = borders[i] + tegula__max(0, random_between(&seed, -2, 4)); /* many empty */
     tegula__manifest m = make_manifest("|u1", 1, &borders[parts], 1000);
-    for (int64_t i = 0; i < parts; i++) add(&m, borders[i], &borders[i], &borders[i + 1], (int64_t[]){1});
+    for (int64_t i = 0; i < parts; i++)
+      add(&m, borders[i], &borders[i], &borders[i + 1], (int64_t[]){1});
     tegula_error error;
     assert_ok(tegula__manifest_finish(&m, &error));
     for (int64_t lo = 0; lo <= borders[parts]; lo++)
@@ -160,9 +174,11 @@ static void rows_are_found_in_any_table(void **state) {
         tegula__manifest_find(&m, lo, hi, &first, &last);
         assert_true(first >= 0 && last <= parts);
         for (int64_t i = 0; i < parts; i++) {
-          bool meets = tegula__max(lo, borders[i]) < tegula__min(hi, borders[i + 1]), found = i >= first && i < last;
+          bool meets = tegula__max(lo, borders[i]) < tegula__min(hi, borders[i + 1]),
+               found = i >= first && i < last;
           if (meets) assert_true(found);
-          if (found && borders[i] < borders[i + 1]) assert_true(meets); /* an empty part in between does no harm */
+          /* an empty part in between does no harm */
+          if (found && borders[i] < borders[i + 1]) assert_true(meets);
         }
       }
     tegula__manifest_free(&m);

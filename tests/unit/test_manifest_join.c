@@ -8,7 +8,8 @@
 static const int64_t none[1] = {0}; /* the shape of a scalar */
 
 /* One file at offset 128 with one dense part. */
-static void make_shard(tegula__manifest *out, const char *path, const char *dtype, int32_t ndim, const int64_t *shape) {
+static void make_shard(tegula__manifest *out, const char *path, const char *dtype, int32_t ndim,
+                       const int64_t *shape) {
   int64_t lo[TEGULA_MAX_DIMS] = {0}, strides[TEGULA_MAX_DIMS];
   tegula__manifest_init(out);
   tegula_dtype stored = dtype_of(dtype);
@@ -22,7 +23,8 @@ static void make_shard(tegula__manifest *out, const char *path, const char *dtyp
   out->file_count = 1;
   out->name = "data";
   tegula__dense_strides(shape, ndim, stored.item_size, 'C', strides);
-  assert_int_equal(tegula__manifest_add(out, 0, 128, lo, shape, strides, stored.order, NULL), TEGULA_OK);
+  assert_int_equal(tegula__manifest_add(out, 0, 128, lo, shape, strides, stored.order, NULL),
+                   TEGULA_OK);
 }
 
 static void free_all(tegula__manifest *shards, int count) {
@@ -35,7 +37,8 @@ static void rows_files_and_parts_follow_each_other(void **state) {
   tegula__manifest shards[3], out;
   make_shard(&shards[0], "a.npy", "<f4", 2, (int64_t[]){3, 4});
   make_shard(&shards[1], "b.npy", "<f4", 2, (int64_t[]){0, 4});
-  make_shard(&shards[2], "c.npy", ">f4", 2, (int64_t[]){5, 4}); /* byte order is the part's own affair */
+  /* byte order is the part's own affair */
+  make_shard(&shards[2], "c.npy", ">f4", 2, (int64_t[]){5, 4});
   assert_ok(tegula__manifest_join(shards, 3, &out, &error));
   assert_int_equal(out.ndim, 2);
   assert_int_equal(out.shape[0], 8);
@@ -73,7 +76,8 @@ static void a_shard_may_have_several_parts_and_files(void **state) {
   shards[1].files[1] = (tegula__file){.path = strdup("c.npy"), .stamp = {.size = 1000}};
   shards[1].file_count = 2;
   shards[1].shape[0] = 6;
-  assert_ok(tegula__manifest_add(&shards[1], 1, 64, (int64_t[]){2}, (int64_t[]){6}, (int64_t[]){2}, '<', &error));
+  assert_ok(tegula__manifest_add(&shards[1], 1, 64, (int64_t[]){2}, (int64_t[]){6}, (int64_t[]){2},
+                                 '<', &error));
   assert_ok(tegula__manifest_join(shards, 2, &out, &error));
   assert_ok(tegula__manifest_finish(&out, &error));
   assert_int_equal(out.shape[0], 9);
@@ -100,7 +104,8 @@ static void one_shard_is_taken_as_it_is(void **state) {
   tegula__manifest_free(&shard);
 }
 
-/* Joins two shards, of which the second is called b.npy, and expects a refusal that says all of `words`. */
+/* Joins two shards, of which the second is called b.npy, and expects a refusal that says all of
+ * `words`. */
 static void refuse(tegula__manifest *shards, const char *path, const char *const *words) {
   tegula_error error;
   tegula__manifest out;
@@ -156,7 +161,8 @@ static void other_record_descriptions_differ(void **state) {
     make_shard(&shards[1], "b.npy", "|V4", 1, (int64_t[]){3});
     shards[0].descr = strdup("[('x', '<f4')]");
     if (with) shards[1].descr = strdup("[('y', '<i4')]");
-    refuse(shards, "b.npy", (const char *[]){"[('x', '<f4')]", with ? "[('y', '<i4')]" : "none", "\"b.npy\"", NULL});
+    refuse(shards, "b.npy",
+           (const char *[]){"[('x', '<f4')]", with ? "[('y', '<i4')]" : "none", "\"b.npy\"", NULL});
   }
 }
 
@@ -181,7 +187,9 @@ static void shards_of_one_file_are_called_by_their_names(void **state) {
   make_shard(&shards[1], "x.h5", "<i4", 1, (int64_t[]){3});
   shards[0].name = "/a_1";
   shards[1].name = "/a_2";
-  refuse(shards, "x.h5", (const char *[]){"the dtype of \"/a_2\" in \"x.h5\" is <i4", "\"/a_1\" in \"x.h5\" has <f4", NULL});
+  refuse(shards, "x.h5",
+         (const char *[]){"the dtype of \"/a_2\" in \"x.h5\" is <i4",
+                          "\"/a_1\" in \"x.h5\" has <f4", NULL});
 }
 
 static void a_file_that_is_there_twice_is_there_once(void **state) {

@@ -1,8 +1,10 @@
-/* Manifests as JSON: what is written reads back, and text that was tampered with is refused before anything is believed.
+/* Manifests as JSON: what is written reads back, and text that was tampered with is refused before
+ * anything is believed.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Texts that are refused are a good text with one piece replaced, so each test row shows the one thing that is wrong. */
+ * Texts that are refused are a good text with one piece replaced, so each test row shows the one
+ * thing that is wrong. */
 #include "support.h"
 
 #include <limits.h>
@@ -11,14 +13,18 @@
 
 static tegula_error error;
 static const char *const formats[] = {"npy", "raw", NULL};
-static const tegula__manifest_names names = {.formats = formats, .codecs = (const char *const[]){"none", "deflate", "shuffle", NULL}};
+static const tegula__manifest_names names = {
+    .formats = formats, .codecs = (const char *const[]){"none", "deflate", "shuffle", NULL}};
 
 /* Two files of 3 and 2 rows of 4 big-endian int16, the second in Fortran order behind 16 bytes. */
-static const char good[] =
-    "{\"tegula_manifest\": 1, \"format\": \"npy\", \"name\": \"data\", \"dtype\": \"<i2\", \"shape\": [5, 4],\n"
-    " \"files\": [{\"path\": \"a.npy\", \"size\": 100, \"mtime_ns\": 7}, {\"path\": \"/abs/b.npy\", \"size\": 32, \"mtime_ns\": -8}],\n"
-    " \"parts\": [{\"file\": 0, \"offset\": 10, \"lo\": [0, 0], \"hi\": [3, 4], \"strides\": [8, 2], \"order\": \">\"},\n"
-    "            {\"file\": 1, \"offset\": 16, \"lo\": [3, 0], \"hi\": [5, 4], \"strides\": [2, 4], \"order\": \"<\"}]}";
+static const char good[] = "{\"tegula_manifest\": 1, \"format\": \"npy\", \"name\": \"data\", "
+                           "\"dtype\": \"<i2\", \"shape\": [5, 4],\n"
+                           " \"files\": [{\"path\": \"a.npy\", \"size\": 100, \"mtime_ns\": 7}, "
+                           "{\"path\": \"/abs/b.npy\", \"size\": 32, \"mtime_ns\": -8}],\n"
+                           " \"parts\": [{\"file\": 0, \"offset\": 10, \"lo\": [0, 0], \"hi\": [3, "
+                           "4], \"strides\": [8, 2], \"order\": \">\"},\n"
+                           "            {\"file\": 1, \"offset\": 16, \"lo\": [3, 0], \"hi\": [5, "
+                           "4], \"strides\": [2, 4], \"order\": \"<\"}]}";
 
 static tegula_status read_sized(const char *text, size_t size, tegula__manifest *out) {
   char *copy = malloc(size > 0 ? size : 1);
@@ -31,7 +37,9 @@ static tegula_status read_sized(const char *text, size_t size, tegula__manifest 
   return status;
 }
 
-static tegula_status read_text(const char *text, tegula__manifest *out) { return read_sized(text, strlen(text), out); }
+static tegula_status read_text(const char *text, tegula__manifest *out) {
+  return read_sized(text, strlen(text), out);
+}
 
 /* The good text with the first `old` from the `nth` on replaced. */
 static char *with(const char *old, const char *new, int nth) {
@@ -79,8 +87,10 @@ static void tampered_texts_are_refused(void **state) {
   (void)state;
   static const wrong rows[] = {
       {"\"tegula_manifest\": 1", "\"tegula_manifest\": 2", 0, TEGULA_UNSUPPORTED, "version 2"},
-      {"\"tegula_manifest\": 1", "\"tegula_manifest\": 1.0", 0, TEGULA_CORRUPT, "tegula_manifest is the number 1"},
-      {"\"tegula_manifest\": 1", "\"tegula_manifest\": true", 0, TEGULA_CORRUPT, "tegula_manifest is true"},
+      {"\"tegula_manifest\": 1", "\"tegula_manifest\": 1.0", 0, TEGULA_CORRUPT,
+       "tegula_manifest is the number 1"},
+      {"\"tegula_manifest\": 1", "\"tegula_manifest\": true", 0, TEGULA_CORRUPT,
+       "tegula_manifest is true"},
       {"\"tegula_manifest\": 1, ", "", 0, TEGULA_CORRUPT, "tegula_manifest is missing"},
       {"\"format\"", "\"fromat\"", 0, TEGULA_CORRUPT, "fromat is no key"},
       {"\"npy\"", "\"zarr\"", 0, TEGULA_UNSUPPORTED, "format \"zarr\""},
@@ -95,9 +105,11 @@ static void tampered_texts_are_refused(void **state) {
       {"[5, 4]", "[6, 4]", 0, TEGULA_CORRUPT, "parts hold 5 rows, expected 6"},
       {"[5, 4]", "[4, 4]", 0, TEGULA_CORRUPT, "parts[1] holds [3, 5) of axis 0"},
       {"[5, 4]", "[5, 3]", 0, TEGULA_CORRUPT, "parts[0] holds [0, 4) of axis 1"},
-      {"[5, 4]", "[5, 4, 1]", 0, TEGULA_CORRUPT, "parts[0].lo is a list of 2, expected a list of 3"},
+      {"[5, 4]", "[5, 4, 1]", 0, TEGULA_CORRUPT,
+       "parts[0].lo is a list of 2, expected a list of 3"},
       {"[5, 4]", "[]", 0, TEGULA_CORRUPT, "parts is a list of 2"},
-      {"[5, 4]", "[5, 4], \"durable\": 2", 0, TEGULA_CORRUPT, "durable is 2, expected an integer of 0 to 1"},
+      {"[5, 4]", "[5, 4], \"durable\": 2", 0, TEGULA_CORRUPT,
+       "durable is 2, expected an integer of 0 to 1"},
       {"\"a.npy\"", "\"\"", 0, TEGULA_CORRUPT, "files[0].path"},
       {"\"a.npy\"", "3", 0, TEGULA_CORRUPT, "files[0].path is 3"},
       {"\"path\": \"a.npy\", ", "", 0, TEGULA_CORRUPT, "files[0].path is missing"},
@@ -108,12 +120,15 @@ static void tampered_texts_are_refused(void **state) {
       {"\"size\": 100", "\"size\": -1", 0, TEGULA_CORRUPT, "files[0].size is -1"},
       {"\"size\": 100", "\"size\": 1e2", 0, TEGULA_CORRUPT, "files[0].size is the number 100"},
       {", \"mtime_ns\": 7", "", 0, TEGULA_CORRUPT, "files[0].mtime_ns is missing"},
-      {"\"mtime_ns\": 7", "\"mtime_ns\": 7, \"hash\": 3", 0, TEGULA_CORRUPT, "files[0].hash is no key"},
-      {"\"file\": 0", "\"file\": 2", 0, TEGULA_CORRUPT, "parts[0].file is 2, expected an integer of 0 to 1"},
+      {"\"mtime_ns\": 7", "\"mtime_ns\": 7, \"hash\": 3", 0, TEGULA_CORRUPT,
+       "files[0].hash is no key"},
+      {"\"file\": 0", "\"file\": 2", 0, TEGULA_CORRUPT,
+       "parts[0].file is 2, expected an integer of 0 to 1"},
       {"\"file\": 0", "\"file\": -1", 0, TEGULA_CORRUPT, "parts[0].file is -1"},
       {"\"offset\": 10", "\"offset\": -1", 0, TEGULA_CORRUPT, "parts[0].offset"},
       {"\"lo\": [0, 0]", "\"lo\": [1, 0]", 0, TEGULA_CORRUPT, "parts[0] holds [1, 3)"},
-      {"\"lo\": [3, 0]", "\"lo\": [2, 0]", 0, TEGULA_CORRUPT, "parts[1].strides"}, /* three rows in columns of two */
+      /* three rows in columns of two */
+      {"\"lo\": [3, 0]", "\"lo\": [2, 0]", 0, TEGULA_CORRUPT, "parts[1].strides"},
       {"\"lo\": [3, 0]", "\"lo\": [4, 0]", 0, TEGULA_CORRUPT, "parts[1] holds [4, 5)"},
       {"\"hi\": [5, 4]", "\"hi\": [2, 4]", 0, TEGULA_CORRUPT, "parts[1] holds [3, 2)"},
       {"\"hi\": [5, 4]", "\"hi\": [9223372036854775807, 4]", 0, TEGULA_CORRUPT, "parts[1]"},
@@ -125,14 +140,17 @@ static void tampered_texts_are_refused(void **state) {
       {"\">\"", "\"|\"", 0, TEGULA_CORRUPT, "parts[0].order"},
       {"\">\"", "\"\"", 0, TEGULA_CORRUPT, "parts[0].order"},
       {"\">\"", "\"<>\"", 0, TEGULA_CORRUPT, "parts[0].order"},
-      {"\"order\": \">\"", "\"order\": \">\", \"codec\": \"lz4\"", 0, TEGULA_CORRUPT, "parts[0].codec is no key"},
+      {"\"order\": \">\"", "\"order\": \">\", \"codec\": \"lz4\"", 0, TEGULA_CORRUPT,
+       "parts[0].codec is no key"},
   };
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     tegula__manifest m;
     char *text = with(rows[i].old, rows[i].new, rows[i].nth);
     tegula_status status = read_text(text, &m);
     tegula__manifest_free(&m);
-    if (status != rows[i].status) fail_msg("%s -> %s: %s: %s", rows[i].old, rows[i].new, tegula_status_name(status), error.message);
+    if (status != rows[i].status)
+      fail_msg("%s -> %s: %s: %s", rows[i].old, rows[i].new, tegula_status_name(status),
+               error.message);
     assert_contains(error.message, rows[i].part);
     assert_contains(error.message, "dir/m.json");
     assert_null(strchr(error.message, '\n'));
@@ -154,7 +172,8 @@ static void parts_must_lie_within_the_recorded_size(void **state) {
     char *text = with(rows[i][0], rows[i][1], 0);
     assert_ok(read_text(text, &m));
     tegula_status status = tegula__manifest_finish(&m, &error);
-    assert_true(i == 4 ? status == TEGULA_OK : status == TEGULA_SHORT_FILE || status == TEGULA_CORRUPT);
+    assert_true(i == 4 ? status == TEGULA_OK
+                       : status == TEGULA_SHORT_FILE || status == TEGULA_CORRUPT);
     tegula__manifest_free(&m);
     free(text);
   }
@@ -169,7 +188,8 @@ static void every_prefix_is_refused_without_a_leak(void **state) {
   }
 }
 
-/* Any change of one byte: refused, or a manifest that finish accepts or refuses for its sizes; never a crash, never out of place. */
+/* Any change of one byte: refused, or a manifest that finish accepts or refuses for its sizes;
+ * never a crash, never out of place. */
 static void random_changes_never_pass_what_finish_calls_out_of_place(void **state) {
   (void)state;
   uint64_t seed = 1;
@@ -178,7 +198,8 @@ static void random_changes_never_pass_what_finish_calls_out_of_place(void **stat
   for (int i = 0; i < 20000; i++) {
     memcpy(text, good, sizeof good);
     for (int64_t changes = random_between(&seed, 1, 3); changes > 0; changes--)
-      text[random_between(&seed, 0, (int64_t)sizeof good - 2)] = bytes[random_between(&seed, 0, (int64_t)sizeof bytes - 2)];
+      text[random_between(&seed, 0, (int64_t)sizeof good - 2)] =
+          bytes[random_between(&seed, 0, (int64_t)sizeof bytes - 2)];
     tegula__manifest m;
     if (read_text(text, &m) == TEGULA_OK) {
       tegula_status status = tegula__manifest_finish(&m, &error);
@@ -191,17 +212,22 @@ static void random_changes_never_pass_what_finish_calls_out_of_place(void **stat
 static void a_scalar_and_an_empty_array_are_read(void **state) {
   (void)state;
   tegula__manifest m;
-  assert_ok(read_text("{\"tegula_manifest\": 1, \"format\": \"raw\", \"name\": \"data\", \"dtype\": \"|V3\", \"descr\": \"[('a', 'V3')]\", "
-                      "\"shape\": [], \"files\": [{\"path_hex\": \"ff2f41\", \"size\": 3, \"mtime_ns\": 0}], \"parts\": [{\"file\": 0, "
-                      "\"offset\": 0, \"lo\": [], \"hi\": [], \"strides\": [], \"order\": \"|\"}], \"_mine\": 3}",
-                      &m));
+  assert_ok(read_text(
+      "{\"tegula_manifest\": 1, \"format\": \"raw\", \"name\": \"data\", \"dtype\": \"|V3\", "
+      "\"descr\": \"[('a', 'V3')]\", "
+      "\"shape\": [], \"files\": [{\"path_hex\": \"ff2f41\", \"size\": 3, \"mtime_ns\": 0}], "
+      "\"parts\": [{\"file\": 0, "
+      "\"offset\": 0, \"lo\": [], \"hi\": [], \"strides\": [], \"order\": \"|\"}], \"_mine\": 3}",
+      &m));
   assert_ok(tegula__manifest_finish(&m, &error));
   assert_string_equal(m.descr, "[('a', 'V3')]");
   assert_string_equal(m.files[0].path, "dir/\xff/A");
   tegula__manifest_free(&m);
-  assert_ok(read_text("{\"tegula_manifest\": 1, \"format\": \"raw\", \"name\": \"data\", \"dtype\": \"f8\", \"shape\": [0, 3], "
-                      "\"files\": [{\"path\": \"x\", \"size\": 0, \"mtime_ns\": 0}], \"parts\": []}",
-                      &m));
+  assert_ok(
+      read_text("{\"tegula_manifest\": 1, \"format\": \"raw\", \"name\": \"data\", \"dtype\": "
+                "\"f8\", \"shape\": [0, 3], "
+                "\"files\": [{\"path\": \"x\", \"size\": 0, \"mtime_ns\": 0}], \"parts\": []}",
+                &m));
   assert_ok(tegula__manifest_finish(&m, &error));
   tegula__manifest_free(&m);
 }
@@ -224,8 +250,10 @@ static void what_is_written_reads_back(void **state) {
   assert_ok(tegula__manifest_finish(&m, &error));
   assert_ok(tegula__manifest_write(&m, &names, name_in(&made, "out").text, &text, &error));
   assert_memory_equal(text, "{\"tegula_manifest\": 1", 21);
-  assert_contains(text, "{\"path\": \"../data/a \\\"b\\\"\\n.npy\", \"size\": 100, \"mtime_ns\": 7}");
-  assert_contains(text, "{\"path_hex\": \"2e2e2f646174612fff2e6e7079\", \"size\": 32, \"mtime_ns\": -8}");
+  assert_contains(text,
+                  "{\"path\": \"../data/a \\\"b\\\"\\n.npy\", \"size\": 100, \"mtime_ns\": 7}");
+  assert_contains(text,
+                  "{\"path_hex\": \"2e2e2f646174612fff2e6e7079\", \"size\": 32, \"mtime_ns\": -8}");
   tegula__manifest_init(&back);
   assert_ok(tegula__manifest_read(text, strlen(text), "p/q.json", &names, &back, &error));
   assert_ok(tegula__manifest_finish(&back, &error));
@@ -253,10 +281,12 @@ static void what_is_written_reads_back(void **state) {
   assert_ok(tegula__manifest_write(&m, &names, NULL, &text, &error));
   assert_contains(text, absolute);
   free(text);
-  assert_ok(tegula__manifest_write(&m, &names, "/usr", &text, &error)); /* nothing in common but the root */
+  /* nothing in common but the root */
+  assert_ok(tegula__manifest_write(&m, &names, "/usr", &text, &error));
   assert_contains(text, absolute);
   free(text);
-  assert_refused(tegula__manifest_write(&m, &names, name_in(&made, "none").text, &text, &error), TEGULA_NOT_FOUND);
+  assert_refused(tegula__manifest_write(&m, &names, name_in(&made, "none").text, &text, &error),
+                 TEGULA_NOT_FOUND);
   tegula__manifest_free(&m);
   folder_remove(&made);
 }

@@ -1,4 +1,5 @@
-/* Packed manifests: what unpacks is what was packed, judged by its JSON; damaged bytes are refused before anything is believed.
+/* Packed manifests: what unpacks is what was packed, judged by its JSON; damaged bytes are refused
+ * before anything is believed.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "support.h"
@@ -7,34 +8,47 @@
 
 static tegula_error error;
 static const char *const formats[] = {"npy", "raw", "hdf5", NULL};
-static const tegula__manifest_names names = {.formats = formats, .codecs = (const char *const[]){"none", "deflate", "shuffle", NULL}};
+static const tegula__manifest_names names = {
+    .formats = formats, .codecs = (const char *const[]){"none", "deflate", "shuffle", NULL}};
 
-#define FILES "\"files\": [{\"path\": \"/a\", \"size\": 9000, \"mtime_ns\": 7}, {\"path_hex\": \"2fff62\", \"size\": 32, \"mtime_ns\": -8}]"
+#define FILES                                                                                      \
+  "\"files\": [{\"path\": \"/a\", \"size\": 9000, \"mtime_ns\": 7}, {\"path_hex\": \"2fff62\", "   \
+  "\"size\": 32, \"mtime_ns\": -8}]"
 #define HEAD "{\"tegula_manifest\": 1, \"format\": \"hdf5\", \"name\": \"/x\", \"dtype\": "
 #define GRID "\"chunk_bytes\": 24, \"order\": \">\", \"codecs\": "
-#define PART "\"offset\": 0, \"strides\": [8, 2], \"start\": [0, 0], \"chunk\": [3, 4], \"slot_strides\": [1, 0]"
+#define PART                                                                                       \
+  "\"offset\": 0, \"strides\": [8, 2], \"start\": [0, 0], \"chunk\": [3, 4], \"slot_strides\": "   \
+  "[1, 0]"
 
 static const char *const texts[] = {
     /* dense parts, numbers that go up and down, Fortran order */
     HEAD "\"<i2\", \"shape\": [5, 4], " FILES ", \"parts\": ["
-         "{\"file\": 0, \"offset\": 4000, \"lo\": [0, 0], \"hi\": [3, 4], \"strides\": [8, 2], \"order\": \">\"},"
-         "{\"file\": 1, \"offset\": 16, \"lo\": [3, 0], \"hi\": [5, 4], \"strides\": [2, 4], \"order\": \"<\"}]}",
+         "{\"file\": 0, \"offset\": 4000, \"lo\": [0, 0], \"hi\": [3, 4], \"strides\": [8, 2], "
+         "\"order\": \">\"},"
+         "{\"file\": 1, \"offset\": 16, \"lo\": [3, 0], \"hi\": [5, 4], \"strides\": [2, 4], "
+         "\"order\": \"<\"}]}",
     /* chunks: absent ones, masks, few of very many, slices; fill values, lost pieces */
     HEAD "\"<i2\", \"shape\": [10, 8], \"fill\": \"0102\", " FILES ", \"grids\": ["
-         "{\"file\": 0, " GRID "[[\"shuffle\", 2], [\"deflate\", 4294967295]], \"fill\": \"0102\", \"slots\": 4, \"offsets\": [4000, 0, 30, 54],"
+         "{\"file\": 0, " GRID "[[\"shuffle\", 2], [\"deflate\", 4294967295]], \"fill\": \"0102\", "
+         "\"slots\": 4, \"offsets\": [4000, 0, 30, 54],"
          " \"lengths\": [20, 0, 24, 7], \"masks\": [0, 0, 3, 1]},"
-         "{\"file\": 0, " GRID "[], \"fill\": null, \"slots\": 1099511627776, \"coordinates\": [0, 1, 549755813888], \"offsets\": [100, 124, 8976],"
+         "{\"file\": 0, " GRID "[], \"fill\": null, \"slots\": 1099511627776, \"coordinates\": [0, "
+         "1, 549755813888], \"offsets\": [100, 124, 8976],"
          " \"lengths\": [24, 24, 24]},"
-         "{\"file\": 1, " GRID "[], \"fill\": null, \"slots\": 1, \"offsets\": [8], \"lengths\": [24], \"slices\": 1}],"
+         "{\"file\": 1, " GRID
+         "[], \"fill\": null, \"slots\": 1, \"offsets\": [8], \"lengths\": [24], \"slices\": 1}],"
          " \"parts\": [{\"grid\": 0, \"lo\": [0, 0], \"hi\": [5, 4], \"slot\": 1, " PART "},"
          "{\"grid\": 1, \"lo\": [0, 4], \"hi\": [5, 8], \"slot\": 549755813888, " PART "},"
          "{\"fill\": null, \"lo\": [5, 0], \"hi\": [8, 4]},"
-         "{\"lost\": {\"status\": \"not_found\", \"message\": \"gone\", \"hint\": \"look\", \"path\": \"x.h5\", \"errno\": 2}, \"fill\": \"0a0b\","
+         "{\"lost\": {\"status\": \"not_found\", \"message\": \"gone\", \"hint\": \"look\", "
+         "\"path\": \"x.h5\", \"errno\": 2}, \"fill\": \"0a0b\","
          " \"lo\": [5, 4], \"hi\": [8, 8]},"
          "{\"grid\": 2, \"lo\": [8, 0], \"hi\": [10, 4], \"slot\": 0, " PART "},"
-         "{\"lost\": {\"status\": \"io\", \"message\": \"bad\", \"hint\": null, \"path\": null, \"errno\": 0}, \"fill\": null, \"lo\": [8, 4], \"hi\": [10, 8]}]}",
-    HEAD "\"|V3\", \"descr\": \"[('a', 'V3')]\", \"shape\": [], " FILES ", \"parts\": ["
-         "{\"file\": 1, \"offset\": 0, \"lo\": [], \"hi\": [], \"strides\": [], \"order\": \"|\"}]}",
+         "{\"lost\": {\"status\": \"io\", \"message\": \"bad\", \"hint\": null, \"path\": null, "
+         "\"errno\": 0}, \"fill\": null, \"lo\": [8, 4], \"hi\": [10, 8]}]}",
+    HEAD
+    "\"|V3\", \"descr\": \"[('a', 'V3')]\", \"shape\": [], " FILES ", \"parts\": ["
+    "{\"file\": 1, \"offset\": 0, \"lo\": [], \"hi\": [], \"strides\": [], \"order\": \"|\"}]}",
     HEAD "\"bfloat16\", \"shape\": [0, 7], " FILES ", \"parts\": []}",
 };
 enum { TEXTS = sizeof texts / sizeof texts[0] };
@@ -132,7 +146,13 @@ static void damaged_bytes_never_pass_what_finish_calls_out_of_place(void **state
 static void counts_are_compared_with_what_is_there(void **state) {
   (void)state;
   static const char huge[] = "\xff\xff\xff\xff\xff\xff\xff\xff\x3f";
-  static const char head[] = "tegula1\0<" "\4hdf5" "\2/x" "\3<i2" "\0" "\1\5" "\0";
+  static const char head[] = "tegula1\0<"
+                             "\4hdf5"
+                             "\2/x"
+                             "\3<i2"
+                             "\0"
+                             "\1\5"
+                             "\0";
   char bytes[sizeof head + sizeof huge];
   tegula__manifest out;
   memcpy(bytes, head, sizeof head - 1);

@@ -1,4 +1,5 @@
-/* Blocks: aligned, zero, not touched before they are used, refused when there is not enough; staging: bounded and shared.
+/* Blocks: aligned, zero, not touched before they are used, refused when there is not enough;
+ * staging: bounded and shared.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "support.h"
@@ -82,11 +83,11 @@ static void slots_follow_from_budget_and_threads(void **state) {
     int64_t budget;
     int32_t threads;
     int64_t slot;
-  } cases[] = {{0, 4, 4 << 20},          /* 64 MiB / 4 = 16 MiB, at most 4 MiB */
-               {0, 64, 1 << 20},         /* 64 MiB / 64 */
-               {1 << 20, 4, 256 << 10},  /* 1 MiB / 4 */
-               {100000, 4, 24576},       /* 25000, down to whole pages */
-               {1, 4, 16384},            /* never less than 16 KiB */
+  } cases[] = {{0, 4, 4 << 20},         /* 64 MiB / 4 = 16 MiB, at most 4 MiB */
+               {0, 64, 1 << 20},        /* 64 MiB / 64 */
+               {1 << 20, 4, 256 << 10}, /* 1 MiB / 4 */
+               {100000, 4, 24576},      /* 25000, down to whole pages */
+               {1, 4, 16384},           /* never less than 16 KiB */
                {(int64_t)1 << 40, 1, 4 << 20}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     tegula_error error;
@@ -149,8 +150,7 @@ static void *take_many(void *state) {
   for (int i = 0; i < 300; i++) {
     char *slot = tegula__staging_take(c->staging);
     int out = atomic_fetch_add(&c->out, 1) + 1, most = atomic_load(&c->most);
-    while (out > most && !atomic_compare_exchange_weak(&c->most, &most, out)) {
-    }
+    while (out > most && !atomic_compare_exchange_weak(&c->most, &most, out)) {}
     memset(slot, mark, 16384);
     for (int k = 0; k < 16384; k += 1000)
       if (slot[k] != mark) c->spoiled++;
@@ -165,8 +165,10 @@ static void many_takers_stay_within_the_budget(void **state) {
   tegula_error error;
   crowd c = {0};
   pthread_t threads[TAKERS];
-  assert_ok(tegula__staging_create(BUDGET, TAKERS, &c.staging, &error)); /* 16 KiB slots: five of them for eight takers */
-  for (int i = 0; i < TAKERS; i++) assert_int_equal(pthread_create(&threads[i], NULL, take_many, &c), 0);
+  /* 16 KiB slots: five of them for eight takers */
+  assert_ok(tegula__staging_create(BUDGET, TAKERS, &c.staging, &error));
+  for (int i = 0; i < TAKERS; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, take_many, &c), 0);
   for (int i = 0; i < TAKERS; i++) assert_int_equal(pthread_join(threads[i], NULL), 0);
   assert_true(c.most <= 5);
   assert_int_equal(c.spoiled, 0);
@@ -198,9 +200,11 @@ static void lent_blocks_are_kept_until_somebody_needs_their_room(void **state) {
   assert_ptr_equal(a.data, first);
   assert_int_equal(a.data[0], 7);
   tegula__staging_return(staging, &a, mib);
-  assert_ok(tegula__staging_lend(staging, mib, 0, &b, &error)); /* 8 MiB would be too many for it: one of its own */
+  /* 8 MiB would be too many for it: one of its own */
+  assert_ok(tegula__staging_lend(staging, mib, 0, &b, &error));
   assert_true(b.mapped == (size_t)mib && is_there(first));
-  assert_ok(tegula__staging_lend(staging, 10 * mib, 0, &c, &error)); /* 1 + 10 + the kept 8 are too many */
+  /* 1 + 10 + the kept 8 are too many */
+  assert_ok(tegula__staging_lend(staging, 10 * mib, 0, &c, &error));
   assert_false(is_there(first));
   char *third = c.data;
   third[0] = 7;
@@ -210,7 +214,8 @@ static void lent_blocks_are_kept_until_somebody_needs_their_room(void **state) {
   assert_false(is_there(third));
   tegula__staging_uncount(staging, 8 * mib);
   tegula__staging_return(staging, &b, 0);
-  assert_ok(tegula__staging_lend(staging, 40 * mib, 0, &c, &error)); /* more than the budget: alone, and kept for the one thread */
+  /* more than the budget: alone, and kept for the one thread */
+  assert_ok(tegula__staging_lend(staging, 40 * mib, 0, &c, &error));
   third = c.data;
   third[0] = 7;
   tegula__staging_return(staging, &c, 0);
@@ -218,9 +223,12 @@ static void lent_blocks_are_kept_until_somebody_needs_their_room(void **state) {
   tegula__staging_trim(staging); /* until the work is done */
   assert_false(is_there(third));
   assert_refused(tegula__staging_lend(staging, INT64_MAX, 0, &c, &error), TEGULA_OUT_OF_MEMORY);
-  assert_refused(tegula__staging_lend(staging, INT64_MAX / 2, INT64_MAX / 2 + 2, &c, &error), TEGULA_OUT_OF_MEMORY);
-  assert_refused(tegula__staging_lend(staging, INT64_MAX / 2, 0, &c, &error), TEGULA_OUT_OF_MEMORY); /* the system has not so much */
-  assert_ok(tegula__staging_lend(staging, 0, mib, &c, &error)); /* and nothing of it stays counted */
+  assert_refused(tegula__staging_lend(staging, INT64_MAX / 2, INT64_MAX / 2 + 2, &c, &error),
+                 TEGULA_OUT_OF_MEMORY);
+  /* the system has not so much */
+  assert_refused(tegula__staging_lend(staging, INT64_MAX / 2, 0, &c, &error), TEGULA_OUT_OF_MEMORY);
+  /* and nothing of it stays counted */
+  assert_ok(tegula__staging_lend(staging, 0, mib, &c, &error));
   tegula__staging_return(staging, &c, mib);
   tegula__staging_destroy(staging);
 }
@@ -232,12 +240,15 @@ static void each_thread_has_a_block(void **state) {
   tegula__staging *staging;
   tegula__block blocks[3];
   assert_ok(tegula__staging_create((int64_t)1 << 20, 3, &staging, &error));
-  for (int i = 0; i < 3; i++) assert_ok(tegula__staging_lend(staging, (int64_t)4 << 20, 1 << 20, &blocks[i], &error)); /* nobody waits */
+  /* nobody waits */
+  for (int i = 0; i < 3; i++)
+    assert_ok(tegula__staging_lend(staging, (int64_t)4 << 20, 1 << 20, &blocks[i], &error));
   char *first = blocks[0].data;
   first[0] = 7;
   tegula__staging_return(staging, &blocks[0], 1 << 20);
   assert_true(is_there(first));
-  assert_ok(tegula__staging_lend(staging, (int64_t)4 << 20, 1 << 20, &blocks[0], &error)); /* the same again */
+  /* the same again */
+  assert_ok(tegula__staging_lend(staging, (int64_t)4 << 20, 1 << 20, &blocks[0], &error));
   assert_ptr_equal(blocks[0].data, first);
   for (int i = 0; i < 3; i++) tegula__staging_return(staging, &blocks[i], 1 << 20);
   tegula__staging_trim(staging);
@@ -245,7 +256,8 @@ static void each_thread_has_a_block(void **state) {
   tegula__staging_destroy(staging);
 }
 
-/* Borrowers of odd sizes, more than there are threads: what they have together is within the budget but for one block a thread. */
+/* Borrowers of odd sizes, more than there are threads: what they have together is within the budget
+ * but for one block a thread. */
 typedef struct borrowers {
   tegula__staging *staging;
   _Atomic int64_t bytes, most;
@@ -259,7 +271,8 @@ static void *borrow_many(void *argument) {
     tegula__block block;
     int64_t size = random_between(&seed, 1, 1500000), besides = random_between(&seed, 0, 300000);
     if (tegula__staging_lend(all->staging, size, besides, &block, NULL) != TEGULA_OK) break;
-    int64_t now = atomic_fetch_add(&all->bytes, size + besides) + size + besides, most = atomic_load(&all->most);
+    int64_t now = atomic_fetch_add(&all->bytes, size + besides) + size + besides,
+            most = atomic_load(&all->most);
     while (now > most && !atomic_compare_exchange_weak(&all->most, &most, now)) {}
     memset(block.data, round, 64);
     block.data[size - 1] = (char)round;
@@ -277,7 +290,8 @@ static void many_borrowers_stay_within_the_budget(void **state) {
   borrowers all = {0};
   pthread_t threads[TAKERS];
   assert_ok(tegula__staging_create((int64_t)4 << 20, 1, &all.staging, &error));
-  for (int i = 0; i < TAKERS; i++) assert_int_equal(pthread_create(&threads[i], NULL, borrow_many, &all), 0);
+  for (int i = 0; i < TAKERS; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, borrow_many, &all), 0);
   for (int i = 0; i < TAKERS; i++) assert_int_equal(pthread_join(threads[i], NULL), 0);
   assert_true(all.most > 1 << 20 && all.most <= 4 << 20);
   assert_int_equal(all.spoiled, 0);
@@ -287,10 +301,14 @@ static void many_borrowers_stay_within_the_budget(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(blocks_are_aligned_and_whole),          cmocka_unit_test(no_bytes_need_no_block),
-      cmocka_unit_test(a_block_is_reserved_not_touched),       cmocka_unit_test(too_much_is_refused_with_both_numbers),
-      cmocka_unit_test(slots_follow_from_budget_and_threads),  cmocka_unit_test(who_finds_no_slot_waits_for_one),
-      cmocka_unit_test(many_takers_stay_within_the_budget),    cmocka_unit_test(lent_blocks_are_kept_until_somebody_needs_their_room),
+      cmocka_unit_test(blocks_are_aligned_and_whole),
+      cmocka_unit_test(no_bytes_need_no_block),
+      cmocka_unit_test(a_block_is_reserved_not_touched),
+      cmocka_unit_test(too_much_is_refused_with_both_numbers),
+      cmocka_unit_test(slots_follow_from_budget_and_threads),
+      cmocka_unit_test(who_finds_no_slot_waits_for_one),
+      cmocka_unit_test(many_takers_stay_within_the_budget),
+      cmocka_unit_test(lent_blocks_are_kept_until_somebody_needs_their_room),
       cmocka_unit_test(each_thread_has_a_block),
       cmocka_unit_test(many_borrowers_stay_within_the_budget),
   };

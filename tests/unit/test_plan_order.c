@@ -1,4 +1,5 @@
-/* File order, requests and runs of boxes, against values worked out by hand; tiles found by rows, against a loop.
+/* File order, requests and runs of boxes, against values worked out by hand; tiles found by rows,
+ * against a loop.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "support.h"
@@ -43,7 +44,8 @@ static void axes_of_length_one_have_no_place(void **state) {
 
 static void a_request_spans_gaps_up_to_the_limit(void **state) {
   (void)state;
-  /* rows of two 4-byte items, 4 bytes between them: 2 * 12 + 8 = 32 bytes from first to behind last */
+  /* rows of two 4-byte items, 4 bytes between them: 2 * 12 + 8 = 32 bytes from first to behind
+   * last */
   const box3 rows = {{0, 0, 0}, {3, 2, 0}};
   const int64_t gapped[2] = {12, 4};
   tegula__file_order order = order_of(2, gapped, &rows);
@@ -70,7 +72,8 @@ static void a_request_spans_gaps_up_to_the_limit(void **state) {
 static void a_common_run_lies_densely_in_both(void **state) {
   (void)state;
   const box3 box = {{0, 0, 0}, {2, 3, 4}};
-  const int64_t c[3] = {48, 16, 4}, wide[3] = {96, 32, 4}, f[3] = {4, 8, 24}, negative[3] = {48, 16, -4};
+  const int64_t c[3] = {48, 16, 4}, wide[3] = {96, 32, 4}, f[3] = {4, 8, 24},
+                negative[3] = {48, 16, -4};
   tegula__file_order order = order_of(3, c, &box);
   int32_t axes;
   assert_int_equal(tegula__common_run(&order, c, c, box.lo, box.hi, 4, &axes), 96);
@@ -120,7 +123,8 @@ static void tiles_are_found_by_rows_in_any_order(void **state) {
   }
 }
 
-/* Columns, and a grid whose rows are many and whose columns are few: sorted by the axis that tells them apart. */
+/* Columns, and a grid whose rows are many and whose columns are few: sorted by the axis that tells
+ * them apart. */
 static void tiles_are_found_along_the_axis_that_tells_them_apart(void **state) {
   (void)state;
   enum { TILES = 1000 };
@@ -129,7 +133,8 @@ static void tiles_are_found_along_the_axis_that_tells_them_apart(void **state) {
   for (int shape = 0; shape < 2; shape++) {
     for (int64_t i = 0; i < TILES; i++) { /* from the last to the first */
       int64_t at = TILES - 1 - i, row = shape == 0 ? 0 : at / 4, column = shape == 0 ? at : at % 4;
-      memcpy(vectors[i], (int64_t[]){8 * row, 10 * column, 8 * row + 8, 10 * column + 10}, sizeof vectors[i]);
+      memcpy(vectors[i], (int64_t[]){8 * row, 10 * column, 8 * row + 8, 10 * column + 10},
+             sizeof vectors[i]);
       tiles[i] = (tegula__tile){.lo = vectors[i], .hi = vectors[i] + 2};
     }
     tegula__targets targets;
@@ -162,7 +167,8 @@ static void even_tiles_are_found_exactly(void **state) {
   tegula_error error;
   int64_t first, last;
   assert_ok(tegula__targets_create(1, tiles, TILES, &targets, &error));
-  tegula__targets_find(&targets, (int64_t[]){4995}, (int64_t[]){5010}, &first, &last); /* rows of tiles 499 and 500, no more */
+  /* rows of tiles 499 and 500, no more */
+  tegula__targets_find(&targets, (int64_t[]){4995}, (int64_t[]){5010}, &first, &last);
   assert_int_equal(first, 499);
   assert_int_equal(last, 501);
   tegula__targets_find(&targets, (int64_t[]){9999}, (int64_t[]){10000}, &first, &last);
@@ -173,9 +179,12 @@ static void even_tiles_are_found_exactly(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(axes_go_from_slow_to_fast),           cmocka_unit_test(axes_of_length_one_have_no_place),
-      cmocka_unit_test(a_request_spans_gaps_up_to_the_limit), cmocka_unit_test(a_common_run_lies_densely_in_both),
-      cmocka_unit_test(tiles_are_found_by_rows_in_any_order), cmocka_unit_test(tiles_are_found_along_the_axis_that_tells_them_apart),
+      cmocka_unit_test(axes_go_from_slow_to_fast),
+      cmocka_unit_test(axes_of_length_one_have_no_place),
+      cmocka_unit_test(a_request_spans_gaps_up_to_the_limit),
+      cmocka_unit_test(a_common_run_lies_densely_in_both),
+      cmocka_unit_test(tiles_are_found_by_rows_in_any_order),
+      cmocka_unit_test(tiles_are_found_along_the_axis_that_tells_them_apart),
       cmocka_unit_test(even_tiles_are_found_exactly),
   };
   return cmocka_run_group_tests_name("plan: order, targets", tests, NULL, NULL);

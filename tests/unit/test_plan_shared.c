@@ -2,8 +2,9 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Stored are `rows` rows in chunks of `chunk_rows` whole rows. The array has the same rows, dealt out: every `every`-th row of it goes on
- * where the one before was stored, so each row is a part. Nothing is read. */
+ * Stored are `rows` rows in chunks of `chunk_rows` whole rows. The array has the same rows, dealt
+ * out: every `every`-th row of it goes on where the one before was stored, so each row is a part.
+ * Nothing is read. */
 #include "support.h"
 
 #include "plan/plan.h"
@@ -20,14 +21,22 @@ typedef struct dealt {
 static void add_row(dealt *d, int64_t row, int64_t stored, int64_t chunk_rows) {
   tegula_error error;
   int64_t columns = d->manifest.shape[1];
-  tegula__part part = {.kind = TEGULA__PART_CHUNKED, .order = '|', .file = TEGULA__NO_FILE, .grid = d->grid,
-                       .lo = (int64_t[]){row, 0}, .hi = (int64_t[]){row + 1, columns}, .strides = (int64_t[]){columns, 1},
-                       .start = (int64_t[]){stored, 0}, .chunk = (int64_t[]){chunk_rows, columns}, .slot_strides = (int64_t[]){1, 1}};
+  tegula__part part = {.kind = TEGULA__PART_CHUNKED,
+                       .order = '|',
+                       .file = TEGULA__NO_FILE,
+                       .grid = d->grid,
+                       .lo = (int64_t[]){row, 0},
+                       .hi = (int64_t[]){row + 1, columns},
+                       .strides = (int64_t[]){columns, 1},
+                       .start = (int64_t[]){stored, 0},
+                       .chunk = (int64_t[]){chunk_rows, columns},
+                       .slot_strides = (int64_t[]){1, 1}};
   assert_ok(tegula__manifest_add_part(&d->manifest, &part, &error));
 }
 
 /* every < 0: the stored rows are dealt out from the last one on. */
-static void dealt_make(dealt *d, int64_t rows, int64_t every, int64_t columns, int64_t chunk_rows, bool encoded) {
+static void dealt_make(dealt *d, int64_t rows, int64_t every, int64_t columns, int64_t chunk_rows,
+                       bool encoded) {
   tegula_error error;
   int64_t slots = rows / chunk_rows, length = encoded ? 100 : chunk_rows * columns;
   *d = (dealt){.strides = {columns, 1}};
@@ -43,14 +52,16 @@ static void dealt_make(dealt *d, int64_t rows, int64_t every, int64_t columns, i
   assert_true(m->files != NULL && d->grid != NULL);
   m->file_count = 1;
   m->files[0] = (tegula__file){.path = strdup("x.bin"), .stamp = {.size = slots * length}};
-  *d->grid = (tegula__grid){.chunk_bytes = chunk_rows * columns, .order = '|', .slots = slots, .count = slots};
+  *d->grid = (tegula__grid){
+      .chunk_bytes = chunk_rows * columns, .order = '|', .slots = slots, .count = slots};
   d->grid->chunks = calloc((size_t)slots, sizeof *d->grid->chunks);
   d->grid->filters = calloc(1, sizeof *d->grid->filters);
   assert_true(d->grid->chunks != NULL && d->grid->filters != NULL);
   d->grid->filter_count = encoded;
   d->grid->filters[0].codec = TEGULA__CODEC_DEFLATE;
   for (int64_t i = 0; i < slots; i++) /* the first one last */
-    d->grid->chunks[i] = (tegula__chunk){.offset = (uint64_t)((slots - 1 - i) * length), .length = (uint32_t)length};
+    d->grid->chunks[i] =
+        (tegula__chunk){.offset = (uint64_t)((slots - 1 - i) * length), .length = (uint32_t)length};
   assert_ok(tegula__manifest_add_grid(m, d->grid, &error));
   int64_t step = llabs(every);
   for (int64_t row = 0; row < rows; row++) {
@@ -62,7 +73,8 @@ static void dealt_make(dealt *d, int64_t rows, int64_t every, int64_t columns, i
 
 static void dealt_plan(dealt *d) {
   tegula_error error;
-  d->tile = (tegula__tile){.lo = d->zero, .hi = d->manifest.shape, .strides = d->strides, .order = '|'};
+  d->tile =
+      (tegula__tile){.lo = d->zero, .hi = d->manifest.shape, .strides = d->strides, .order = '|'};
   assert_ok(tegula__targets_create(2, &d->tile, 1, &d->targets, &error));
   tegula__plan_limits limits = {.threads = 2, .staging_slot = (int64_t)4 << 20};
   assert_ok(tegula__plan_create(&d->manifest, &d->targets, &limits, &d->plan, &error));
@@ -93,12 +105,16 @@ static void check_once(const dealt *d) {
     for (int64_t k = step->first; k < next; k++) own += plan->chunks[k].bytes;
     assert_int_equal(own, step->bytes);
     bytes += own;
-    if (i > 0) assert_true(plan->chunks[step->first].entry->offset > plan->chunks[step->first - 1].entry->offset);
+    if (i > 0)
+      assert_true(plan->chunks[step->first].entry->offset >
+                  plan->chunks[step->first - 1].entry->offset);
   }
   for (int64_t k = 1; k < plan->chunk_count; k++) {
     const tegula__planned_chunk *one = &plan->chunks[k], *before = one - 1;
-    if (one->entry == before->entry) assert_true(one->part > before->part);
-    else assert_true(one->entry->offset > before->entry->offset);
+    if (one->entry == before->entry)
+      assert_true(one->part > before->part);
+    else
+      assert_true(one->entry->offset > before->entry->offset);
   }
   assert_int_equal(next, plan->chunk_count);
   assert_int_equal(bytes, d->manifest.shape[0] * d->manifest.shape[1]);
@@ -124,7 +140,8 @@ static void encoded_chunks_are_in_one_step(void **state) {
     check_once(&d);
     assert_int_equal(d.plan.chunk_count, 240);
     assert_int_equal(requests(&d), d.plan.step_count);
-    assert_int_equal(d.plan.step_count, i == 0 ? 1 : i == 1 ? 1 : 24); /* 10 rows of 40,000 bytes are a step's share */
+    /* 10 rows of 40,000 bytes are a step's share */
+    assert_int_equal(d.plan.step_count, i == 0 ? 1 : i == 1 ? 1 : 24);
     dealt_free(&d);
   }
 }
@@ -157,7 +174,8 @@ static void long_rows_of_large_plain_chunks_go_by_themselves(void **state) {
     for (int64_t i = 0; i < 8; i++) {
       tegula__stored stored;
       const tegula__step *step = &d.plan.steps[i];
-      int64_t offset = tegula__part_offset(tegula__step_stored(&d.plan, step, &stored), 2, step->lo);
+      int64_t offset =
+          tegula__part_offset(tegula__step_stored(&d.plan, step, &stored), 2, step->lo);
       assert_true(offset > last);
       last = offset;
     }

@@ -1,4 +1,5 @@
-/* In which ways a manifest is stored: whatever stands first, those ways are told that hold the bytes.
+/* In which ways a manifest is stored: whatever stands first, those ways are told that hold the
+ * bytes.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "support.h"
@@ -17,18 +18,28 @@ typedef struct table {
 /* chunk_rows 0: dense. */
 static void add(table *t, int64_t rows, bool columns_first, int64_t chunk_rows) {
   int64_t number = t->manifest.part_count++, *v = t->vectors[number], from = t->manifest.shape[0];
-  const int64_t values[8] = {from, 0, from + rows, COLUMNS, columns_first ? 1 : COLUMNS, columns_first ? rows : 1, chunk_rows, COLUMNS};
+  const int64_t values[8] = {from,
+                             0,
+                             from + rows,
+                             COLUMNS,
+                             columns_first ? 1 : COLUMNS,
+                             columns_first ? rows : 1,
+                             chunk_rows,
+                             COLUMNS};
   memcpy(v, values, sizeof values);
-  t->parts[number] = (tegula__part){.kind = chunk_rows > 0 ? TEGULA__PART_CHUNKED : TEGULA__PART_DENSE,
-                                    .lo = v,
-                                    .hi = v + 2,
-                                    .strides = v + 4,
-                                    .chunk = chunk_rows > 0 ? v + 6 : NULL};
+  t->parts[number] =
+      (tegula__part){.kind = chunk_rows > 0 ? TEGULA__PART_CHUNKED : TEGULA__PART_DENSE,
+                     .lo = v,
+                     .hi = v + 2,
+                     .strides = v + 4,
+                     .chunk = chunk_rows > 0 ? v + 6 : NULL};
   t->manifest.shape[0] += rows;
 }
 
 static void start(table *t) {
-  *t = (table){.manifest = {.dtype = {.kind = 'u', .order = '|', .item_size = 1}, .ndim = 2, .shape = {0, COLUMNS}}};
+  *t = (table){.manifest = {.dtype = {.kind = 'u', .order = '|', .item_size = 1},
+                            .ndim = 2,
+                            .shape = {0, COLUMNS}}};
   t->manifest.parts = t->parts;
 }
 
@@ -77,7 +88,8 @@ static void parts_that_are_alike_are_one_way(void **state) {
   }
 }
 
-/* One way has more than an eighth of all bytes; more ways than can be kept stand around it, in any order. */
+/* One way has more than an eighth of all bytes; more ways than can be kept stand around it, in any
+ * order. */
 static void a_way_with_many_bytes_is_always_told(void **state) {
   (void)state;
   for (int before = 0; before <= 150; before += 15) {
@@ -100,8 +112,10 @@ static void the_part_in_chunks_is_one_of_those_with_most_bytes(void **state) {
   static const int64_t zeros[2];
   table t;
   tegula__storage storage;
-  tegula__grid grid = {.slots = 1, .count = 1, .chunk_bytes = 1000, .chunks = &(tegula__chunk){.length = 0}};
-  tegula__grid stored = {.slots = 1, .count = 1, .chunk_bytes = 1000, .chunks = &(tegula__chunk){.length = 1000}};
+  tegula__grid grid = {
+      .slots = 1, .count = 1, .chunk_bytes = 1000, .chunks = &(tegula__chunk){.length = 0}};
+  tegula__grid stored = {
+      .slots = 1, .count = 1, .chunk_bytes = 1000, .chunks = &(tegula__chunk){.length = 1000}};
   start(&t);
   add(&t, 5000, false, 0);
   add(&t, 1, false, 1);

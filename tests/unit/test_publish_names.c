@@ -1,4 +1,5 @@
-/* Publishing: under the final name there is the old, then at once the whole new; what is given up leaves no trace.
+/* Publishing: under the final name there is the old, then at once the whole new; what is given up
+ * leaves no trace.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 /* link-options: -Wl,--wrap=fsync */
@@ -89,7 +90,8 @@ static void nothing_is_seen_before_the_commit(void **state) {
       assert_memory_equal(p.workplace, where.path, strlen(where.path)); /* beside the target */
       assert_memory_equal(name, ".tegula-", 8);                         /* discovery skips it */
       assert_ok(tegula__publish_commit(&p, durable, &error));
-      expect_text(in_folder ? name_in(&where, "new1%d/shard_1", durable).text : target.text, "data");
+      expect_text(in_folder ? name_in(&where, "new1%d/shard_1", durable).text : target.text,
+                  "data");
       assert_null(p.temporary); /* ended */
     }
   assert_int_equal(folder_count(where.path), 2 + 2 * 3);
@@ -112,7 +114,8 @@ static void folders_of_others_stay(void **state) {
   assert_int_equal(mkdir(name_in(&where, "a").text, 0700), 0);
   tegula__publish p = begin(name_in(&where, "a/b/x").text, false, false);
   fill(&p, "data");
-  file_write(name_in(&where, "a/b/other").text, "1", 1); /* somebody else uses the new folder already */
+  /* somebody else uses the new folder already */
+  file_write(name_in(&where, "a/b/other").text, "1", 1);
   tegula__publish_abandon(&p);
   assert_int_equal(folder_count(where.path), 3);
   assert_int_equal(unlink(name_in(&where, "a/b/other").text), 0);
@@ -128,7 +131,9 @@ static void a_folder_that_cannot_be_made_leaves_no_trace(void **state) {
   char name[300];
   memset(name, 'n', sizeof name);
   name[299] = '\0'; /* longer than any file system takes */
-  assert_int_not_equal(tegula__publish_begin(name_in(&where, "new/%s/x", name).text, false, false, &p, &error), TEGULA_OK);
+  assert_int_not_equal(
+      tegula__publish_begin(name_in(&where, "new/%s/x", name).text, false, false, &p, &error),
+      TEGULA_OK);
   assert_int_equal(error.os_errno, ENAMETOOLONG);
   assert_int_equal(folder_count(where.path), 0);
 }
@@ -154,7 +159,8 @@ static void what_exists_is_kept(void **state) {
     assert_refused(tegula__publish_begin(file.text, in_folder, false, &p, &error), TEGULA_EXISTS);
     assert_string_equal(error.path, file.text);
     assert_true(error.hint[0] != '\0');
-    assert_refused(tegula__publish_begin(directory.text, in_folder, false, &p, &error), TEGULA_EXISTS);
+    assert_refused(tegula__publish_begin(directory.text, in_folder, false, &p, &error),
+                   TEGULA_EXISTS);
   }
   assert_int_equal(tegula__publish_begin(file.text, false, false, &p, NULL), TEGULA_EXISTS);
   expect_text(file.text, "old");
@@ -199,7 +205,8 @@ static void overwriting_replaces_files_and_folders_of_files(void **state) {
   assert_int_equal(folder_count(where.path), 3);
 }
 
-/* Between begin and commit of an overwriting save the target comes, or goes: it is still what the caller wants to have there. */
+/* Between begin and commit of an overwriting save the target comes, or goes: it is still what the
+ * caller wants to have there. */
 static void overwriting_does_not_mind_what_happens_meanwhile(void **state) {
   (void)state;
   tegula_error error;
@@ -227,9 +234,12 @@ static void durable_names_are_on_the_disk(void **state) {
     fill(&p, "data");
     sync_count = 0;
     assert_ok(tegula__publish_commit(&p, durable, &error));
-    assert_int_equal(was_synced(name_in(&where, "a%d/b/x", durable).text), durable); /* the names of the files in it */
-    assert_int_equal(was_synced(name_in(&where, "a%d/b", durable).text), durable);   /* its own name */
-    assert_int_equal(was_synced(name_in(&where, "a%d", durable).text), durable);     /* and those of the folders made for it */
+    /* the names of the files in it */
+    assert_int_equal(was_synced(name_in(&where, "a%d/b/x", durable).text), durable);
+    /* its own name */
+    assert_int_equal(was_synced(name_in(&where, "a%d/b", durable).text), durable);
+    /* and those of the folders made for it */
+    assert_int_equal(was_synced(name_in(&where, "a%d", durable).text), durable);
     assert_int_equal(was_synced(where.path), durable);
   }
 }
@@ -251,7 +261,8 @@ static void folders_with_more_than_files_are_never_replaced(void **state) {
   tegula__publish p;
   file_name target = name_in(&where, "d");
   assert_int_equal(mkdir(target.text, 0700), 0);
-  assert_refused(tegula__publish_begin(target.text, false, true, &p, &error), TEGULA_EXISTS); /* a folder by a file: never */
+  /* a folder by a file: never */
+  assert_refused(tegula__publish_begin(target.text, false, true, &p, &error), TEGULA_EXISTS);
   assert_int_equal(mkdir(name_in(&where, "d/sub").text, 0700), 0);
   assert_refused(tegula__publish_begin(target.text, true, true, &p, &error), TEGULA_EXISTS);
   assert_contains(error.message, "\"sub\"");
@@ -260,7 +271,8 @@ static void folders_with_more_than_files_are_never_replaced(void **state) {
   assert_refused(tegula__publish_begin(target.text, true, true, &p, &error), TEGULA_EXISTS);
   assert_contains(error.message, "\"link\"");
   assert_int_equal(mkfifo(name_in(&where, "pipe").text, 0600), 0);
-  assert_refused(tegula__publish_begin(name_in(&where, "pipe").text, false, true, &p, &error), TEGULA_EXISTS);
+  assert_refused(tegula__publish_begin(name_in(&where, "pipe").text, false, true, &p, &error),
+                 TEGULA_EXISTS);
   assert_int_equal(folder_count(where.path), 3);
 }
 
@@ -281,7 +293,8 @@ static void a_link_stays_a_link(void **state) {
   assert_true(S_ISLNK(info.st_mode));
   expect_text(real.text, "new");
   assert_int_equal(symlink("nowhere", name_in(&where, "dangling").text), 0);
-  assert_refused(tegula__publish_begin(name_in(&where, "dangling").text, false, true, &p, &error), TEGULA_NOT_FOUND);
+  assert_refused(tegula__publish_begin(name_in(&where, "dangling").text, false, true, &p, &error),
+                 TEGULA_NOT_FOUND);
   assert_int_equal(folder_count(where.path), 4);
 }
 
@@ -300,7 +313,8 @@ static void a_name_of_full_length_can_be_saved(void **state) {
   }
   name[255] = 'n', name[256] = '\0';
   tegula__publish p;
-  assert_int_not_equal(tegula__publish_begin(name_in(&where, "%s", name).text, false, false, &p, &error), TEGULA_OK);
+  assert_int_not_equal(
+      tegula__publish_begin(name_in(&where, "%s", name).text, false, false, &p, &error), TEGULA_OK);
 }
 
 static void names_without_a_file_are_refused(void **state) {
@@ -308,7 +322,8 @@ static void names_without_a_file_are_refused(void **state) {
   tegula_error error;
   tegula__publish p;
   assert_refused(tegula__publish_begin("", false, false, &p, &error), TEGULA_INVALID_ARGUMENT);
-  assert_refused(tegula__publish_begin(name_in(&where, "x/").text, false, false, &p, &error), TEGULA_INVALID_ARGUMENT);
+  assert_refused(tegula__publish_begin(name_in(&where, "x/").text, false, false, &p, &error),
+                 TEGULA_INVALID_ARGUMENT);
   file_write(name_in(&where, "f").text, "1", 1);
   assert_int_not_equal(tegula__publish_begin(name_in(&where, "f/x").text, false, false, &p, &error),
                        TEGULA_OK);                      /* a file on the way */
@@ -341,7 +356,8 @@ static int begin_as_nobody(const char *target, bool in_folder) {
     tegula_error error;
     if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0)) _exit(255);
     int status = tegula__publish_begin(target, in_folder, false, &p, &error);
-    if (status != TEGULA_OK && (strstr(error.message, where.path) == NULL || error.os_errno == 0)) status = 254;
+    if (status != TEGULA_OK && (strstr(error.message, where.path) == NULL || error.os_errno == 0))
+      status = 254;
     _exit(status);
   }
   int status;
@@ -417,7 +433,8 @@ static void of_several_savers_one_wins_whole(void **state) {
     char text[32];
     snprintf(text, sizeof text, "saver %d", winner);
     assert_int_equal(folder_count(where.path), in_folder ? 3 : 1); /* no temporary names are left */
-    for (int i = 0; i < 1 + in_folder; i++) expect_text(in_folder ? name_in(&where, "x/%d", i).text : target.text, text);
+    for (int i = 0; i < 1 + in_folder; i++)
+      expect_text(in_folder ? name_in(&where, "x/%d", i).text : target.text, text);
     folder_remove(&where);
     where = folder_make();
   }

@@ -1,4 +1,5 @@
-/* What killed saves left is taken away by the next save in that folder, and never what a save still works on.
+/* What killed saves left is taken away by the next save in that folder, and never what a save still
+ * works on.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 /* link-options: -Wl,--wrap=flock,--wrap=renameat2,--wrap=renameat,--wrap=statvfs */
@@ -54,7 +55,8 @@ int __wrap_renameat(int a, const char *from, int b, const char *to) {
 
 int __wrap_statvfs(const char *path, struct statvfs *out) {
   int result = __real_statvfs(path, out);
-  if (elsewhere.free >= 0) out->f_bavail = out->f_bfree = (fsblkcnt_t)elsewhere.free / out->f_frsize;
+  if (elsewhere.free >= 0)
+    out->f_bavail = out->f_bfree = (fsblkcnt_t)elsewhere.free / out->f_frsize;
   return result;
 }
 
@@ -140,7 +142,8 @@ static file_name moved(const char *digits, int days) {
   assert_int_equal(rename(old.text, new.text), 0);
   char mark[1100];
   snprintf(mark, sizeof mark, "%s/mark", new.text);
-  struct timespec times[2] = {{.tv_sec = time(NULL) - days * 86400}, {.tv_sec = time(NULL) - days * 86400}};
+  struct timespec times[2] = {{.tv_sec = time(NULL) - days * 86400},
+                              {.tv_sec = time(NULL) - days * 86400}};
   assert_int_equal(utimensat(AT_FDCWD, mark, times, 0), 0);
   return new;
 }
@@ -168,7 +171,8 @@ static void folders_that_a_killed_save_made_are_taken_back(void **state) {
 static void a_save_that_goes_on_is_left_alone(void **state) {
   (void)state;
   tegula_error error;
-  tegula__publish file = begin(name_in(&where, "x").text, false, false), whole = begin(name_in(&where, "y").text, true, false);
+  tegula__publish file = begin(name_in(&where, "x").text, false, false),
+                  whole = begin(name_in(&where, "y").text, true, false);
   fill(&file, "file");
   fill(&whole, "folder");
   sweep(where.path);
@@ -194,7 +198,8 @@ static void a_child_of_fork_makes_the_lock_last_longer_and_no_more(void **state)
   if (saver == 0) {
     tegula__publish p;
     char byte;
-    if (tegula__publish_begin(name_in(&where, "x").text, false, false, &p, NULL) != TEGULA_OK) _exit(1);
+    if (tegula__publish_begin(name_in(&where, "x").text, false, false, &p, NULL) != TEGULA_OK)
+      _exit(1);
     close(gate[1]);
     if (fork() == 0) _exit((int)read(gate[0], &byte, 1)); /* until the test closes its end */
     _exit(0);
@@ -218,12 +223,17 @@ static void of_another_machine_it_is_left_for_a_week(void **state) {
   static const struct {
     const char *digits;
     int days, left;
-  } rows[] = {{"deadbeef", 0, 3}, {"deadbeef", 6, 3}, {"deadbeef", 8, 0}, {"00000000", 6, 3}, {"00000000", 8, 0}};
+  } rows[] = {{"deadbeef", 0, 3},
+              {"deadbeef", 6, 3},
+              {"deadbeef", 8, 0},
+              {"00000000", 6, 3},
+              {"00000000", 8, 0}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     killed_save(name_in(&where, "x").text, false, false, 0, false);
     moved(rows[i].digits, rows[i].days);
     sweep(where.path);
-    if (folder_count(where.path) != rows[i].left) fail_msg("%s of %d days", rows[i].digits, rows[i].days);
+    if (folder_count(where.path) != rows[i].left)
+      fail_msg("%s of %d days", rows[i].digits, rows[i].days);
     folder_remove(&where);
     where = folder_make();
   }
@@ -260,8 +270,9 @@ static void without_locks_a_save_works_and_sweeps_nothing(void **state) {
 
 static void what_is_nobodys_workplace_is_left_alone(void **state) {
   (void)state;
-  static const char *const names[] = {".tegula-0123456789abcdef.tmp", ".tegula-0123456789abcdef.old", ".tegula-0123456789ABCDEF.tmp",
-                                      ".tegula-x.tmp"};
+  static const char *const names[] = {".tegula-0123456789abcdef.tmp",
+                                      ".tegula-0123456789abcdef.old",
+                                      ".tegula-0123456789ABCDEF.tmp", ".tegula-x.tmp"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     assert_int_equal(mkdir(name_in(&where, "%s", names[i]).text, 0700), 0);
     file_write(name_in(&where, "%s/data", names[i]).text, "mine", 4); /* no mark */
@@ -315,7 +326,8 @@ static void the_old_folder_comes_back_when_a_save_was_killed_between_the_steps(v
     killed_save(target.text, true, true, at, false);
     assert_int_equal(path_exists(target.text), at == 1);
     tegula__publish p;
-    assert_int_equal(tegula__publish_begin(target.text, true, false, &p, NULL), TEGULA_EXISTS); /* it is there again */
+    /* it is there again */
+    assert_int_equal(tegula__publish_begin(target.text, true, false, &p, NULL), TEGULA_EXISTS);
     expect_text(name_in(&where, "odd\nname/shard_0").text, "old");
     assert_int_equal(folder_count(where.path), 2);
     folder_remove(&where);
@@ -350,7 +362,8 @@ static void two_steps_replace_too(void **state) {
   assert_int_equal(folder_count(where.path), 2);
 }
 
-/* What somebody puts into the old folder between the check and the exchange would be lost with it. */
+/* What somebody puts into the old folder between the check and the exchange would be lost with
+ * it. */
 static void a_folder_that_has_got_something_else_meanwhile_stays(void **state) {
   (void)state;
   tegula_error error;
@@ -380,7 +393,8 @@ static void *save_often(void *state) {
     bool in_folder = round % 2;
     char target[600];
     snprintf(target, sizeof target, "%s/x%d_%d", where.path, number, round);
-    if (tegula__publish_begin(target, in_folder, false, &p, NULL) != TEGULA_OK) return "a save could not begin";
+    if (tegula__publish_begin(target, in_folder, false, &p, NULL) != TEGULA_OK)
+      return "a save could not begin";
     char name[1200];
     snprintf(name, sizeof name, in_folder ? "%s/shard_0" : "%s", p.temporary);
     int fd = open(name, O_WRONLY | O_CREAT | O_EXCL, 0600);
@@ -391,7 +405,8 @@ static void *save_often(void *state) {
   return NULL;
 }
 
-/* Each begin sweeps what it finds of the others, just made and not yet locked. Processes too, as they do not share descriptors. */
+/* Each begin sweeps what it finds of the others, just made and not yet locked. Processes too, as
+ * they do not share descriptors. */
 static void savers_that_sweep_at_once_do_not_hurt_each_other(void **state) {
   (void)state;
   int numbers[SAVERS];
@@ -465,7 +480,8 @@ enum { IN_COMPANION = 4 }; /* the folder, a record, a link to the file, a tile *
 static void a_companion_goes_two_generations_late(void **state) {
   (void)state;
   file_name first = save_pair("one"), second = save_pair("two"), third = save_pair("three");
-  assert_true(path_exists(first.text) && path_exists(second.text)); /* for those who have an old file open */
+  /* for those who have an old file open */
+  assert_true(path_exists(first.text) && path_exists(second.text));
   file_name fourth = save_pair("four");
   assert_false(path_exists(first.text));
   assert_true(path_exists(second.text));
@@ -475,7 +491,8 @@ static void a_companion_goes_two_generations_late(void **state) {
   assert_int_equal(folder_count(where.path), 1 + 3 * IN_COMPANION);
 }
 
-/* HDF5 locks what it reads: the companion stays as long as that lasts, and goes with the next save. */
+/* HDF5 locks what it reads: the companion stays as long as that lasts, and goes with the next
+ * save. */
 static void the_companion_of_a_file_that_is_locked_stays(void **state) {
   (void)state;
   file_name first = save_pair("one");
@@ -493,9 +510,11 @@ static void the_companion_of_a_file_that_is_locked_stays(void **state) {
 static void companions_that_others_may_need_stay(void **state) {
   (void)state;
   file_name first = save_pair("one");
-  assert_int_equal(rename(name_in(&where, "x").text, name_in(&where, "kept").text), 0); /* still refers to it */
+  /* still refers to it */
+  assert_int_equal(rename(name_in(&where, "x").text, name_in(&where, "kept").text), 0);
   file_name second = save_pair("two");
-  assert_int_equal(link(name_in(&where, "x").text, name_in(&where, "linked").text), 0); /* so does this */
+  /* so does this */
+  assert_int_equal(link(name_in(&where, "x").text, name_in(&where, "linked").text), 0);
   file_name third = save_pair("three");
   for (int i = 0; i < 3; i++) save_pair("more");
   assert_true(path_exists(first.text) && path_exists(second.text));
@@ -514,7 +533,8 @@ static void an_abandoned_companion_goes(void **state) {
   p = begin(name_in(&where, "x").text, false, false);
   fill(&p, "data");
   assert_ok(tegula__publish_companion(&p, "tiles", &error));
-  file_write(name_in(&where, "x").text, "theirs", 6); /* the folder has got its name when this is found */
+  /* the folder has got its name when this is found */
+  file_write(name_in(&where, "x").text, "theirs", 6);
   assert_refused(tegula__publish_commit(&p, false, &error), TEGULA_EXISTS);
   assert_int_equal(folder_count(where.path), 1);
 }

@@ -1,9 +1,10 @@
-/* A recursive descent over the literal's text; each function reads one kind of value and leaves its nodes behind.
+/* A recursive descent over the literal's text; each function reads one kind of value and leaves its
+ * nodes behind.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Recursion is bounded by TEGULA__LITERAL_MAX_DEPTH. Anything that is not exactly a literal of the subset is refused with its
- * place. */
+ * Recursion is bounded by TEGULA__LITERAL_MAX_DEPTH. Anything that is not exactly a literal of the
+ * subset is refused with its place. */
 #include "format/npy/literal.h"
 
 #include <stdio.h>
@@ -17,17 +18,20 @@ typedef struct parser {
   tegula_error *err;
 } parser;
 
-static tegula_status fail_at(const tegula__literal *literal, size_t at, tegula_status status, tegula_error *err,
-                             const char *what) {
+static tegula_status fail_at(const tegula__literal *literal, size_t at, tegula_status status,
+                             tegula_error *err, const char *what) {
   int64_t offset = literal->path != NULL ? literal->offset + (int64_t)at : -1;
   if (literal->path == NULL) {
-    return tegula__fail(err, status == TEGULA_CORRUPT ? TEGULA_INVALID_ARGUMENT : status, NULL, offset, "descr: %s", what);
+    return tegula__fail(err, status == TEGULA_CORRUPT ? TEGULA_INVALID_ARGUMENT : status, NULL,
+                        offset, "descr: %s", what);
   }
-  return tegula__fail(err, status, literal->path, offset, "header of \"%s\": %s", literal->path, what);
+  return tegula__fail(err, status, literal->path, offset, "header of \"%s\": %s", literal->path,
+                      what);
 }
 
-tegula_status tegula__literal_fail(const tegula__literal *literal, int64_t node, tegula_status status, tegula_error *err,
-                                   const char *format, ...) {
+tegula_status tegula__literal_fail(const tegula__literal *literal, int64_t node,
+                                   tegula_status status, tegula_error *err, const char *format,
+                                   ...) {
   char what[512];
   va_list arguments;
   va_start(arguments, format);
@@ -47,7 +51,9 @@ static tegula_status refuse(const parser *p, const char *expected) {
   return fail_at(p->literal, p->at, TEGULA_CORRUPT, p->err, what);
 }
 
-static int peek(const parser *p) { return p->at < p->literal->size ? (unsigned char)p->literal->text[p->at] : -1; }
+static int peek(const parser *p) {
+  return p->at < p->literal->size ? (unsigned char)p->literal->text[p->at] : -1;
+}
 
 static int peek_behind_space(parser *p) {
   int c = peek(p);
@@ -70,14 +76,16 @@ static tegula_status add_node(parser *p, tegula__literal_kind kind, uint32_t *in
   if (literal->count == literal->capacity) {
     bool first = literal->nodes == literal->inline_nodes;
     int64_t capacity = tegula__min(literal->capacity * 4, TEGULA__LITERAL_MAX_NODES);
-    tegula__literal_node *nodes = tegula__realloc_array(first ? NULL : literal->nodes, capacity, sizeof *nodes);
+    tegula__literal_node *nodes =
+        tegula__realloc_array(first ? NULL : literal->nodes, capacity, sizeof *nodes);
     if (nodes == NULL) return tegula__out_of_memory(p->err, capacity * (int64_t)sizeof *nodes);
     if (first) memcpy(nodes, literal->inline_nodes, sizeof literal->inline_nodes);
     literal->nodes = nodes;
     literal->capacity = capacity;
   }
   *index = (uint32_t)literal->count++;
-  literal->nodes[*index] = (tegula__literal_node){.kind = kind, .start = (uint32_t)p->at, .end = *index + 1};
+  literal->nodes[*index] =
+      (tegula__literal_node){.kind = kind, .start = (uint32_t)p->at, .end = *index + 1};
   return TEGULA_OK;
 }
 
@@ -123,7 +131,8 @@ static tegula_status parse_int(parser *p) {
   int64_t value = 0;
   bool fits = true;
   for (int c = peek(p); c >= '0' && c <= '9'; c = peek(p)) {
-    fits = fits && !__builtin_mul_overflow(value, 10, &value) && !__builtin_add_overflow(value, c - '0', &value);
+    fits = fits && !__builtin_mul_overflow(value, 10, &value) &&
+           !__builtin_add_overflow(value, c - '0', &value);
     p->at++;
   }
   if (p->literal->text[start] == '0' && p->at - start > 1) {
@@ -143,10 +152,14 @@ static tegula_status parse_word(parser *p) {
   static const struct {
     const char *word;
     tegula__literal_kind kind;
-  } words[] = {{"True", TEGULA__LITERAL_TRUE}, {"False", TEGULA__LITERAL_FALSE}, {"None", TEGULA__LITERAL_NONE}};
+  } words[] = {{"True", TEGULA__LITERAL_TRUE},
+               {"False", TEGULA__LITERAL_FALSE},
+               {"None", TEGULA__LITERAL_NONE}};
   for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
     size_t size = strlen(words[i].word);
-    if (p->literal->size - p->at < size || memcmp(p->literal->text + p->at, words[i].word, size) != 0) continue;
+    if (p->literal->size - p->at < size ||
+        memcmp(p->literal->text + p->at, words[i].word, size) != 0)
+      continue;
     uint32_t node;
     FORWARD(add_node(p, words[i].kind, &node));
     p->at += size;
@@ -187,7 +200,8 @@ static tegula_status parse_container(parser *p, tegula__literal_kind kind, int c
     FORWARD(parse_comma(p, close, &more));
   }
   tegula__literal_node *node = &p->literal->nodes[index];
-  if (kind == TEGULA__LITERAL_TUPLE && node->count == 1 && !more) return refuse(p, "',' (a tuple of one entry needs it)");
+  if (kind == TEGULA__LITERAL_TUPLE && node->count == 1 && !more)
+    return refuse(p, "',' (a tuple of one entry needs it)");
   p->at++;
   node->end = (uint32_t)p->literal->count;
   return TEGULA_OK;
@@ -195,7 +209,8 @@ static tegula_status parse_container(parser *p, tegula__literal_kind kind, int c
 
 static tegula_status too_deep(const parser *p) {
   char what[96];
-  snprintf(what, sizeof what, "brackets nested more than %d deep, which is the limit", TEGULA__LITERAL_MAX_DEPTH);
+  snprintf(what, sizeof what, "brackets nested more than %d deep, which is the limit",
+           TEGULA__LITERAL_MAX_DEPTH);
   return fail_at(p->literal, p->at, TEGULA_LIMIT_EXCEEDED, p->err, what);
 }
 
@@ -217,8 +232,9 @@ static tegula_status parse_value(parser *p) {
   return parse_word(p);
 }
 
-tegula_status tegula__literal_parse(tegula__literal *literal, const char *text, size_t size, bool utf8, const char *path,
-                                    int64_t offset, tegula_error *err) {
+tegula_status tegula__literal_parse(tegula__literal *literal, const char *text, size_t size,
+                                    bool utf8, const char *path, int64_t offset,
+                                    tegula_error *err) {
   literal->text = text;
   literal->size = size;
   literal->utf8 = utf8;
@@ -228,7 +244,8 @@ tegula_status tegula__literal_parse(tegula__literal *literal, const char *text, 
   literal->count = 0;
   literal->capacity = TEGULA__LITERAL_INLINE;
   parser p = {.literal = literal, .err = err};
-  if (size > UINT32_MAX) return fail_at(literal, 0, TEGULA_LIMIT_EXCEEDED, err, "longer than 4 GiB");
+  if (size > UINT32_MAX)
+    return fail_at(literal, 0, TEGULA_LIMIT_EXCEEDED, err, "longer than 4 GiB");
   FORWARD(parse_value(&p));
   return peek_behind_space(&p) < 0 ? TEGULA_OK : refuse(&p, "nothing more");
 }
@@ -277,6 +294,7 @@ bool tegula__literal_print(const tegula__literal *literal, uint32_t node, tegula
   char quote = single && !pair ? '"' : '\'';
   text = text_of(literal, node);
   bool good = tegula__buffer_append(out, &quote, 1);
-  while (good && tegula__text_next(&text, &character) > 0) good = tegula__text_put_escaped(out, character, quote);
+  while (good && tegula__text_next(&text, &character) > 0)
+    good = tegula__text_put_escaped(out, character, quote);
   return good && tegula__buffer_append(out, &quote, 1);
 }

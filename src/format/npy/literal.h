@@ -1,9 +1,11 @@
-/* Reads the subset of Python's literals that npy headers are written in: dict, list, tuple, text, integer, True, False, None.
+/* Reads the subset of Python's literals that npy headers are written in: dict, list, tuple, text,
+ * integer, True, False, None.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * The text becomes a flat array of nodes in the order in which they stand there: the children of a node follow it, and `end` is
- * the index behind its last one. Nothing is evaluated; depth and number of nodes have limits. A literal borrows its text. */
+ * The text becomes a flat array of nodes in the order in which they stand there: the children of a
+ * node follow it, and `end` is the index behind its last one. Nothing is evaluated; depth and
+ * number of nodes have limits. A literal borrows its text. */
 #ifndef TEGULA_FORMAT_NPY_LITERAL_H
 #define TEGULA_FORMAT_NPY_LITERAL_H
 
@@ -47,19 +49,23 @@ typedef struct tegula__literal {
   tegula__literal_node inline_nodes[TEGULA__LITERAL_INLINE];
 } tegula__literal;
 
-/* Parses all of the text; node 0 is the outermost value. Free it in every case. CORRUPT (INVALID_ARGUMENT where path is NULL)
- * names the place; LIMIT_EXCEEDED where it is too deep or has too many nodes. */
-tegula_status tegula__literal_parse(tegula__literal *literal, const char *text, size_t size, bool utf8, const char *path,
-                                    int64_t offset, tegula_error *err);
+/* Parses all of the text; node 0 is the outermost value. Free it in every case. CORRUPT
+ * (INVALID_ARGUMENT where path is NULL) names the place; LIMIT_EXCEEDED where it is too deep or has
+ * too many nodes. */
+tegula_status tegula__literal_parse(tegula__literal *literal, const char *text, size_t size,
+                                    bool utf8, const char *path, int64_t offset, tegula_error *err);
 void tegula__literal_free(tegula__literal *literal);
 
-/* An error about the place of `node`. The message begins with what the text is (header of which file). */
-tegula_status tegula__literal_fail(const tegula__literal *literal, int64_t node, tegula_status status, tegula_error *err,
-                                   const char *format, ...) TEGULA__PRINTF(5, 6);
+/* An error about the place of `node`. The message begins with what the text is (header of which
+ * file). */
+tegula_status tegula__literal_fail(const tegula__literal *literal, int64_t node,
+                                   tegula_status status, tegula_error *err, const char *format, ...)
+    TEGULA__PRINTF(5, 6);
 
 /* Is this node the text `word` (ASCII)? */
 bool tegula__literal_is(const tegula__literal *literal, uint32_t node, const char *word);
-/* The text of a node with its escapes resolved; false when it does not fit or is not plain ASCII. */
+/* The text of a node with its escapes resolved; false when it does not fit or is not plain
+ * ASCII. */
 bool tegula__literal_ascii(const tegula__literal *literal, uint32_t node, char *out, size_t size);
 /* Appends the text as Python's repr() writes it, in UTF-8; false on lack of memory. */
 bool tegula__literal_print(const tegula__literal *literal, uint32_t node, tegula__buffer *out);
@@ -72,7 +78,8 @@ typedef struct tegula__text {
   bool utf8;
 } tegula__text;
 
-/* The next character with its escape resolved. 1: there was one, 0: the text is over, -1: not valid (no such escape or UTF-8). */
+/* The next character with its escape resolved. 1: there was one, 0: the text is over, -1: not valid
+ * (no such escape or UTF-8). */
 int tegula__text_next(tegula__text *text, uint32_t *character);
 /* Appends one character in UTF-8; false on lack of memory. */
 bool tegula__text_put(tegula__buffer *out, uint32_t character);

@@ -1,4 +1,5 @@
-/* Characters of Python text literals: Latin-1 or UTF-8, escapes, and the way back as repr() writes them.
+/* Characters of Python text literals: Latin-1 or UTF-8, escapes, and the way back as repr() writes
+ * them.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -15,7 +16,11 @@ static bool is_surrogate(uint32_t character) { return character >= 0xD800 && cha
 static int next_utf8(tegula__text *text, uint32_t *character) {
   static const uint32_t least[] = {0, 0x80, 0x800, 0x10000};
   unsigned char first = (unsigned char)*text->at;
-  int more = first < 0x80 ? 0 : first >= 0xF0 && first < 0xF8 ? 3 : first >= 0xE0 ? 2 : first >= 0xC0 ? 1 : -1;
+  int more = first < 0x80                    ? 0
+             : first >= 0xF0 && first < 0xF8 ? 3
+             : first >= 0xE0                 ? 2
+             : first >= 0xC0                 ? 1
+                                             : -1;
   if (more < 0 || first >= 0xF8 || text->end - text->at <= more) return -1;
   uint32_t value = more == 0 ? first : first & (0x3Fu >> more);
   for (int i = 1; i <= more; i++) {

@@ -2,8 +2,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * The size of the file must fit the description exactly: bytes that are too many or missing are an error that counts them,
- * because that is the only way in which a wrong description shows. */
+ * The size of the file must fit the description exactly: bytes that are too many or missing are an
+ * error that counts them, because that is the only way in which a wrong description shows. */
 #include <stdio.h>
 #include <string.h>
 
@@ -17,12 +17,14 @@ typedef struct row_layout {
 } row_layout;
 
 static tegula_status bad_option(const tegula__source *source, tegula_error *err, const char *what) {
-  return tegula__fail(err, TEGULA_INVALID_ARGUMENT, source->path, -1, "cannot read \"%s\" as raw: %s", source->path, what);
+  return tegula__fail(err, TEGULA_INVALID_ARGUMENT, source->path, -1,
+                      "cannot read \"%s\" as raw: %s", source->path, what);
 }
 
 /* ---- options ---- */
 
-static tegula_status check_lengths(const tegula__source *source, const int64_t *shape, int32_t ndim, tegula_error *err) {
+static tegula_status check_lengths(const tegula__source *source, const int64_t *shape, int32_t ndim,
+                                   tegula_error *err) {
   if (ndim > 0 && shape == NULL) return bad_option(source, err, "the shape is NULL");
   for (int32_t k = 0; k < ndim; k++) {
     if (shape[k] < 0) return bad_option(source, err, "the shape has a negative entry");
@@ -30,7 +32,8 @@ static tegula_status check_lengths(const tegula__source *source, const int64_t *
   return TEGULA_OK;
 }
 
-static tegula_status check_layout_options(const tegula__source *source, const tegula__describe_options *options,
+static tegula_status check_layout_options(const tegula__source *source,
+                                          const tegula__describe_options *options,
                                           tegula_error *err) {
   if (options->offset < 0) return bad_option(source, err, "the offset is negative");
   if (options->row_gap < 0) return bad_option(source, err, "the row gap is negative");
@@ -38,21 +41,27 @@ static tegula_status check_layout_options(const tegula__source *source, const te
     return bad_option(source, err, "the order is neither C nor F");
   if (options->byte_order != 0 && options->byte_order != '<' && options->byte_order != '>')
     return bad_option(source, err, "the byte order is neither < nor >");
-  if (options->row_gap > 0 && options->order == 'F') return bad_option(source, err, "a gap between rows needs order C");
+  if (options->row_gap > 0 && options->order == 'F')
+    return bad_option(source, err, "a gap between rows needs order C");
   if (options->row_gap > 0 && options->shape_ndim == 0)
     return bad_option(source, err, "a scalar has no rows to put a gap between");
   return TEGULA_OK;
 }
 
-static tegula_status check_options(const tegula__source *source, const tegula__describe_options *options, tegula_error *err) {
-  FORWARD(tegula__format_check_dataset(options->dataset, TEGULA__FORMAT_ONLY_DATASET, source->path, err));
+static tegula_status check_options(const tegula__source *source,
+                                   const tegula__describe_options *options, tegula_error *err) {
+  FORWARD(tegula__format_check_dataset(options->dataset, TEGULA__FORMAT_ONLY_DATASET, source->path,
+                                       err));
   if (!options->has_dtype)
     return tegula__hint(err, bad_option(source, err, "its dtype is not given"),
-                        "say what is stored, for example dtype f4, or describe it in shard_meta.json beside the file");
-  if (!tegula__dtype_valid(options->dtype)) return bad_option(source, err, "the dtype is not valid");
+                        "say what is stored, for example dtype f4, or describe it in "
+                        "shard_meta.json beside the file");
+  if (!tegula__dtype_valid(options->dtype))
+    return bad_option(source, err, "the dtype is not valid");
   if (options->shape_ndim >= 0 && options->row_ndim >= 0)
-    return tegula__hint(err, bad_option(source, err, "both shape and row_shape are given"),
-                        "shape is that of the whole file, row_shape that of one row; give one of them");
+    return tegula__hint(
+        err, bad_option(source, err, "both shape and row_shape are given"),
+        "shape is that of the whole file, row_shape that of one row; give one of them");
   if (options->shape_ndim > TEGULA_MAX_DIMS || options->row_ndim >= TEGULA_MAX_DIMS)
     return bad_option(source, err, "more than 64 axes");
   FORWARD(check_lengths(source, options->shape, options->shape_ndim, err));
@@ -62,34 +71,43 @@ static tegula_status check_options(const tegula__source *source, const tegula__d
 
 /* ---- sizes ---- */
 
-static tegula_status missing(const tegula__source *source, int64_t expected, const char *what, tegula_error *err) {
-  return tegula__hint(err,
-                      tegula__fail(err, TEGULA_SHORT_FILE, source->path, source->size,
-                                   "\"%s\" is too short for %s: expected %lld bytes, found %lld (%lld bytes missing)",
-                                   source->path, what, (long long)expected, (long long)source->size,
-                                   (long long)(expected - source->size)),
-                      "the file was cut, or shape, dtype or offset are not what was written");
+static tegula_status missing(const tegula__source *source, int64_t expected, const char *what,
+                             tegula_error *err) {
+  return tegula__hint(
+      err,
+      tegula__fail(
+          err, TEGULA_SHORT_FILE, source->path, source->size,
+          "\"%s\" is too short for %s: expected %lld bytes, found %lld (%lld bytes missing)",
+          source->path, what, (long long)expected, (long long)source->size,
+          (long long)(expected - source->size)),
+      "the file was cut, or shape, dtype or offset are not what was written");
 }
 
-static tegula_status too_many(const tegula__source *source, int64_t expected, const char *what, tegula_error *err) {
-  return tegula__hint(err,
-                      tegula__fail(err, TEGULA_CORRUPT, source->path, expected,
-                                   "\"%s\" is too long for %s: expected %lld bytes, found %lld (%lld bytes too many)",
-                                   source->path, what, (long long)expected, (long long)source->size,
-                                   (long long)(source->size - expected)),
-                      "shape, dtype or offset are not what was written; for a header in front give its size as offset");
+static tegula_status too_many(const tegula__source *source, int64_t expected, const char *what,
+                              tegula_error *err) {
+  return tegula__hint(
+      err,
+      tegula__fail(
+          err, TEGULA_CORRUPT, source->path, expected,
+          "\"%s\" is too long for %s: expected %lld bytes, found %lld (%lld bytes too many)",
+          source->path, what, (long long)expected, (long long)source->size,
+          (long long)(source->size - expected)),
+      "shape, dtype or offset are not what was written; for a header in front give its size as "
+      "offset");
 }
 
 static tegula_status overflows(const tegula__source *source, tegula_error *err) {
-  return bad_option(source, err, "shape, dtype, offset and gap together are larger than 2^63 bytes");
+  return bad_option(source, err,
+                    "shape, dtype, offset and gap together are larger than 2^63 bytes");
 }
 
 /* Sizes of one row, whose axes are shape[0 .. ndim). */
-static tegula_status measure_row(const tegula__source *source, const tegula__describe_options *options, const int64_t *shape,
+static tegula_status measure_row(const tegula__source *source,
+                                 const tegula__describe_options *options, const int64_t *shape,
                                  int32_t ndim, row_layout *row, tegula_error *err) {
   row->gap = options->row_gap;
-  bool good =
-      tegula__shape_bytes(shape, ndim, options->dtype.item_size, &row->bytes) && tegula__add(row->bytes, row->gap, &row->period);
+  bool good = tegula__shape_bytes(shape, ndim, options->dtype.item_size, &row->bytes) &&
+              tegula__add(row->bytes, row->gap, &row->period);
   return good ? TEGULA_OK : overflows(source, err);
 }
 
@@ -101,66 +119,83 @@ static bool rows_bytes(const row_layout *row, int64_t rows, int64_t *bytes) {
 }
 
 /* The whole shape is given: the size must be what follows from it. */
-static tegula_status check_given_shape(const tegula__source *source, const tegula__describe_options *options,
-                                       const row_layout *row, const tegula__manifest *out, tegula_error *err) {
-  int64_t rows = out->ndim > 0 ? out->shape[0] : 1, bytes = 0, expected = 0, with_last_gap = 0, dense = 0;
-  if (!tegula__shape_bytes(out->shape, out->ndim, options->dtype.item_size, &dense) || !rows_bytes(row, rows, &bytes) ||
-      !tegula__add(options->offset, bytes, &expected) || !tegula__add(expected, rows > 0 ? row->gap : 0, &with_last_gap))
+static tegula_status check_given_shape(const tegula__source *source,
+                                       const tegula__describe_options *options,
+                                       const row_layout *row, const tegula__manifest *out,
+                                       tegula_error *err) {
+  int64_t rows = out->ndim > 0 ? out->shape[0] : 1, bytes = 0, expected = 0, with_last_gap = 0,
+          dense = 0;
+  if (!tegula__shape_bytes(out->shape, out->ndim, options->dtype.item_size, &dense) ||
+      !rows_bytes(row, rows, &bytes) || !tegula__add(options->offset, bytes, &expected) ||
+      !tegula__add(expected, rows > 0 ? row->gap : 0, &with_last_gap))
     return overflows(source, err);
   char shape[TEGULA__SHAPE_TEXT], what[TEGULA__SHAPE_TEXT + 32];
   tegula__shape_format(out->shape, out->ndim, shape);
   snprintf(what, sizeof what, "the shape %s", shape);
   if (source->size < expected) return missing(source, expected, what, err);
-  if (source->size > expected && source->size != with_last_gap) return too_many(source, expected, what, err);
+  if (source->size > expected && source->size != with_last_gap)
+    return too_many(source, expected, what, err);
   return TEGULA_OK;
 }
 
-static tegula_status leftover(const tegula__source *source, const row_layout *row, int64_t rows, int64_t used,
-                              tegula_error *err) {
+static tegula_status leftover(const tegula__source *source, const row_layout *row, int64_t rows,
+                              int64_t used, tegula_error *err) {
   int64_t many = source->size - used, one_more = (rows > 0 ? row->period : row->bytes) - many;
   return tegula__hint(
       err,
       tegula__fail(err, TEGULA_CORRUPT, source->path, used,
-                   "\"%s\" has %lld bytes too many behind %lld whole rows of %lld bytes (%lld bytes missing for one more)",
-                   source->path, (long long)many, (long long)rows, (long long)row->bytes, (long long)one_more),
+                   "\"%s\" has %lld bytes too many behind %lld whole rows of %lld bytes (%lld "
+                   "bytes missing for one more)",
+                   source->path, (long long)many, (long long)rows, (long long)row->bytes,
+                   (long long)one_more),
       "the file was cut, or row_shape, dtype, offset or row_gap are not what was written");
 }
 
-/* The number of rows from the size. Example: rows of 10 bytes with gaps of 2: 22 and 24 bytes are 2 rows, 23 is an error. */
-static tegula_status count_rows(const tegula__source *source, const tegula__describe_options *options, const row_layout *row,
+/* The number of rows from the size. Example: rows of 10 bytes with gaps of 2: 22 and 24 bytes are 2
+ * rows, 23 is an error. */
+static tegula_status count_rows(const tegula__source *source,
+                                const tegula__describe_options *options, const row_layout *row,
                                 int64_t *rows, tegula_error *err) {
   if (source->size < options->offset) return missing(source, options->offset, "its offset", err);
   if (row->bytes == 0)
-    return tegula__hint(err,
-                        bad_option(source, err, "its rows have no bytes, so their number does not follow from the file's size"),
-                        "give the whole shape instead of row_shape");
+    return tegula__hint(
+        err,
+        bad_option(source, err,
+                   "its rows have no bytes, so their number does not follow from the file's size"),
+        "give the whole shape instead of row_shape");
   int64_t data = source->size - options->offset, padded = 0;
   if (!tegula__add(data, row->gap, &padded)) return overflows(source, err);
   int64_t rest = padded % row->period;
   *rows = padded / row->period;
-  if (rest == 0 || rest == row->gap) return TEGULA_OK; /* without a row only an empty file gets here */
-  int64_t whole = *rows > 0 ? *rows * row->period - row->gap : 0; /* at most `data`; with the offset in front of it, at most the size */
+  /* without a row only an empty file gets here */
+  if (rest == 0 || rest == row->gap) return TEGULA_OK;
+  /* at most `data`; with the offset in front of it, at most the size */
+  int64_t whole = *rows > 0 ? *rows * row->period - row->gap : 0;
   return leftover(source, row, *rows, options->offset + whole, err);
 }
 
 /* ---- describe ---- */
 
-static tegula_status find_shape(const tegula__source *source, const tegula__describe_options *options, row_layout *row,
+static tegula_status find_shape(const tegula__source *source,
+                                const tegula__describe_options *options, row_layout *row,
                                 tegula__manifest *out, tegula_error *err) {
   if (options->shape_ndim >= 0) {
     out->ndim = options->shape_ndim;
     if (out->ndim > 0) memcpy(out->shape, options->shape, (size_t)out->ndim * sizeof *out->shape);
-    FORWARD(measure_row(source, options, out->shape + 1, out->ndim > 0 ? out->ndim - 1 : 0, row, err));
+    FORWARD(
+        measure_row(source, options, out->shape + 1, out->ndim > 0 ? out->ndim - 1 : 0, row, err));
     return check_given_shape(source, options, row, out, err);
   }
   int32_t row_ndim = options->row_ndim > 0 ? options->row_ndim : 0;
   out->ndim = row_ndim + 1;
-  if (row_ndim > 0) memcpy(out->shape + 1, options->row_shape, (size_t)row_ndim * sizeof *out->shape);
+  if (row_ndim > 0)
+    memcpy(out->shape + 1, options->row_shape, (size_t)row_ndim * sizeof *out->shape);
   FORWARD(measure_row(source, options, out->shape + 1, row_ndim, row, err));
   return count_rows(source, options, row, &out->shape[0], err);
 }
 
-static tegula_status raw_describe(const tegula__source *source, const tegula__describe_options *options, tegula__manifest *out,
+static tegula_status raw_describe(const tegula__source *source,
+                                  const tegula__describe_options *options, tegula__manifest *out,
                                   tegula_error *err) {
   static const int64_t origin[TEGULA_MAX_DIMS];
   int64_t strides[TEGULA_MAX_DIMS];
@@ -171,23 +206,27 @@ static tegula_status raw_describe(const tegula__source *source, const tegula__de
   if (options->byte_order != 0 && dtype.order != '|') dtype.order = (uint8_t)options->byte_order;
   out->dtype = tegula_dtype_native(dtype);
   out->name = TEGULA__FORMAT_ONLY_DATASET;
-  tegula__dense_strides(out->shape, out->ndim, dtype.item_size, options->order == 'F' ? 'F' : 'C', strides);
+  tegula__dense_strides(out->shape, out->ndim, dtype.item_size, options->order == 'F' ? 'F' : 'C',
+                        strides);
   if (row.gap > 0) strides[0] = tegula__max(row.period, 1);
-  return tegula__manifest_add(out, 0, options->offset, origin, out->shape, strides, dtype.order, err);
+  return tegula__manifest_add(out, 0, options->offset, origin, out->shape, strides, dtype.order,
+                              err);
 }
 
 /* ---- save ---- */
 
-static tegula_status raw_lay_out(const tegula__layout_request *request, tegula__buffer *header, int64_t *strides,
-                                 tegula_error *err) {
+static tegula_status raw_lay_out(const tegula__layout_request *request, tegula__buffer *header,
+                                 int64_t *strides, tegula_error *err) {
   (void)header;
   (void)err;
-  tegula__dense_strides(request->shape, request->ndim, request->dtype.item_size, request->order == 'F' ? 'F' : 'C', strides);
+  tegula__dense_strides(request->shape, request->ndim, request->dtype.item_size,
+                        request->order == 'F' ? 'F' : 'C', strides);
   return TEGULA_OK;
 }
 
 /* docs/formats.md, shard_meta.json: what the files do not say themselves. */
-static bool raw_side_file(const tegula__layout_request *request, const char *const *names, const int64_t *rows, int64_t count, tegula__buffer *out) {
+static bool raw_side_file(const tegula__layout_request *request, const char *const *names,
+                          const int64_t *rows, int64_t count, tegula__buffer *out) {
   char dtype[TEGULA_DTYPE_TEXT];
   tegula_dtype_format(request->dtype, dtype);
   bool good = tegula__buffer_printf(out, "{\"dtype\": ") && tegula__buffer_json_text(out, dtype) &&
@@ -196,7 +235,8 @@ static bool raw_side_file(const tegula__layout_request *request, const char *con
     good = tegula__buffer_printf(out, "%s%lld", k > 1 ? ", " : "", (long long)request->shape[k]);
   good = good && tegula__buffer_printf(out, "], \"rows\": {");
   for (int64_t i = 0; good && i < count; i++)
-    good = tegula__buffer_printf(out, "%s\n  ", i > 0 ? "," : "") && tegula__buffer_json_text(out, names[i]) &&
+    good = tegula__buffer_printf(out, "%s\n  ", i > 0 ? "," : "") &&
+           tegula__buffer_json_text(out, names[i]) &&
            tegula__buffer_printf(out, ": %lld", (long long)rows[i]);
   return good && tegula__buffer_printf(out, "}}\n");
 }

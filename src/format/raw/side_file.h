@@ -2,8 +2,9 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Parsed from memory, then asked three things: how to describe each file (with what the caller says besides), whether its list of files
- * is the one that was found, and whether what was described agrees with it. */
+ * Parsed from memory, then asked three things: how to describe each file (with what the caller says
+ * besides), whether its list of files is the one that was found, and whether what was described
+ * agrees with it. */
 #ifndef TEGULA_FORMAT_RAW_SIDE_FILE_H
 #define TEGULA_FORMAT_RAW_SIDE_FILE_H
 
@@ -15,8 +16,8 @@
 
 typedef enum tegula__side_rows {
   TEGULA__SIDE_ROWS_NONE,
-  TEGULA__SIDE_ROWS_EACH,    /* one number for all files */
-  TEGULA__SIDE_ROWS_LIST,    /* one for each file of the folder, in order */
+  TEGULA__SIDE_ROWS_EACH, /* one number for all files */
+  TEGULA__SIDE_ROWS_LIST, /* one for each file of the folder, in order */
   TEGULA__SIDE_ROWS_BY_NAME
 } tegula__side_rows;
 
@@ -43,28 +44,37 @@ typedef struct tegula__side_file {
   tegula__named_rows *rows; /* of the kinds LIST (without names) and BY_NAME (sorted by name) */
   int64_t rows_count;       /* entries; for EACH the number itself */
   bool has_files;
-  int64_t files;            /* of the folder */
-  tegula_error unknown;     /* a key that is not known: said when the file is needed to describe something */
+  int64_t files; /* of the folder */
+  /* a key that is not known: said when the file is needed to describe something */
+  tegula_error unknown;
 } tegula__side_file;
 
-/* `path` is copied. Free in any case. CORRUPT: no JSON, a value of the wrong kind, two spellings of a field with different values. */
-tegula_status tegula__side_file_parse(const void *text, size_t size, const char *path, tegula__side_file *out, tegula_error *err);
+/* `path` is copied. Free in any case. CORRUPT: no JSON, a value of the wrong kind, two spellings of
+ * a field with different values. */
+tegula_status tegula__side_file_parse(const void *text, size_t size, const char *path,
+                                      tegula__side_file *out, tegula_error *err);
 void tegula__side_file_free(tegula__side_file *side);
 
-/* Is each file listed, and, with `whole` (they are all of the folder), each listed file there? Are a list without
- * names and the number of files that of the folder, which has `total`? */
-tegula_status tegula__side_file_check_names(tegula__side_file *side, const tegula__file *files, int64_t count, bool whole, int64_t total,
+/* Is each file listed, and, with `whole` (they are all of the folder), each listed file there? Are
+ * a list without names and the number of files that of the folder, which has `total`? */
+tegula_status tegula__side_file_check_names(tegula__side_file *side, const tegula__file *files,
+                                            int64_t count, bool whole, int64_t total,
                                             tegula_error *err);
 
-/* What describes one raw file: what `said` says (the caller's options) completed by the side file. A difference is MISMATCH. `place` is
- * the file's number among all of the folder, `alone`: it is the only one there. The result borrows `shape` (room for all axes), the side
- * file and what `said` borrows. */
-tegula_status tegula__side_file_options(const tegula__side_file *side, const tegula__describe_options *said, const char *path, int64_t place,
-                                        bool alone, int64_t *shape, tegula__describe_options *out, tegula_error *err);
+/* What describes one raw file: what `said` says (the caller's options) completed by the side file.
+ * A difference is MISMATCH. `place` is the file's number among all of the folder, `alone`: it is
+ * the only one there. The result borrows `shape` (room for all axes), the side file and what `said`
+ * borrows. */
+tegula_status tegula__side_file_options(const tegula__side_file *side,
+                                        const tegula__describe_options *said, const char *path,
+                                        int64_t place, bool alone, int64_t *shape,
+                                        tegula__describe_options *out, tegula_error *err);
 
-/* Does what was described (one shard per file, whatever its format) agree with dtype, shape and rows? File i has the number
- * places[i] (NULL: i) in the folder; `whole`: they are all of the folder. */
-tegula_status tegula__side_file_check(const tegula__side_file *side, const tegula__manifest *shards, const tegula__file *files,
-                                      const int64_t *places, int64_t count, bool whole, tegula_error *err);
+/* Does what was described (one shard per file, whatever its format) agree with dtype, shape and
+ * rows? File i has the number places[i] (NULL: i) in the folder; `whole`: they are all of the
+ * folder. */
+tegula_status tegula__side_file_check(const tegula__side_file *side, const tegula__manifest *shards,
+                                      const tegula__file *files, const int64_t *places,
+                                      int64_t count, bool whole, tegula_error *err);
 
 #endif

@@ -2,7 +2,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * A field has one name in tegula and some that other people use; several may be there when they say the same. */
+ * A field has one name in tegula and some that other people use; several may be there when they say
+ * the same. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,13 +12,15 @@
 
 /* ---- fields of one value ---- */
 
-static tegula_status contradicts(const tegula__json *value, const char *field, const char *says, tegula_error *err) {
+static tegula_status contradicts(const tegula__json *value, const char *field, const char *says,
+                                 tegula_error *err) {
   return tegula__hint(err, tegula__json_wrong(value, err, "what %s says: %.100s", field, says),
                       "both speak of one thing; leave one of them out");
 }
 
 /* An integer of 0 or more under one of two names. */
-static tegula_status read_bytes(const tegula__json *root, const char *name, const char *other, bool *has, int64_t *out, tegula_error *err) {
+static tegula_status read_bytes(const tegula__json *root, const char *name, const char *other,
+                                bool *has, int64_t *out, tegula_error *err) {
   tegula__json first = tegula__json_member(root, name), second = tegula__json_member(root, other);
   int64_t again = 0;
   *has = first.value != NULL || second.value != NULL;
@@ -37,7 +40,12 @@ static tegula_status read_byte_order_of(const tegula__json *value, char *out, te
   static const struct {
     const char *text;
     char order;
-  } words[] = {{"little", '<'}, {"<", '<'}, {"big", '>'}, {">", '>'}, {"native", TEGULA__NATIVE_ORDER}, {"=", TEGULA__NATIVE_ORDER}};
+  } words[] = {{"little", '<'},
+               {"<", '<'},
+               {"big", '>'},
+               {">", '>'},
+               {"native", TEGULA__NATIVE_ORDER},
+               {"=", TEGULA__NATIVE_ORDER}};
   const char *text = NULL;
   FORWARD(tegula__json_text(value, &text, err));
   for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
@@ -48,26 +56,31 @@ static tegula_status read_byte_order_of(const tegula__json *value, char *out, te
   return tegula__json_wrong(value, err, "little, big, <, > or native");
 }
 
-static tegula_status read_byte_order(const tegula__json *root, tegula__side_file *out, tegula_error *err) {
-  tegula__json first = tegula__json_member(root, "byte_order"), second = tegula__json_member(root, "endianness");
+static tegula_status read_byte_order(const tegula__json *root, tegula__side_file *out,
+                                     tegula_error *err) {
+  tegula__json first = tegula__json_member(root, "byte_order"),
+               second = tegula__json_member(root, "endianness");
   char again = 0;
   if (first.value != NULL) FORWARD(read_byte_order_of(&first, &out->byte_order, err));
   if (second.value == NULL) return TEGULA_OK;
   FORWARD(read_byte_order_of(&second, &again, err));
-  if (first.value != NULL && again != out->byte_order) return contradicts(&second, "byte_order", out->byte_order == '<' ? "little" : "big", err);
+  if (first.value != NULL && again != out->byte_order)
+    return contradicts(&second, "byte_order", out->byte_order == '<' ? "little" : "big", err);
   out->byte_order = again;
   return TEGULA_OK;
 }
 
 /* Behind byte_order: where both say an order it must be the same. */
-static tegula_status read_dtype(const tegula__json *root, tegula__side_file *out, tegula_error *err) {
+static tegula_status read_dtype(const tegula__json *root, tegula__side_file *out,
+                                tegula_error *err) {
   tegula__json value = tegula__json_member(root, "dtype");
   const char *text = NULL;
   tegula_error reason;
   if (value.value == NULL) return TEGULA_OK;
   FORWARD(tegula__json_text(&value, &text, err));
   if (tegula_dtype_parse(text, &out->dtype, &reason) != TEGULA_OK)
-    return tegula__json_wrong(&value, err, "a dtype such as f4, >i2 or float64 (%.150s)", reason.message);
+    return tegula__json_wrong(&value, err, "a dtype such as f4, >i2 or float64 (%.150s)",
+                              reason.message);
   out->has_dtype = true;
   bool stated = (text[0] == '<' || text[0] == '>') && out->dtype.order != '|';
   if (stated && out->byte_order != 0 && out->byte_order != (char)out->dtype.order)
@@ -76,12 +89,14 @@ static tegula_status read_dtype(const tegula__json *root, tegula__side_file *out
   return TEGULA_OK;
 }
 
-static tegula_status read_order(const tegula__json *root, tegula__side_file *out, tegula_error *err) {
+static tegula_status read_order(const tegula__json *root, tegula__side_file *out,
+                                tegula_error *err) {
   tegula__json value = tegula__json_member(root, "order");
   const char *text = NULL;
   if (value.value == NULL) return TEGULA_OK;
   FORWARD(tegula__json_text(&value, &text, err));
-  if (strcmp(text, "C") != 0 && strcmp(text, "F") != 0) return tegula__json_wrong(&value, err, "C or F");
+  if (strcmp(text, "C") != 0 && strcmp(text, "F") != 0)
+    return tegula__json_wrong(&value, err, "C or F");
   out->order = text[0];
   return TEGULA_OK;
 }
@@ -89,14 +104,16 @@ static tegula_status read_order(const tegula__json *root, tegula__side_file *out
 /* ---- shape ---- */
 
 /* The shape of a row under one of its names; it must be the one that is known already. */
-static tegula_status read_row_shape(const tegula__json *root, const char *name, const char *known_from, tegula__side_file *out,
+static tegula_status read_row_shape(const tegula__json *root, const char *name,
+                                    const char *known_from, tegula__side_file *out,
                                     tegula_error *err) {
   tegula__json value = tegula__json_member(root, name);
   int64_t lengths[TEGULA_MAX_DIMS];
   int32_t ndim = 0;
   if (value.value == NULL) return TEGULA_OK;
   FORWARD(tegula__json_lengths(&value, 0, TEGULA_MAX_DIMS - 1, true, lengths, &ndim, err));
-  bool same = ndim == out->row_ndim && memcmp(lengths, out->row_shape, (size_t)ndim * sizeof *lengths) == 0;
+  bool same =
+      ndim == out->row_ndim && memcmp(lengths, out->row_shape, (size_t)ndim * sizeof *lengths) == 0;
   if ((out->row_ndim >= 0 || out->is_scalar) && !same) {
     char text[TEGULA__SHAPE_TEXT];
     tegula__shape_format(out->row_shape, out->is_scalar ? 0 : out->row_ndim, text);
@@ -107,7 +124,8 @@ static tegula_status read_row_shape(const tegula__json *root, const char *name, 
   return TEGULA_OK;
 }
 
-static tegula_status read_shape(const tegula__json *root, tegula__side_file *out, tegula_error *err) {
+static tegula_status read_shape(const tegula__json *root, tegula__side_file *out,
+                                tegula_error *err) {
   tegula__json value = tegula__json_member(root, "shape");
   int64_t lengths[TEGULA_MAX_DIMS];
   int32_t ndim = 0;
@@ -123,7 +141,8 @@ static tegula_status read_shape(const tegula__json *root, tegula__side_file *out
   const char *known_from = value.value != NULL ? "shape" : NULL;
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
     FORWARD(read_row_shape(root, names[i], known_from, out, err));
-    if (known_from == NULL && tegula__json_member(root, names[i]).value != NULL) known_from = names[i];
+    if (known_from == NULL && tegula__json_member(root, names[i]).value != NULL)
+      known_from = names[i];
   }
   return TEGULA_OK;
 }
@@ -137,7 +156,8 @@ typedef struct rows_text {
 } rows_text;
 
 static void free_rows(rows_text *rows) {
-  for (int64_t i = 0; rows->items != NULL && i < rows->count; i++) free(rows->items[i].name); /* EACH has a count and no items */
+  /* EACH has a count and no items */
+  for (int64_t i = 0; rows->items != NULL && i < rows->count; i++) free(rows->items[i].name);
   free(rows->items);
   *rows = (rows_text){0};
 }
@@ -147,11 +167,14 @@ static int compare_names(const void *a, const void *b) {
 }
 
 /* Fills one entry; a name must be that of a file in the folder itself. */
-static tegula_status read_entry(const tegula__json *value, tegula__named_rows *out, tegula_error *err) {
+static tegula_status read_entry(const tegula__json *value, tegula__named_rows *out,
+                                tegula_error *err) {
   FORWARD(tegula__json_integer(value, 0, INT64_MAX, &out->rows, err));
   if (value->key == NULL) return TEGULA_OK;
   if (value->key[0] == '\0' || strchr(value->key, '/') != NULL)
-    return tegula__fail(err, TEGULA_CORRUPT, value->file, -1, "\"%s\": \"%.200s\" is no name of a file beside it", value->file, value->key);
+    return tegula__fail(err, TEGULA_CORRUPT, value->file, -1,
+                        "\"%s\": \"%.200s\" is no name of a file beside it", value->file,
+                        value->key);
   out->name = strdup(value->key);
   return out->name != NULL ? TEGULA_OK : tegula__out_of_memory(err, (int64_t)strlen(value->key));
 }
@@ -160,28 +183,39 @@ static tegula_status read_entries(const tegula__json *value, rows_text *out, teg
   tegula__json entry = {0};
   out->count = tegula__json_count(value);
   out->items = calloc((size_t)out->count + 1, sizeof *out->items);
-  if (out->items == NULL) return tegula__out_of_memory(err, out->count * (int64_t)sizeof *out->items);
+  if (out->items == NULL)
+    return tegula__out_of_memory(err, out->count * (int64_t)sizeof *out->items);
   for (int64_t i = 0; i < out->count; i++) {
     if (out->kind == TEGULA__SIDE_ROWS_LIST)
       entry = tegula__json_item(value, i);
     else if (!tegula__json_next(value, &entry))
-      return tegula__fail(err, TEGULA_INTERNAL, value->file, -1, "\"%s\" has fewer members than it says", value->file);
+      return tegula__fail(err, TEGULA_INTERNAL, value->file, -1,
+                          "\"%s\" has fewer members than it says", value->file);
     FORWARD(read_entry(&entry, &out->items[i], err));
   }
-  if (out->kind == TEGULA__SIDE_ROWS_BY_NAME) qsort(out->items, (size_t)out->count, sizeof *out->items, compare_names);
+  if (out->kind == TEGULA__SIDE_ROWS_BY_NAME)
+    qsort(out->items, (size_t)out->count, sizeof *out->items, compare_names);
   return TEGULA_OK;
 }
 
-static tegula_status read_rows_of(const tegula__json *value, bool number, rows_text *out, tegula_error *err) {
+static tegula_status read_rows_of(const tegula__json *value, bool number, rows_text *out,
+                                  tegula_error *err) {
   *out = (rows_text){0};
   switch (tegula__json_kind_of(value)) {
-    case TEGULA__JSON_ABSENT: return TEGULA_OK;
-    case TEGULA__JSON_LIST: out->kind = TEGULA__SIDE_ROWS_LIST; break;
-    case TEGULA__JSON_OBJECT: out->kind = TEGULA__SIDE_ROWS_BY_NAME; break;
+    case TEGULA__JSON_ABSENT:
+      return TEGULA_OK;
+    case TEGULA__JSON_LIST:
+      out->kind = TEGULA__SIDE_ROWS_LIST;
+      break;
+    case TEGULA__JSON_OBJECT:
+      out->kind = TEGULA__SIDE_ROWS_BY_NAME;
+      break;
     default:
       if (!number)
-        return tegula__hint(err, tegula__json_wrong(value, err, "a list of rows, or an object of file names and rows"),
-                            "one number for all files is rows_per_shard");
+        return tegula__hint(
+            err,
+            tegula__json_wrong(value, err, "a list of rows, or an object of file names and rows"),
+            "one number for all files is rows_per_shard");
       out->kind = TEGULA__SIDE_ROWS_EACH;
       return tegula__json_integer(value, 0, INT64_MAX, &out->count, err);
   }
@@ -192,14 +226,15 @@ static bool same_rows(const rows_text *a, const rows_text *b) {
   RETURN_IF(a->kind != b->kind || a->count != b->count, false);
   for (int64_t i = 0; a->kind >= TEGULA__SIDE_ROWS_LIST && i < a->count; i++) {
     const char *one = a->items[i].name, *other = b->items[i].name;
-    RETURN_IF(a->items[i].rows != b->items[i].rows || (one != NULL && strcmp(one, other) != 0), false);
+    RETURN_IF(a->items[i].rows != b->items[i].rows || (one != NULL && strcmp(one, other) != 0),
+              false);
   }
   return true;
 }
 
 /* The rows under one of their names; they must be those that are known already. */
-static tegula_status read_rows_named(const tegula__json *root, const char *name, const char **known_from, rows_text *known,
-                                     tegula_error *err) {
+static tegula_status read_rows_named(const tegula__json *root, const char *name,
+                                     const char **known_from, rows_text *known, tegula_error *err) {
   tegula__json value = tegula__json_member(root, name);
   rows_text again = {0};
   if (value.value == NULL) return TEGULA_OK;
@@ -215,7 +250,8 @@ static tegula_status read_rows_named(const tegula__json *root, const char *name,
   return status;
 }
 
-static tegula_status read_rows(const tegula__json *root, tegula__side_file *out, tegula_error *err) {
+static tegula_status read_rows(const tegula__json *root, tegula__side_file *out,
+                               tegula_error *err) {
   static const char *const names[] = {"rows", "rows_per_shard", "per_shard_rows"};
   const char *known_from = NULL;
   rows_text rows = {0};
@@ -229,9 +265,11 @@ static tegula_status read_rows(const tegula__json *root, tegula__side_file *out,
 }
 
 /* Behind the rows: a list of them has one for each file. */
-static tegula_status read_files(const tegula__json *root, tegula__side_file *out, tegula_error *err) {
+static tegula_status read_files(const tegula__json *root, tegula__side_file *out,
+                                tegula_error *err) {
   tegula__json value = tegula__json_member(root, "num_shards");
-  bool listed = out->rows_kind == TEGULA__SIDE_ROWS_LIST || out->rows_kind == TEGULA__SIDE_ROWS_BY_NAME;
+  bool listed =
+      out->rows_kind == TEGULA__SIDE_ROWS_LIST || out->rows_kind == TEGULA__SIDE_ROWS_BY_NAME;
   char text[64];
   if (value.value == NULL) return TEGULA_OK;
   FORWARD(tegula__json_integer(&value, 0, INT64_MAX, &out->files, err));
@@ -243,10 +281,15 @@ static tegula_status read_files(const tegula__json *root, tegula__side_file *out
 
 /* ---- the whole ---- */
 
-static tegula_status read_fields(const tegula__json *root, tegula__side_file *out, tegula_error *err) {
-  static const char *const keys[] = {"dtype",   "shape",   "row_shape",  "trailing_shape", "trailing_axes", "byte_order", "endianness",
-                                     "order",   "offset",  "rows",       "header_bytes",   "row_gap",       "rows_per_shard",
-                                     "per_shard_rows", "num_shards", "comment", "description", "version", "name", "created", NULL};
+static tegula_status read_fields(const tegula__json *root, tegula__side_file *out,
+                                 tegula_error *err) {
+  static const char *const keys[] = {"dtype",          "shape",          "row_shape",
+                                     "trailing_shape", "trailing_axes",  "byte_order",
+                                     "endianness",     "order",          "offset",
+                                     "rows",           "header_bytes",   "row_gap",
+                                     "rows_per_shard", "per_shard_rows", "num_shards",
+                                     "comment",        "description",    "version",
+                                     "name",           "created",        NULL};
   if (tegula__json_only(root, keys, &out->unknown) == TEGULA_OK) out->unknown.status = TEGULA_OK;
   FORWARD(read_bytes(root, "offset", "header_bytes", &out->has_offset, &out->offset, err));
   FORWARD(read_bytes(root, "row_gap", "row_gap", &out->has_row_gap, &out->row_gap, err));
@@ -258,7 +301,8 @@ static tegula_status read_fields(const tegula__json *root, tegula__side_file *ou
   return read_files(root, out, err);
 }
 
-tegula_status tegula__side_file_parse(const void *text, size_t size, const char *path, tegula__side_file *out, tegula_error *err) {
+tegula_status tegula__side_file_parse(const void *text, size_t size, const char *path,
+                                      tegula__side_file *out, tegula_error *err) {
   tegula__json root;
   *out = (tegula__side_file){.row_ndim = -1, .path = strdup(path)};
   if (out->path == NULL) return tegula__out_of_memory(err, (int64_t)strlen(path));
