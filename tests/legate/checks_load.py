@@ -35,6 +35,11 @@ def check_uneven_shards(files, scratch):
         same(tegula.legate.load(files / "uneven", overdecompose=overdecompose), rows(files))
 
 
+def check_datasets_that_a_pattern_matches(files, scratch):
+    for tiles in (None, 5):
+        same(tegula.legate.load(files / "many.h5", "/shard_*", tiles=tiles), rows(files))
+
+
 def check_more_tiles_than_rows(files, scratch):
     same(tegula.legate.load(files / "uneven", tiles=333), rows(files))
     first = tegula.legate.load(files / "uneven/part_0.npy")  # one row, and perhaps several processors

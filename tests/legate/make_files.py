@@ -50,6 +50,9 @@ def make(folder):
     with h5py.File(folder / "filters.h5", "w", libver=("v108", "v110")) as file:
         for name, options in compressed().items():
             file.create_dataset(name, data=array, chunks=(50, 7), **options)
+    with h5py.File(folder / "many.h5", "w", libver=("v108", "v110")) as file:
+        for i, part in enumerate(numpy.split(array, CUTS)):
+            file[f"shard_{i}"] = part
     damage(folder / "damaged.h5", array)
 
 
