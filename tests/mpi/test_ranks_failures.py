@@ -38,9 +38,9 @@ def same_failure(job, **expected):
 
 
 FAULTS = [
-    (0, "open:1:EIO", "open", "io"),        # describing
+    (0, "open:2:EIO", "open", "io"),        # listing; where the folder cannot be held (open:1) it is listed by its path
     (0, "read:1:EIO", "open", "io"),
-    (0, "open:2:EACCES", "open", "permission"),
+    (0, "open:4:EACCES", "open", "permission"),
     (2, "open:1+:EACCES", "load", "permission"),
     (1, "read:2:EIO", "load", "io"),
     (2, "read:1+:ESTALE", "load", "changed"),

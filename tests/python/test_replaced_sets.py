@@ -139,7 +139,8 @@ def test_files_that_are_renamed_over_one_by_one_are_read_as_they_were_at_one_mom
         with contextlib.ExitStack() as stack:
             rows.append([rows_of(spare / str(value) / name, stack) for name in names])
     seen = set()
-    with replacing.running("renew", folder, spare, ",".join(names), 0.001, log):
+    log.touch()
+    with replacing.running("renew", folder, spare, ",".join(names), 0.001 if writer is write_npy else 0.05, log):
         for _ in range(ROUNDS):
             begin = time.monotonic_ns()
             try:
