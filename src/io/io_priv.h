@@ -40,7 +40,7 @@ extern const tegula__backend tegula__direct_backend;
 /* Why io_uring_setup failed with this errno, as static text. */
 const char *tegula__uring_reason(int os_errno);
 
-/* One request through the reference. */
+/* One request through the reference (transfer.c). */
 tegula_status tegula__reference_move(const tegula__io_file *file, int64_t offset,
                                      struct iovec *vectors, int count, tegula_error *err);
 

@@ -108,20 +108,6 @@ tegula__io_use tegula__lane_use(const tegula__lane *lane) {
   return lane != NULL ? lane->use : (tegula__io_use){0};
 }
 
-tegula_status tegula__reference_move(const tegula__io_file *file, int64_t offset,
-                                     struct iovec *vectors, int count, tegula_error *err) {
-  if (count == 1) { /* the plain call is a little cheaper, and the common case */
-    void *data = vectors[0].iov_base;
-    size_t size = vectors[0].iov_len;
-    return file->writing
-               ? tegula__io_write(file->fd, file->path, offset, data, size, file->counts, err)
-               : tegula__io_read(file->fd, file->path, offset, data, size, file->counts, err);
-  }
-  return file->writing
-             ? tegula__io_writev(file->fd, file->path, offset, vectors, count, file->counts, err)
-             : tegula__io_readv(file->fd, file->path, offset, vectors, count, file->counts, err);
-}
-
 static tegula_status move_plain(tegula__lane *lane, const tegula__io_file *file,
                                 tegula__request *requests, int count, tegula_error *err) {
   for (int i = 0; i < count; i++) {
