@@ -22,59 +22,13 @@
 #define LARGEST_ENCODED ((int64_t)1 << 20)
 #define MOST_ENCODED 1024 /* chunks */
 
+/* ---- which chunks ---- */
+
 static int64_t chunk_number(const int64_t *at, const int64_t *lo, const int64_t *hi, int32_t ndim) {
   int64_t number = 0;
   for (int32_t k = 0; k < ndim; k++) number = number * (hi[k] - lo[k]) + (at[k] - lo[k]);
   return number;
 }
-
-void tegula__plan_chunk(const tegula__plan *plan, int64_t index, int64_t *lo, int64_t *hi,
-                        tegula__part *out) {
-  const tegula__part *part = &plan->manifest->parts[plan->chunks[index].part];
-  int32_t ndim = plan->manifest->ndim;
-  int64_t at[TEGULA_MAX_DIMS], first[TEGULA_MAX_DIMS], last[TEGULA_MAX_DIMS],
-      number = plan->chunks[index].number;
-  tegula__part_chunks(part, ndim, first, last);
-  for (int32_t k = ndim - 1; k >= 0; k--) {
-    at[k] = first[k] + number % (last[k] - first[k]);
-    number /= last[k] - first[k];
-  }
-  tegula__part_chunk(part, ndim, at, lo, hi, out);
-}
-
-int64_t tegula__plan_sharers(const tegula__plan *plan, int64_t index, int64_t end) {
-  const tegula__planned_chunk *chunks = plan->chunks;
-  int64_t count = 1;
-  while (chunks[index].entry != NULL && index + count < end &&
-         chunks[index + count].entry == chunks[index].entry)
-    count++;
-  return count;
-}
-
-/* Chunks of the plan from `first` on as dense bytes of the file. */
-static void stored_run(const tegula__plan *plan, int64_t first, int64_t count,
-                       tegula__stored *out) {
-  if (count > 1) {
-    int64_t lo[TEGULA_MAX_DIMS];
-    tegula__plan_chunk(plan, first + count - 1, lo, out->hi, &out->part);
-    int64_t end = out->hi[0];
-    tegula__plan_chunk(plan, first, out->lo, out->hi, &out->part);
-    out->hi[0] = end;
-  } else {
-    tegula__plan_chunk(plan, first, out->lo, out->hi, &out->part);
-  }
-  out->part.offset += (int64_t)plan->chunks[first].entry->offset;
-}
-
-const tegula__part *tegula__step_stored(const tegula__plan *plan, const tegula__step *step,
-                                        tegula__stored *out) {
-  const tegula__part *part = &plan->manifest->parts[step->part];
-  if (step->count == 0) return part;
-  stored_run(plan, step->first, step->count, out);
-  return &out->part;
-}
-
-/* ---- which chunks ---- */
 
 static tegula_status add_chunk(tegula__plan *plan, const tegula__planned_chunk *chunk,
                                tegula_error *err) {
@@ -230,7 +184,7 @@ static int64_t together(const tegula__cutting *cutting, const tegula__grid *grid
 static tegula_status step_dense(const tegula__cutting *cutting, int64_t first, int64_t count,
                                 tegula_error *err) {
   tegula__stored stored;
-  stored_run(cutting->plan, first, count, &stored);
+  tegula__plan_stored(cutting->plan, first, count, &stored);
   return tegula__cut_dense(cutting, &stored.part, cutting->plan->chunks[first].part, first, count,
                            err);
 }

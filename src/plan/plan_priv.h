@@ -18,6 +18,12 @@ typedef struct tegula__cutting {
   int64_t *next;
 } tegula__cutting;
 
+/* Bytes of a step. */
+#define LARGEST_STEP ((int64_t)8 << 20)
+#define SMALLEST_STEP ((int64_t)256 << 10)
+/* most file systems let one thread at a time write to a file: fewer turns, fewer waits for them */
+#define LARGEST_WRITE ((int64_t)32 << 20)
+
 /* Plain chunks (or a row of them) from this size on are moved like a file of their own. */
 #define DENSE_CHUNK ((int64_t)64 << 10)
 
@@ -58,5 +64,13 @@ tegula_status tegula__plan_sort_apart(tegula__plan *plan, int64_t index, int64_t
 /* Steps for a chunked part and those behind it that share its grid. */
 tegula_status tegula__cut_chunked(const tegula__cutting *cutting, int64_t number,
                                   tegula_error *err);
+
+/* Parts that are lost, or that a reader gives: the whole, or the reader's own pieces. */
+tegula_status tegula__cut_other(const tegula__cutting *cutting, int64_t number,
+                                tegula__step_kind kind, tegula_error *err);
+
+/* Chunks of the plan from `first` on as dense bytes of the file. */
+void tegula__plan_stored(const tegula__plan *plan, int64_t first, int64_t count,
+                         tegula__stored *out);
 
 #endif
