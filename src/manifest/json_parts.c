@@ -1,225 +1,14 @@
-/* The grids and parts of a manifest's JSON text: where the elements are.
+/* The parts of a manifest's JSON text: where the elements are.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Checked here: every number's range, that tables of chunks are in order and parts stay inside of
- * them, that no two elements of a dense part share a byte, and that the parts hold each element of
- * the shape once. Memory is in proportion to the text. */
+ * Checked here: every number's range, that parts stay inside of their tables of chunks, that no two
+ * elements of a dense part share a byte, and that the parts hold each element of the shape once.
+ * Memory is in proportion to the text. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "manifest/manifest_priv.h"
-
-/* ---- items ---- */
-
-static bool from_hex(const char *hex, unsigned char *out, size_t size) {
-  if (strlen(hex) != 2 * size) return false;
-  for (size_t i = 0; i < size; i++) {
-    int high = tegula__json_hex_digit(hex[2 * i]), low = tegula__json_hex_digit(hex[2 * i + 1]);
-    if (high < 0 || low < 0) return false;
-    out[i] = (unsigned char)(high << 4 | low);
-  }
-  return true;
-}
-
-static void to_native(unsigned char *item, uint32_t size, uint32_t group) {
-  if (TEGULA__NATIVE_ORDER == '<') return;
-  for (uint32_t at = 0; at + group <= size; at += group)
-    for (uint32_t i = 0; i < group / 2; i++) {
-      unsigned char kept = item[at + i];
-      item[at + i] = item[at + group - 1 - i];
-      item[at + group - 1 - i] = kept;
-    }
-}
-
-tegula_status tegula__json_read_item(const tegula__json *object, const char *key,
-                                     tegula__manifest *out, const void **item, tegula_error *err) {
-  tegula__json member = tegula__json_member(object, key);
-  tegula__json_kind kind = tegula__json_kind_of(&member);
-  const char *text = NULL;
-  uint32_t size = out->dtype.item_size;
-  *item = NULL;
-  if (kind == TEGULA__JSON_ABSENT || kind == TEGULA__JSON_NULL) return TEGULA_OK;
-  FORWARD(tegula__json_text(&member, &text, err));
-  if (strlen(text) != 2 * (size_t)size)
-    return tegula__json_wrong(&member, err, "%llu hexadecimal digits, or null", 2ULL * size);
-  unsigned char *bytes = malloc(size);
-  if (bytes != NULL && !from_hex(text, bytes, size)) {
-    free(bytes);
-    return tegula__json_wrong(&member, err, "%llu hexadecimal digits (0-9, a-f), or null",
-                              2ULL * size);
-  }
-  if (bytes != NULL) to_native(bytes, size, tegula__dtype_swap_size(out->dtype));
-  FORWARD(tegula__manifest_keep(out, bytes, err));
-  *item = bytes;
-  return TEGULA_OK;
-}
-
-static tegula_status read_order(const tegula__json *object, tegula_dtype dtype, uint8_t *out,
-                                tegula_error *err) {
-  tegula__json member = tegula__json_member(object, "order");
-  const char *text = NULL;
-  bool ordered = dtype.order != '|';
-  FORWARD(tegula__json_text(&member, &text, err));
-  bool good = text[1] == '\0' && (ordered ? text[0] == '<' || text[0] == '>' : text[0] == '|');
-  if (!good)
-    return tegula__json_wrong(&member, err, ordered ? "\"<\" or \">\"" : "\"|\" for this dtype");
-  *out = (uint8_t)text[0];
-  return TEGULA_OK;
-}
-
-static tegula_status read_number(const tegula__json *object, const char *key, int64_t least,
-                                 int64_t most, int64_t *out, tegula_error *err) {
-  tegula__json member = tegula__json_member(object, key);
-  return tegula__json_integer(&member, least, most, out, err);
-}
-
-/* ---- grids ---- */
-
-static tegula_status read_codec(const tegula__json *json, const char *const *codecs,
-                                tegula__filter *out, tegula_error *err) {
-  const char *name = NULL;
-  int64_t count = tegula__json_count(json), number;
-  if (tegula__json_kind_of(json) != TEGULA__JSON_LIST || count < 1 ||
-      count > 1 + TEGULA__FILTER_PARAMS)
-    return tegula__json_wrong(json, err, "a list of a codec's name and up to %d parameters",
-                              TEGULA__FILTER_PARAMS);
-  tegula__json first = tegula__json_item(json, 0);
-  FORWARD(tegula__json_text(&first, &name, err));
-  while (codecs[out->codec] != NULL && strcmp(codecs[out->codec], name) != 0) out->codec++;
-  if (codecs[out->codec] == NULL)
-    return tegula__fail(err, TEGULA_UNSUPPORTED, json->file, -1,
-                        "\"%s\": the codec \"%.60s\" is not known", json->file, name);
-  for (int64_t i = 1; i < count; i++) {
-    tegula__json item = tegula__json_item(json, i);
-    FORWARD(tegula__json_integer(&item, 0, UINT32_MAX, &number, err));
-    out->params[out->param_count++] = (uint32_t)number;
-  }
-  return TEGULA_OK;
-}
-
-static tegula_status read_codecs(const tegula__json *json, const char *const *codecs,
-                                 tegula__grid *out, tegula_error *err) {
-  tegula__json list = tegula__json_member(json, "codecs");
-  FORWARD(tegula__json_expect(&list, TEGULA__JSON_LIST, err));
-  int64_t count = tegula__json_count(&list);
-  if (count > TEGULA__CHAIN_MAX)
-    return tegula__json_wrong(&list, err, "a list of up to %d codecs", TEGULA__CHAIN_MAX);
-  out->filters = calloc((size_t)count + 1, sizeof *out->filters);
-  if (out->filters == NULL)
-    return tegula__out_of_memory(err, count * (int64_t)sizeof *out->filters);
-  out->filter_count = (int32_t)count;
-  for (int64_t i = 0; i < count; i++) {
-    tegula__json item = tegula__json_item(&list, i);
-    FORWARD(read_codec(&item, codecs, &out->filters[i], err));
-  }
-  return TEGULA_OK;
-}
-
-static tegula_status expect_count(const tegula__json *list, int64_t count, tegula_error *err) {
-  if (tegula__json_kind_of(list) == TEGULA__JSON_LIST && tegula__json_count(list) == count)
-    return TEGULA_OK;
-  return tegula__json_wrong(list, err, "a list of %lld integers, as many as offsets",
-                            (long long)count);
-}
-
-/* Slots in ascending order. */
-static tegula_status read_coordinates(const tegula__json *json, tegula__grid *out,
-                                      tegula_error *err) {
-  tegula__json list = tegula__json_member(json, "coordinates");
-  int64_t last = -1, number = 0;
-  if (list.value == NULL) return TEGULA_OK;
-  FORWARD(expect_count(&list, out->count, err));
-  out->coordinates = calloc((size_t)out->count + 1, sizeof *out->coordinates);
-  if (out->coordinates == NULL)
-    return tegula__out_of_memory(err, out->count * (int64_t)sizeof *out->coordinates);
-  for (int64_t i = 0; i < out->count; i++, last = number) {
-    tegula__json item = tegula__json_item(&list, i);
-    FORWARD(tegula__json_integer(&item, 0, INT64_MAX, &number, err));
-    if (number <= last || number >= out->slots)
-      return tegula__json_wrong(&item, err, "a slot of %lld to %lld, in ascending order",
-                                (long long)last + 1, (long long)out->slots - 1);
-    out->coordinates[i] = (uint64_t)number;
-  }
-  return TEGULA_OK;
-}
-
-static tegula_status read_chunks(const tegula__json *json, tegula__grid *out, tegula_error *err) {
-  tegula__json offsets = tegula__json_member(json, "offsets"),
-               lengths = tegula__json_member(json, "lengths"),
-               masks = tegula__json_member(json, "masks");
-  FORWARD(tegula__json_expect(&offsets, TEGULA__JSON_LIST, err));
-  out->count = tegula__json_count(&offsets);
-  FORWARD(expect_count(&lengths, out->count, err));
-  if (masks.value != NULL) FORWARD(expect_count(&masks, out->count, err));
-  out->chunks = calloc((size_t)out->count + 1, sizeof *out->chunks);
-  if (out->chunks == NULL)
-    return tegula__out_of_memory(err, out->count * (int64_t)sizeof *out->chunks);
-  for (int64_t i = 0; i < out->count; i++) {
-    int64_t offset, length, mask = 0;
-    tegula__json item = tegula__json_item(&offsets, i);
-    FORWARD(tegula__json_integer(&item, 0, INT64_MAX, &offset, err));
-    item = tegula__json_item(&lengths, i);
-    FORWARD(tegula__json_integer(&item, 0, UINT32_MAX, &length, err));
-    item = tegula__json_item(&masks, i);
-    if (masks.value != NULL) FORWARD(tegula__json_integer(&item, 0, UINT32_MAX, &mask, err));
-    out->chunks[i] = (tegula__chunk){
-        .offset = (uint64_t)offset, .length = (uint32_t)length, .mask = (uint32_t)mask};
-  }
-  return TEGULA_OK;
-}
-
-/* Only bytes as they are have slices. */
-static tegula_status read_slices(const tegula__json *json, tegula__grid *grid, tegula_error *err) {
-  tegula__json member = tegula__json_member(json, "slices");
-  int64_t slices = 0;
-  if (member.value != NULL)
-    FORWARD(tegula__json_integer(&member, 0, grid->filter_count == 0, &slices, err));
-  grid->slices = slices != 0;
-  return TEGULA_OK;
-}
-
-static tegula_status read_table(const tegula__json *json, const char *const *codecs,
-                                tegula__manifest *out, tegula__grid *grid, tegula_error *err) {
-  static const char *const keys[] = {"file",    "chunk_bytes", "order",       "codecs",
-                                     "fill",    "slots",       "coordinates", "offsets",
-                                     "lengths", "masks",       "slices",      NULL};
-  FORWARD(tegula__json_expect(json, TEGULA__JSON_OBJECT, err));
-  FORWARD(tegula__json_only(json, keys, err));
-  FORWARD(read_number(json, "file", 0, out->file_count - 1, &grid->file, err));
-  FORWARD(read_number(json, "chunk_bytes", 1, INT64_MAX, &grid->chunk_bytes, err));
-  FORWARD(read_number(json, "slots", 0, INT64_MAX, &grid->slots, err));
-  FORWARD(read_order(json, out->dtype, &grid->order, err));
-  FORWARD(read_codecs(json, codecs, grid, err));
-  FORWARD(tegula__json_read_item(json, "fill", out, &grid->fill, err));
-  FORWARD(read_chunks(json, grid, err));
-  FORWARD(read_coordinates(json, grid, err));
-  FORWARD(read_slices(json, grid, err));
-  if (grid->coordinates != NULL || grid->count == grid->slots) return TEGULA_OK;
-  tegula__json offsets = tegula__json_member(json, "offsets");
-  return tegula__json_wrong(
-      &offsets, err, "a list of %lld integers, one for each slot, because there are no coordinates",
-      (long long)grid->slots);
-}
-
-tegula_status tegula__json_read_grids(const tegula__json *root, const char *const *codecs,
-                                      tegula__manifest *out, tegula_error *err) {
-  tegula__json grids = tegula__json_member(root, "grids");
-  if (grids.value == NULL) return TEGULA_OK;
-  FORWARD(tegula__json_expect(&grids, TEGULA__JSON_LIST, err));
-  int64_t count = tegula__json_count(&grids);
-  for (int64_t i = 0; i < count; i++) {
-    tegula__json item = tegula__json_item(&grids, i);
-    tegula__grid *grid = calloc(1, sizeof *grid);
-    if (grid == NULL) return tegula__out_of_memory(err, sizeof *grid);
-    tegula_status status = read_table(&item, codecs, out, grid, err);
-    if (status == TEGULA_OK) status = tegula__manifest_add_grid(out, grid, err);
-    if (status == TEGULA_OK) continue;
-    tegula__grid_free(grid);
-    return status;
-  }
-  return TEGULA_OK;
-}
 
 /* ---- one part ---- */
 
@@ -282,11 +71,12 @@ static tegula_status read_dense(tegula__manifest *out, part_text *text, tegula_e
   static const char *const keys[] = {"file", "offset", "lo", "hi", "strides", "order", NULL};
   FORWARD(tegula__json_only(text->whole, keys, err));
   text->part.kind = TEGULA__PART_DENSE;
-  FORWARD(read_number(text->whole, "file", 0, out->file_count - 1, &text->part.file, err));
-  FORWARD(read_number(text->whole, "offset", 0, INT64_MAX, &text->part.offset, err));
+  FORWARD(
+      tegula__json_read_number(text->whole, "file", 0, out->file_count - 1, &text->part.file, err));
+  FORWARD(tegula__json_read_number(text->whole, "offset", 0, INT64_MAX, &text->part.offset, err));
   FORWARD(read_box(out, text, err));
   FORWARD(read_vector(text->whole, "strides", out->ndim, text->strides, err));
-  FORWARD(read_order(text->whole, out->dtype, &text->part.order, err));
+  FORWARD(tegula__json_read_order(text->whole, out->dtype, &text->part.order, err));
   return check_strides(out, text, err);
 }
 
@@ -295,13 +85,13 @@ static tegula_status read_chunked(tegula__manifest *out, part_text *text, tegula
                                      "start", "chunk",  "slot", "slot_strides", NULL};
   int64_t grid = 0;
   FORWARD(tegula__json_only(text->whole, keys, err));
-  FORWARD(read_number(text->whole, "grid", 0, out->grid_count - 1, &grid, err));
-  FORWARD(read_number(text->whole, "offset", 0, INT64_MAX, &text->part.offset, err));
+  FORWARD(tegula__json_read_number(text->whole, "grid", 0, out->grid_count - 1, &grid, err));
+  FORWARD(tegula__json_read_number(text->whole, "offset", 0, INT64_MAX, &text->part.offset, err));
   FORWARD(read_box(out, text, err));
   FORWARD(read_vector(text->whole, "strides", out->ndim, text->strides, err));
   FORWARD(read_vector(text->whole, "start", out->ndim, text->start, err));
   FORWARD(read_vector(text->whole, "chunk", out->ndim, text->chunk, err));
-  FORWARD(read_number(text->whole, "slot", 0, INT64_MAX, &text->part.slot_base, err));
+  FORWARD(tegula__json_read_number(text->whole, "slot", 0, INT64_MAX, &text->part.slot_base, err));
   FORWARD(read_vector(text->whole, "slot_strides", out->ndim, text->slot_strides, err));
   text->part.kind = TEGULA__PART_CHUNKED;
   text->part.grid = out->grids[grid];
@@ -385,7 +175,7 @@ static tegula_status read_lost(tegula__manifest *out, part_text *text, tegula_er
   FORWARD(tegula__json_text(&message, &said, err));
   FORWARD(read_any_text(&lost, "hint", &hint, err));
   FORWARD(read_any_text(&lost, "path", &path, err));
-  FORWARD(read_number(&lost, "errno", 0, INT32_MAX, &number, err));
+  FORWARD(tegula__json_read_number(&lost, "errno", 0, INT32_MAX, &number, err));
   tegula_error *why = malloc(sizeof *why);
   if (why != NULL) {
     tegula__hint(why, tegula__fail(why, status, path, -1, "%s", said), "%s", hint);

@@ -88,11 +88,6 @@ static tegula_status read_durable(const tegula__json *root, bool *out, tegula_er
 
 /* ---- files ---- */
 
-int tegula__json_hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* The bytes that `hex` spells, in new memory; NULL when it is not pairs of digits, or spells a
  * NUL. */
 static char *from_hex(const char *hex) {

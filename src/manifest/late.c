@@ -11,16 +11,6 @@
 
 #include "manifest/manifest_priv.h"
 
-void tegula__late_free(tegula__late *late) {
-  if (late == NULL) return;
-  if (late->found != NULL) tegula__manifest_free(late->found); /* its readers may need the state */
-  if (late->release != NULL) late->release(late->state);
-  pthread_mutex_destroy(&late->lock);
-  free(late->found);
-  free(late->path);
-  free(late);
-}
-
 void tegula__late_mark(const tegula__manifest *manifest, const int64_t *lo, const int64_t *hi,
                        bool *wanted) {
   int64_t first, last, from[TEGULA_MAX_DIMS], to[TEGULA_MAX_DIMS];
@@ -32,23 +22,6 @@ void tegula__late_mark(const tegula__manifest *manifest, const int64_t *lo, cons
       wanted[part->late->number] =
           tegula__box_intersect(manifest->ndim, part->lo, part->hi, lo, hi, from, to);
   }
-}
-
-bool tegula__late_holds(const tegula__manifest *whole, const tegula__late *late,
-                        const tegula__part *part) {
-  int64_t first, last;
-  int32_t ndim = whole->ndim;
-  if (tegula__box_count(ndim, part->lo, part->hi) == 0) return true;
-  tegula__manifest_find(whole, ndim > 0 ? part->lo[0] : 0, ndim > 0 ? part->hi[0] : 1, &first,
-                        &last);
-  for (int64_t i = first; i < last; i++) {
-    const tegula__part *box = &whole->parts[i];
-    bool inside = box->late == late;
-    for (int32_t k = 0; inside && k < ndim; k++)
-      inside = box->lo[k] <= part->lo[k] && part->hi[k] <= box->hi[k];
-    if (inside) return true;
-  }
-  return false;
 }
 
 /* ---- finding out ---- */

@@ -29,7 +29,7 @@ tegula_status tegula__parts_cover(const tegula__manifest *manifest, tegula__cove
 tegula_status tegula__parts_share(const tegula__manifest *manifest, int64_t wanted,
                                   tegula__cover *out, tegula_error *err);
 
-/* json_parts.c: the lists "grids" (may be missing) and "parts" of a text. */
+/* json_grids.c and json_parts.c: the lists "grids" (may be missing) and "parts" of a text. */
 tegula_status tegula__json_read_grids(const tegula__json *root, const char *const *codecs,
                                       tegula__manifest *out, tegula_error *err);
 tegula_status tegula__json_read_parts(const tegula__json *root, tegula__manifest *out,
@@ -65,5 +65,11 @@ bool tegula__status_named(const char *name, tegula_status *out);
 void tegula__manifest_sort(tegula__manifest *manifest);
 /* Fills manifest->reach. */
 tegula_status tegula__manifest_reach(tegula__manifest *manifest, tegula_error *err);
+
+tegula_status tegula__json_read_order(const tegula__json *object, tegula_dtype dtype, uint8_t *out,
+                                      tegula_error *err);
+
+tegula_status tegula__json_read_number(const tegula__json *object, const char *key, int64_t least,
+                                       int64_t most, int64_t *out, tegula_error *err);
 
 #endif
