@@ -22,4 +22,20 @@ void tegula__news_wait(tegula_comm *comm);
 /* The end: rank 0 receives what is left of calls that failed. */
 void tegula__news_drop(tegula_comm *comm);
 
+/* ---- backing off ---- */
+
+typedef struct tegula__pause {
+  int turns;
+  int64_t nanoseconds; /* of the last pause; 0: there was none yet */
+  double since;
+} tegula__pause;
+
+/* First the processor is given away, which other ranks on it may need. Then come pauses, each a
+ * small part of what has been waited: an answer goes through many hands, on processors that ranks
+ * share, and each of them may be in a pause. */
+void tegula__comm_pause(tegula__pause *pause);
+
+/* All that rank `rank` has sent; the last one counts. */
+void tegula__news_hear(tegula__news *news, int32_t rank);
+
 #endif

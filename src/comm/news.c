@@ -8,13 +8,11 @@
  * When the call has ended well rank 0 hears what is left, because messages that nobody receives are
  * no good end for an MPI; after a failure, in which ranks may be in different calls, they are
  * dropped later. */
-#include <sched.h>
 #include <stdlib.h>
 
 #include "comm/comm_priv.h"
 
-static const double longest_end = 2; /* seconds */
-static const double interval = 0.2;  /* seconds, and a ten-thousandth more for each rank */
+static const double interval = 0.2; /* seconds, and a ten-thousandth more for each rank */
 
 static bool is_time(tegula__news *news) {
   double now = tegula__now();
@@ -37,8 +35,7 @@ static void send_news(tegula__news *news) {
   news->count += comm->telling;
 }
 
-/* All that rank `rank` has sent; the last one counts. */
-static void hear_rank(tegula__news *news, int32_t rank) {
+void tegula__news_hear(tegula__news *news, int32_t rank) {
   tegula_comm *comm = news->comm;
   bool there = false;
   while (comm->plugin->probe(comm->group, rank, TEGULA__TAG_NEWS, &there, NULL) == TEGULA_OK &&
@@ -57,7 +54,7 @@ static void hear_rank(tegula__news *news, int32_t rank) {
 static void hear_all(tegula__news *news) {
   if (!is_time(news)) return;
   for (int32_t rank = 1; rank < news->comm->size && !news->comm->deaf; rank++)
-    hear_rank(news, rank);
+    tegula__news_hear(news, rank);
 }
 
 static int tell(tegula__news *news) {
@@ -102,29 +99,8 @@ void tegula__news_begin(tegula__news *news, tegula_comm *comm, int64_t total,
   *state = news;
 }
 
-/* Rank 0 knows how many were sent, and hears them. */
-static void hear_the_rest(tegula__news *news) {
-  tegula_comm *comm = news->comm;
-  int64_t sent = comm->rank == 0 ? 0 : news->count;
-  if (tegula__comm_reduce(comm, TEGULA_PLUGIN_SUM, &sent, 1, NULL) != TEGULA_OK || comm->rank != 0)
-    return;
-  for (double until = tegula__now() + longest_end;
-       news->count < sent && !comm->deaf && tegula__now() < until; sched_yield())
-    for (int32_t rank = 1; rank < comm->size && !comm->deaf; rank++) hear_rank(news, rank);
-}
-
 void tegula__news_drop(tegula_comm *comm) {
   tegula__news none = {.comm = comm, .call = -1};
   for (int32_t rank = 1; comm->rank == 0 && rank < comm->size && !comm->deaf; rank++)
-    hear_rank(&none, rank);
-}
-
-void tegula__news_end(tegula__news *news, tegula_status status) {
-  if (news->comm->size == 1) return;
-  if (news->comm->news == news) news->comm->news = NULL;
-  if (status == TEGULA_OK) hear_the_rest(news);
-  if (status == TEGULA_OK && news->comm->rank == 0 && news->progress != NULL &&
-      atomic_load(&news->done) + atomic_load(&news->sum) < news->total)
-    (void)news->progress(news->state, news->total, news->total);
-  free(news->others);
+    tegula__news_hear(&none, rank);
 }

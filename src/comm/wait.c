@@ -7,14 +7,11 @@
  * that did, and every rank fails with that message. Rank 1 does it when rank 0 is the one that is
  * missing. */
 #include <inttypes.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "comm/comm_priv.h"
 
-enum { SPINS = 200, SHORTEST_NS = 20000, LONGEST_NS = 1000000, PART = 16 };
 static const double token_after = 0.5; /* seconds */
 static const double collect_for = 1.0;
 static const double report_for = 4.0;
@@ -42,30 +39,6 @@ tegula_status tegula__comm_usable(tegula_comm *comm, tegula_error *err) {
       "initialise MPI with MPI_THREAD_SERIALIZED or more");
 }
 
-/* ---- backing off ---- */
-
-typedef struct pause_state {
-  int turns;
-  int64_t nanoseconds; /* of the last pause; 0: there was none yet */
-  double since;
-} pause_state;
-
-/* First the processor is given away, which other ranks on it may need. Then come pauses, each a
- * small part of what has been waited: an answer goes through many hands, on processors that ranks
- * share, and each of them may be in a pause. */
-static void pause_a_moment(pause_state *pause) {
-  if (pause->turns < SPINS) {
-    pause->turns++;
-    sched_yield();
-    return;
-  }
-  double now = tegula__now();
-  if (pause->since <= 0) pause->since = now;
-  int64_t part = (int64_t)((now - pause->since) * 1e9 / PART);
-  pause->nanoseconds = tegula__max(SHORTEST_NS, tegula__min(LONGEST_NS, part));
-  nanosleep(&(struct timespec){.tv_nsec = (long)pause->nanoseconds}, NULL);
-}
-
 /* ---- who is missing ---- */
 
 /* Sends without waiting: the ranks that it goes to may be the ones that do nothing any more. */
@@ -79,17 +52,6 @@ static void send_tokens(tegula_comm *comm) {
   comm->token = comm->step;
   tell(comm, &comm->token, sizeof comm->token, 0, TEGULA__TAG_TOKEN);
   tell(comm, &comm->token, sizeof comm->token, 1, TEGULA__TAG_TOKEN);
-}
-
-bool tegula__comm_take(tegula_comm *comm, void *data, int64_t bytes, int32_t rank, int32_t tag) {
-  tegula_plugin_request request;
-  bool done = false;
-  if (comm->plugin->receive(comm->group, data, (int32_t)bytes, rank, tag, &request, NULL) !=
-      TEGULA_OK)
-    return false;
-  for (pause_state pause = {0}; !done && pause.nanoseconds < LONGEST_NS; pause_a_moment(&pause))
-    if (comm->plugin->test(comm->group, &request, &done, NULL) != TEGULA_OK) return false;
-  return done;
 }
 
 /* Is rank `rank` at this wait? Earlier tokens of it are dropped. */
@@ -145,7 +107,7 @@ static bool report(tegula_comm *comm) {
   memset(come, 0, (size_t)comm->size);
   come[comm->rank] = 1;
   double until = tegula__now() + collect_for;
-  for (pause_state pause = {0}; tegula__now() < until; pause_a_moment(&pause))
+  for (tegula__pause pause = {0}; tegula__now() < until; tegula__comm_pause(&pause))
     for (int32_t i = 0; i < comm->size; i++)
       if (!come[i]) come[i] = (char)has_come(comm, i);
   if (comm->rank == 1 && come[0]) return false;
@@ -159,7 +121,7 @@ static bool report(tegula_comm *comm) {
 /* The others: what one of the two says. */
 static bool hear(tegula_comm *comm) {
   double until = tegula__now() + report_for;
-  for (pause_state pause = {0}; tegula__now() < until; pause_a_moment(&pause))
+  for (tegula__pause pause = {0}; tegula__now() < until; tegula__comm_pause(&pause))
     for (int32_t i = 0; i < 2; i++) {
       bool there = false;
       if (i == comm->rank ||
@@ -201,7 +163,7 @@ tegula_status tegula__comm_wait(tegula_comm *comm, tegula_status started,
   if (collective) comm->step++;
   double began = comm->deadline > 0 ? tegula__now() : 0;
   bool done = false, told = false;
-  for (pause_state pause = {0}; true; pause_a_moment(&pause)) {
+  for (tegula__pause pause = {0}; true; tegula__comm_pause(&pause)) {
     if (comm->plugin->test(comm->group, request, &done, &local) != TEGULA_OK)
       return breaks(comm, &local, err);
     if (done) return TEGULA_OK;
