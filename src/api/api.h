@@ -16,7 +16,7 @@
 #include "comm/comm.h"
 #include "discover/discover.h"
 #include "engine/engine.h"
-#include "format/plugin/plugin.h"
+#include "plugin/plugin.h"
 #include "io/io.h"
 #include "manifest/manifest.h"
 

@@ -218,4 +218,15 @@ extern const tegula__format tegula__format_manifest;
 tegula_status tegula__format_manifest_packed(const void *data, size_t size, const char *path,
                                              tegula__manifest *out, tegula_error *err);
 
+/* check_options.c, for formats. */
+/* INVALID_ARGUMENT when an option is given that only raw files need; `is`: "an npy file, whose
+ * header says it". */
+tegula_status tegula__format_check_raw_only(const tegula__source *source,
+                                            const tegula__describe_options *options, const char *is,
+                                            const char *format, tegula_error *err);
+/* MISMATCH when a dtype is given and the file has another one; byte order aside. */
+tegula_status tegula__format_check_dtype(const tegula__source *source,
+                                         const tegula__describe_options *options,
+                                         tegula_dtype dtype, const char *format, tegula_error *err);
+
 #endif

@@ -18,14 +18,4 @@
 tegula_status tegula__format_check_dataset(const char *dataset, const char *only, const char *path,
                                            tegula_error *err);
 
-/* INVALID_ARGUMENT when an option is given that only raw files need; `is`: "an npy file, whose
- * header says it". */
-tegula_status tegula__format_check_raw_only(const tegula__source *source,
-                                            const tegula__describe_options *options, const char *is,
-                                            const char *format, tegula_error *err);
-/* MISMATCH when a dtype is given and the file has another one; byte order aside. */
-tegula_status tegula__format_check_dtype(const tegula__source *source,
-                                         const tegula__describe_options *options,
-                                         tegula_dtype dtype, const char *format, tegula_error *err);
-
 #endif

@@ -1,4 +1,4 @@
-/* The table of formats, and the one way in which they read bytes.
+/* The table of formats.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -55,34 +55,4 @@ void tegula__format_names(char *out, size_t size) {
     if (wrote < 0) return;
     used += (size_t)wrote;
   }
-}
-
-tegula_status tegula__source_read(const tegula__source *source, int64_t offset, void *out,
-                                  size_t size, tegula_error *err) {
-  int64_t end = 0;
-  bool inside =
-      size <= INT64_MAX && tegula__add(offset, (int64_t)size, &end) && end <= source->size;
-  if (!inside) {
-    return tegula__fail(
-        err, TEGULA_SHORT_FILE, source->path, offset,
-        "\"%s\" is too short: expected at least %zu bytes at offset %lld, found %lld", source->path,
-        size, (long long)offset, (long long)tegula__max(0, source->size - offset));
-  }
-  RETURN_IF(size == 0, TEGULA_OK);
-  if ((uint64_t)end <= source->head_size) {
-    memcpy(out, source->head + offset, size);
-    return TEGULA_OK;
-  }
-  return source->read(source, offset, out, size, err);
-}
-
-tegula_status tegula__format_check_dataset(const char *dataset, const char *only, const char *path,
-                                           tegula_error *err) {
-  RETURN_IF(dataset == NULL, TEGULA_OK);
-  RETURN_IF(strcmp(dataset + (dataset[0] == '/'), only + (only[0] == '/')) == 0, TEGULA_OK);
-  return tegula__hint(err,
-                      tegula__fail(err, TEGULA_NOT_FOUND, path, -1,
-                                   "no dataset \"%s\" in \"%s\", which holds one array only",
-                                   dataset, path),
-                      "leave the dataset's name out, or say \"%s\"", only);
 }

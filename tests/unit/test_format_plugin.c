@@ -7,7 +7,7 @@
 #include "support.h"
 
 #include "codec/codec.h"
-#include "format/plugin/plugin.h"
+#include "plugin/plugin_priv.h"
 
 static const tegula_plugin_host *host = &tegula__plugin_host;
 

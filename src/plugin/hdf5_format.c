@@ -6,8 +6,7 @@
  * block of the user in front of it). */
 #include <string.h>
 
-#include "format/format_priv.h"
-#include "format/plugin/plugin.h"
+#include "plugin/plugin.h"
 
 static const unsigned char signature[] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
 

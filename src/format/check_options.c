@@ -2,7 +2,20 @@
  * passed over.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
 #include "format/format_priv.h"
+
+tegula_status tegula__format_check_dataset(const char *dataset, const char *only, const char *path,
+                                           tegula_error *err) {
+  RETURN_IF(dataset == NULL, TEGULA_OK);
+  RETURN_IF(strcmp(dataset + (dataset[0] == '/'), only + (only[0] == '/')) == 0, TEGULA_OK);
+  return tegula__hint(err,
+                      tegula__fail(err, TEGULA_NOT_FOUND, path, -1,
+                                   "no dataset \"%s\" in \"%s\", which holds one array only",
+                                   dataset, path),
+                      "leave the dataset's name out, or say \"%s\"", only);
+}
 
 tegula_status tegula__format_check_raw_only(const tegula__source *source,
                                             const tegula__describe_options *options, const char *is,

@@ -3,11 +3,13 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * load.c finds and opens them, host.c is the table of functions that they are given
+ * loader.c finds and opens them: begin there. host.c is the table of functions that they are given
  * (tegula_plugin.h) and turns what they say into a manifest: everything is copied, and checked by
- * tegula__manifest_finish like what any driver says. */
-#ifndef TEGULA_FORMAT_PLUGIN_PLUGIN_H
-#define TEGULA_FORMAT_PLUGIN_PLUGIN_H
+ * tegula__manifest_finish like what any driver says. describe_calls.c and save_calls.c call them.
+ * hdf5_format.c is the row of HDF5 in the table of formats. mpi_library.c finds the MPI of the
+ * process. The folder includes base, manifest, codec and format. */
+#ifndef TEGULA_PLUGIN_PLUGIN_H
+#define TEGULA_PLUGIN_PLUGIN_H
 
 #include <tegula/tegula_plugin.h>
 
@@ -59,43 +61,5 @@ tegula_status tegula__plugin_save_close(void *saving, tegula_error *err);
 void tegula__plugin_save_abandon(void *saving);
 
 extern const tegula_plugin_host tegula__plugin_host;
-/* What the host table has of files that are saved: save.c. */
-int64_t tegula__plugin_sink_size(const tegula_plugin_sink *sink);
-const char *tegula__plugin_sink_path(const tegula_plugin_sink *sink);
-tegula_status tegula__plugin_sink_read(tegula_plugin_sink *sink, int64_t offset, void *out,
-                                       size_t size, tegula_error *err);
-tegula_status tegula__plugin_sink_write(tegula_plugin_sink *sink, int64_t offset, const void *data,
-                                        size_t size, tegula_error *err);
-tegula_status tegula__plugin_sink_resize(tegula_plugin_sink *sink, int64_t size, tegula_error *err);
-
-/* What the plugin keeps open gets handles of its own: the builder ends. */
-void tegula__plugin_detach(tegula_plugin_builder *builder);
-/* late.c: those of the host table. */
-tegula_status tegula__plugin_new_late(tegula_plugin_builder *builder,
-                                      const tegula_plugin_late *late, int64_t *number,
-                                      tegula_error *err);
-tegula_status tegula__plugin_new_late_of(tegula_plugin_builder *builder, int64_t file,
-                                         const tegula_plugin_late *late, int64_t *number,
-                                         tegula_error *err);
-tegula_status tegula__plugin_add_late(tegula_plugin_builder *builder, int64_t number,
-                                      const int64_t *lo, const int64_t *hi, tegula_error *err);
-
-/* What host.c builds with. */
-struct tegula_plugin_builder {
-  const tegula__source *source;
-  tegula__manifest *out;
-  bool locked; /* files that others have locked are taken, too */
-  bool late;   /* a late part is resolved: the described file is not open */
-  int64_t file_capacity;
-  tegula_plugin_file *open; /* a list: what is open still when the description is done stays so */
-};
-
-/* host.c, for late.c. What only a broken plugin says. */
-tegula_status tegula__plugin_wrong(const tegula_plugin_builder *builder, const char *what,
-                                   tegula_error *err);
-/* A part without bytes in a file: its strides are those of C order, so that it is cut along
- * rows. */
-tegula_status tegula__plugin_add_without_file(tegula_plugin_builder *builder, tegula__part *part,
-                                              tegula_error *err);
 
 #endif

@@ -1,30 +1,11 @@
-/* Saving through a plugin: what it is given of the file, and its functions as those of a container.
+/* Saving through a plugin: its functions as those of a container.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <string.h>
 
 #include "codec/codec.h"
-#include "format/plugin/plugin.h"
-
-int64_t tegula__plugin_sink_size(const tegula_plugin_sink *sink) { return sink->size(sink); }
-
-const char *tegula__plugin_sink_path(const tegula_plugin_sink *sink) { return sink->path; }
-
-tegula_status tegula__plugin_sink_read(tegula_plugin_sink *sink, int64_t offset, void *out,
-                                       size_t size, tegula_error *err) {
-  return sink->read(sink, offset, out, size, err);
-}
-
-tegula_status tegula__plugin_sink_write(tegula_plugin_sink *sink, int64_t offset, const void *data,
-                                        size_t size, tegula_error *err) {
-  return sink->write(sink, offset, data, size, err);
-}
-
-tegula_status tegula__plugin_sink_resize(tegula_plugin_sink *sink, int64_t size,
-                                         tegula_error *err) {
-  return sink->resize(sink, size, err);
-}
+#include "plugin/plugin_priv.h"
 
 /* A file on its way. */
 typedef struct saving {

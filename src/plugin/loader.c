@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "format/plugin/plugin.h"
+#include "plugin/plugin.h"
 
 #ifndef TEGULA_PLUGIN_DIR
 #define TEGULA_PLUGIN_DIR ""

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/plugin/plugin.h"
+#include "plugin/plugin_priv.h"
 
 typedef struct late_state {
   tegula_plugin_late given;
