@@ -2,10 +2,12 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * names.c decides about order from names alone (no file is touched), listing.c turns a folder or
- * glob into names, describe.c opens the files and lets their format describe them, pattern.c takes
- * several datasets of a file for one, predict.c says what files hold whose headers are read later,
- * side.c finds the file that describes raw ones. */
+ * discover.c is the whole: begin there. name_order.c decides about order from names alone (no file
+ * is touched), listing.c turns a folder or glob into names, describe_file.c opens a file and lets
+ * its format describe it, join_shards.c joins the files, together.c proves that they were there at
+ * one moment, pattern.c takes several datasets of a file for one, predict.c says what files hold
+ * whose headers are read later, side.c finds the file that describes raw ones, list_inside.c lists
+ * containers. The folder includes base, io, manifest and format. */
 #ifndef TEGULA_DISCOVER_DISCOVER_H
 #define TEGULA_DISCOVER_DISCOVER_H
 
