@@ -177,75 +177,6 @@ void tegula__file_set_destroy(tegula__file_set *set) {
   free(set);
 }
 
-static tegula_status regular(const struct stat *info, const char *path, tegula__stamp *out,
-                             tegula_error *err) {
-  if (!S_ISREG(info->st_mode))
-    return tegula__hint(
-        err, tegula__fail(err, TEGULA_UNSUPPORTED, path, -1, "\"%s\" is not a regular file", path),
-        "a list holds files; a folder or a quoted pattern is given alone");
-  *out = tegula__io_stamp_of(info);
-  return TEGULA_OK;
-}
-
-/* `fd`: CLOSED for what the name leads to. */
-static tegula_status read_stamp(int fd, const char *path, tegula__io_counts *counts,
-                                tegula__stamp *out, tegula_error *err) {
-  struct stat info;
-  atomic_fetch_add_explicit(&counts->stats, 1, memory_order_relaxed);
-  if ((fd == CLOSED ? stat(path, &info) : fstat(fd, &info)) != 0)
-    return tegula__fail_errno(err, errno, path, -1, "could not examine \"%s\"", path);
-  return regular(&info, path, out, err);
-}
-
-static tegula_status compare_stamps(const char *path, const tegula__stamp *was,
-                                    const tegula__stamp *is, tegula_error *err) {
-  if (memcmp(was, is, sizeof *was) == 0) return TEGULA_OK;
-  tegula_status status;
-  if (was->inode != is->inode || was->device != is->device)
-    status = tegula__fail(err, TEGULA_CHANGED, path, -1,
-                          "\"%s\" was replaced by another file while it was in use", path);
-  else if (was->size != is->size)
-    status = tegula__fail(err, TEGULA_CHANGED, path, -1,
-                          "\"%s\" changed while it was in use: it had %lld bytes, now %lld", path,
-                          (long long)was->size, (long long)is->size);
-  else
-    status = tegula__fail(err, TEGULA_CHANGED, path, -1,
-                          "\"%s\" was written to while it was in use", path);
-  return tegula__hint(err, status, "open it again when nothing writes to it any more");
-}
-
-tegula_status tegula__io_unchanged(const char *path, const tegula__stamp *stamp,
-                                   tegula__io_counts *counts, tegula_error *err) {
-  tegula__stamp now;
-  FORWARD(read_stamp(CLOSED, path, counts, &now, err));
-  return compare_stamps(path, stamp, &now, err);
-}
-
-/* The first open of a file that a manifest speaks of. Only what was not recorded is noted: the rest
- * may be read by others meanwhile. */
-static tegula_status compare_recorded(tegula__file *file, const tegula__stamp *is,
-                                      tegula_error *err) {
-  tegula__stamp *was = &file->stamp;
-  tegula_status status = TEGULA_OK;
-  if (was->size != is->size)
-    status = tegula__fail(
-        err, TEGULA_CHANGED, file->path, -1,
-        "\"%s\" is not the file that the manifest speaks of: expected %lld bytes, found %lld",
-        file->path, (long long)was->size, (long long)is->size);
-  else if (was->mtime_ns != is->mtime_ns)
-    status = tegula__fail(err, TEGULA_CHANGED, file->path, -1,
-                          "\"%s\" was written to after the manifest was made: expected the time "
-                          "%lld ns, found %lld ns",
-                          file->path, (long long)was->mtime_ns, (long long)is->mtime_ns);
-  if (status != TEGULA_OK)
-    return tegula__hint(err, status,
-                        "make the manifest again: tegula info FILES --manifest OUT.json");
-  was->ctime_ns = is->ctime_ns;
-  was->inode = is->inode;
-  was->device = is->device;
-  return TEGULA_OK;
-}
-
 static int open_once(const tegula__file_set *set, const char *path, int mode,
                      tegula__io_counts *counts) {
   int fd;
@@ -366,11 +297,11 @@ static tegula_status open_and_check(const tegula__file_set *set, int64_t index,
     return TEGULA_OK;
   }
   tegula__stamp stamp;
-  tegula_status status = read_stamp(fd, file->path, counts, &stamp, err);
+  tegula_status status = tegula__stamp_read(fd, file->path, counts, &stamp, err);
   if (status == TEGULA_OK && stamped)
-    status = compare_stamps(file->path, &file->stamp, &stamp, err);
+    status = tegula__stamp_compare(file->path, &file->stamp, &stamp, err);
   if (status == TEGULA_OK && !stamped && file->recorded)
-    status = compare_recorded(file, &stamp, err);
+    status = tegula__stamp_compare_recorded(file, &stamp, err);
   if (status != TEGULA_OK) {
     close(fd);
     return status;
@@ -390,7 +321,7 @@ tegula_status tegula__file_set_stat(tegula__file_set *set, int64_t index, tegula
   int os_errno = errno;
   free(room);
   if (!there) return tegula__fail_errno(err, os_errno, path, -1, "could not examine \"%s\"", path);
-  FORWARD(regular(&info, path, &set->files[index].stamp, err));
+  FORWARD(tegula__stamp_regular(&info, path, &set->files[index].stamp, err));
   set->items[index].stamped = true;
   return TEGULA_OK;
 }
@@ -482,6 +413,6 @@ tegula_status tegula__file_set_finish(tegula__file_set *set, int64_t index, int 
     return TEGULA_OK;
   }
   tegula__stamp now;
-  FORWARD(read_stamp(fd, file->path, counts, &now, err));
-  return compare_stamps(file->path, &file->stamp, &now, err);
+  FORWARD(tegula__stamp_read(fd, file->path, counts, &now, err));
+  return tegula__stamp_compare(file->path, &file->stamp, &now, err);
 }

@@ -59,4 +59,19 @@ tegula_status tegula__io_no_progress(const char *path, int64_t offset, tegula_er
 int tegula__io_advance(struct iovec *vectors, int count, size_t n);
 int64_t tegula__io_total(const struct iovec *vectors, int count);
 
+tegula_status tegula__stamp_regular(const struct stat *info, const char *path, tegula__stamp *out,
+                                    tegula_error *err);
+
+/* `fd`: CLOSED for what the name leads to. */
+tegula_status tegula__stamp_read(int fd, const char *path, tegula__io_counts *counts,
+                                 tegula__stamp *out, tegula_error *err);
+
+tegula_status tegula__stamp_compare(const char *path, const tegula__stamp *was,
+                                    const tegula__stamp *is, tegula_error *err);
+
+/* The first open of a file that a manifest speaks of. Only what was not recorded is noted: the rest
+ * may be read by others meanwhile. */
+tegula_status tegula__stamp_compare_recorded(tegula__file *file, const tegula__stamp *is,
+                                             tegula_error *err);
+
 #endif
