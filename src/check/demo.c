@@ -13,180 +13,9 @@
 #include <string.h>
 
 #include "check/check.h"
+#include "check/demo_values.h"
 
-enum { PIECE_ELEMENTS = 65536, CHUNK_ELEMENTS = 512, MAX_ITEM = 16 };
-
-#define SEED_FACTOR UINT64_C(0xD1342543DE82EF95)
-#define INDEX_FACTOR UINT64_C(0x9E3779B97F4A7C15)
-
-/* ---- values ---- */
-
-static inline uint64_t mix(uint64_t z) {
-  z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-  z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
-  return z ^ (z >> 31);
-}
-
-/* Through signed integers, which processors convert in one step. */
-static inline float float_of(uint64_t z) { return (float)(int32_t)(z >> 40) * 0x1p-24f; }
-static inline double double_of(uint64_t z) { return (double)(int64_t)(z >> 11) * 0x1p-53; }
-
-/* Bits of value * 2^scale as a half: exact for value < 2048 and the scales 0 and -11. */
-static inline uint16_t half_bits(uint32_t value, int scale) {
-  if (value == 0) return 0;
-  int top = 31 - __builtin_clz(value);
-  uint32_t fraction = value << (10 - (top > 10 ? 10 : top)) & 0x3ff;
-  return (uint16_t)((uint32_t)(top + scale + 15) << 10 | fraction);
-}
-
-static inline uint16_t bfloat_bits(float value) {
-  uint32_t bits;
-  memcpy(&bits, &value, 4);
-  return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
-/* Which values to make. */
-typedef struct generator {
-  tegula_dtype dtype;
-  tegula_values values;
-  uint64_t seed;
-} generator;
-
-/* Writes `count` values in the processor's byte order; `expression` uses z or n. */
-#define GENERATE(type, expression)                                                                 \
-  for (int64_t k = 0; k < count; k++) {                                                            \
-    uint64_t z = mix(at + (uint64_t)k * by);                                                       \
-    type value = (type)(expression);                                                               \
-    memcpy(out + k * (int64_t)sizeof value, &value, sizeof value);                                 \
-  }
-
-static void generate_random(const generator *maker, int64_t index, int64_t step, int64_t count,
-                            char *out) {
-  uint64_t by = (uint64_t)step * INDEX_FACTOR;
-  uint64_t at = maker->seed * SEED_FACTOR + ((uint64_t)index + 1) * INDEX_FACTOR;
-  switch (maker->dtype.kind << 8 | maker->dtype.item_size) {
-    case 'b' << 8 | 1:
-      GENERATE(uint8_t, z >> 63);
-      break;
-    case 'i' << 8 | 1:
-    case 'u' << 8 | 1:
-      GENERATE(uint8_t, z);
-      break;
-    case 'i' << 8 | 2:
-    case 'u' << 8 | 2:
-      GENERATE(uint16_t, z);
-      break;
-    case 'i' << 8 | 4:
-    case 'u' << 8 | 4:
-      GENERATE(uint32_t, z);
-      break;
-    case 'i' << 8 | 8:
-    case 'u' << 8 | 8:
-      GENERATE(uint64_t, z);
-      break;
-    case 'f' << 8 | 2:
-      GENERATE(uint16_t, half_bits((uint32_t)(z >> 53), -11));
-      break;
-    case 'E' << 8 | 2:
-      GENERATE(uint16_t, bfloat_bits((float)(z >> 56) * 0x1p-8f));
-      break;
-    case 'f' << 8 | 4:
-      GENERATE(float, float_of(z));
-      break;
-    default:
-      GENERATE(double, double_of(z));
-      break;
-  }
-}
-
-#undef GENERATE
-#define GENERATE(type, expression)                                                                 \
-  for (int64_t k = 0; k < count; k++) {                                                            \
-    uint32_t n = (uint32_t)((index + k * step) % 1000);                                            \
-    type value = (type)(expression);                                                               \
-    memcpy(out + k * (int64_t)sizeof value, &value, sizeof value);                                 \
-  }
-
-static void generate_ramp(const generator *maker, int64_t index, int64_t step, int64_t count,
-                          char *out) {
-  switch (maker->dtype.kind << 8 | maker->dtype.item_size) {
-    case 'b' << 8 | 1:
-      GENERATE(uint8_t, n != 0);
-      break;
-    case 'i' << 8 | 1:
-    case 'u' << 8 | 1:
-      GENERATE(uint8_t, n);
-      break;
-    case 'i' << 8 | 2:
-    case 'u' << 8 | 2:
-      GENERATE(uint16_t, n);
-      break;
-    case 'i' << 8 | 4:
-    case 'u' << 8 | 4:
-      GENERATE(uint32_t, n);
-      break;
-    case 'i' << 8 | 8:
-    case 'u' << 8 | 8:
-      GENERATE(uint64_t, n);
-      break;
-    case 'f' << 8 | 2:
-      GENERATE(uint16_t, half_bits(n, 0));
-      break;
-    case 'E' << 8 | 2:
-      GENERATE(uint16_t, bfloat_bits((float)n));
-      break;
-    case 'f' << 8 | 4:
-      GENERATE(float, n);
-      break;
-    default:
-      GENERATE(double, n);
-      break;
-  }
-}
-
-#undef GENERATE
-
-/* Complex numbers: both parts of each element; at most CHUNK_ELEMENTS elements. */
-static void generate_complex(const generator *maker, int64_t index, int64_t step, int64_t count,
-                             char *out) {
-  size_t part = maker->dtype.item_size / 2;
-  generator parts = *maker;
-  parts.dtype.kind = 'f';
-  parts.dtype.item_size = (uint32_t)part;
-  char values[2][CHUNK_ELEMENTS * MAX_ITEM / 2];
-  if (maker->values == TEGULA_VALUES_RAMP) {
-    generate_ramp(&parts, index, step, count, values[0]);
-    memset(values[1], 0, (size_t)count * part);
-  } else { /* part numbers count modulo 2^64, as the mix does */
-    int64_t first = (int64_t)((uint64_t)index * 2), second = (int64_t)((uint64_t)index * 2 + 1),
-            by = (int64_t)((uint64_t)step * 2);
-    generate_random(&parts, first, by, count, values[0]);
-    generate_random(&parts, second, by, count, values[1]);
-  }
-  for (int64_t k = 0; k < count; k++)
-    for (int64_t half = 0; half < 2; half++)
-      memcpy(out + (2 * k + half) * (int64_t)part, values[half] + k * (int64_t)part, part);
-}
-
-/* Bytes to reverse as one group between the dtype's order and the processor's; 1 for none. */
-static uint32_t order_group(tegula_dtype dtype) {
-  return dtype.order == TEGULA__NATIVE_ORDER ? 1 : tegula__dtype_swap_size(dtype);
-}
-
-/* `count` <= CHUNK_ELEMENTS values of indices index, index + step, ... in the byte order of the
- * dtype. */
-static void generate(const generator *maker, const tegula__kernels *kernels, int64_t index,
-                     int64_t step, int64_t count, char *out) {
-  if (maker->dtype.kind == 'c')
-    generate_complex(maker, index, step, count, out);
-  else if (maker->values == TEGULA_VALUES_RAMP)
-    generate_ramp(maker, index, step, count, out);
-  else
-    generate_random(maker, index, step, count, out);
-  uint32_t group = order_group(maker->dtype);
-  if (group > 1)
-    tegula__swap_groups(kernels, out, out, (size_t)count * maker->dtype.item_size, group);
-}
+enum { PIECE_ELEMENTS = 65536, MAX_ITEM = 16 };
 
 /* ---- the view as a list of axes ---- */
 
@@ -196,7 +25,7 @@ typedef struct demo_axis {
 
 typedef struct demo_job {
   const tegula__kernels *kernels;
-  generator maker;
+  tegula__demo_generator maker;
   char *data;
   int64_t index; /* of the element at data */
   int64_t count;
@@ -256,11 +85,12 @@ static int64_t first_difference(const char *found, int64_t stride, const char *v
 /* Writes or compares a run; returns the first that differs, `count` for none. */
 static int64_t run_line(const demo_job *job, char *data, int64_t index, int64_t count) {
   const demo_axis *axis = &job->axes[job->ndim - 1];
-  char values[CHUNK_ELEMENTS * MAX_ITEM];
-  for (int64_t k = 0; k < count; k += CHUNK_ELEMENTS) {
-    int64_t some = tegula__min(CHUNK_ELEMENTS, count - k);
+  char values[TEGULA__DEMO_VALUES * MAX_ITEM];
+  for (int64_t k = 0; k < count; k += TEGULA__DEMO_VALUES) {
+    int64_t some = tegula__min(TEGULA__DEMO_VALUES, count - k);
     char *at = data + k * axis->stride;
-    generate(&job->maker, job->kernels, index + k * axis->index, axis->index, some, values);
+    tegula__demo_generate(&job->maker, job->kernels, index + k * axis->index, axis->index, some,
+                          values);
     if (!job->checking) {
       scatter(at, axis->stride, values, some, job->maker.dtype.item_size);
       continue;
@@ -371,7 +201,7 @@ enum { VALUE_TEXT = 80 };
 static void value_text(const demo_job *job, const char *item, char out[VALUE_TEXT]) {
   tegula_dtype dtype = job->maker.dtype;
   char native[MAX_ITEM];
-  tegula__swap_groups(job->kernels, native, item, dtype.item_size, order_group(dtype));
+  tegula__swap_groups(job->kernels, native, item, dtype.item_size, tegula__demo_order_group(dtype));
   if (dtype.kind == 'c') {
     char real[VALUE_TEXT / 2], imaginary[VALUE_TEXT / 2];
     float_text(native, dtype.item_size / 2, false, real, sizeof real);
@@ -391,7 +221,7 @@ static tegula_status report_difference(const demo_job *job, const tegula_view *v
   const char *found = locate(job, job->differs, entry, &index);
   char expected[MAX_ITEM], place[TEGULA__SHAPE_TEXT], expected_text[VALUE_TEXT],
       found_text[VALUE_TEXT];
-  generate(&job->maker, job->kernels, index, 1, 1, expected);
+  tegula__demo_generate(&job->maker, job->kernels, index, 1, 1, expected);
   value_text(job, expected, expected_text);
   value_text(job, found, found_text);
   left = index;
