@@ -8,7 +8,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "api/queue.h"
+#include "order/queue.h"
 #include "array/array.h"
 #include "base/base.h"
 #include "base/pool.h"
@@ -152,9 +152,6 @@ void tegula__tally_end(tegula__tally *tally, tegula_statistics *wanted, size_t s
 /* dataset.c: what the options say, checked. */
 tegula_status tegula__discover_options_of(const tegula_open_options *options,
                                           tegula__discover_options *out, tegula_error *err);
-/* Where the files of paths are, or of a pattern: the folder in front of its first wildcard. */
-tegula_status tegula__places_of_paths(const char *const *paths, size_t count, tegula__places *out,
-                                      tegula_error *err);
 
 /* The work of tegula_load and tegula_save, without their place in the order of operations; options
  * are complete. */

@@ -191,21 +191,6 @@ tegula_status tegula__dataset_of_manifest(tegula_context *context, tegula__manif
   return status;
 }
 
-/* Where the files of a pattern are: the folder in front of its first wildcard. Anything else stands
- * for itself. */
-tegula_status tegula__places_of_paths(const char *const *paths, size_t count, tegula__places *out,
-                                      tegula_error *err) {
-  size_t size = strcspn(paths[0], "*?[\\");
-  if (count > 1 || paths[0][size] == '\0' || access(paths[0], F_OK) == 0)
-    return tegula__places_of(paths, (int64_t)count, out, err);
-  while (size > 0 && paths[0][size - 1] != '/') size--;
-  char *folder = size == 0 ? strdup(".") : strndup(paths[0], size);
-  if (folder == NULL) return tegula__out_of_memory(err, (int64_t)size);
-  tegula_status status = tegula__places_of((const char *const *)&folder, 1, out, err);
-  free(folder);
-  return status;
-}
-
 /* Can a failure come from what was foretold, or hide one that is the first when all headers are
  * read? Not if the system is why. */
 static bool may_be_foretold(tegula_status status, const tegula_error *err) {

@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "api/queue.h"
+#include "order/queue.h"
 
 static folder where;
 

@@ -4,9 +4,10 @@
  *
  * Every operation says what it touches: an array, and places in the file system. It may start when
  * no earlier operation that has not ended touches the same and one of the two changes it. Calls in
- * the foreground take their place in the same list and wait there. */
-#ifndef TEGULA_API_QUEUE_H
-#define TEGULA_API_QUEUE_H
+ * the foreground take their place in the same list and wait there. places.c says which paths
+ * overlap. The folder includes base only. */
+#ifndef TEGULA_ORDER_QUEUE_H
+#define TEGULA_ORDER_QUEUE_H
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -29,6 +30,9 @@ typedef struct tegula__places {
  * exist yet keeps its name behind the part that does. */
 tegula_status tegula__places_of(const char *const *paths, int64_t count, tegula__places *out,
                                 tegula_error *err);
+/* Where the files of paths are, or of a pattern: the folder in front of its first wildcard. */
+tegula_status tegula__places_of_paths(const char *const *paths, size_t count, tegula__places *out,
+                                      tegula_error *err);
 void tegula__places_free(tegula__places *places);
 bool tegula__places_meet(const tegula__places *a, const tegula__places *b);
 

@@ -5,7 +5,7 @@
  * One lock guards everything. An operation that has ended in the background waits in a second list
  * until a call of the program passes by and releases it: a thread of the queue never gives back a
  * dataset or an array, which could be the last to hold the context. */
-#include "api/queue.h"
+#include "order/queue.h"
 
 #include <errno.h>
 #include <sched.h>

@@ -5,8 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-#include "api/queue.h"
+#include "order/queue.h"
 
 /* Takes the last component off `path`; false when only one is left. The component is moved to
  * `rest`, in front of what is there. */
@@ -116,4 +117,19 @@ bool tegula__places_meet(const tegula__places *a, const tegula__places *b) {
       if (holds(x->path, y->path) || holds(y->path, x->path)) return true;
     }
   return false;
+}
+
+/* Where the files of a pattern are: the folder in front of its first wildcard. Anything else stands
+ * for itself. */
+tegula_status tegula__places_of_paths(const char *const *paths, size_t count, tegula__places *out,
+                                      tegula_error *err) {
+  size_t size = strcspn(paths[0], "*?[\\");
+  if (count > 1 || paths[0][size] == '\0' || access(paths[0], F_OK) == 0)
+    return tegula__places_of(paths, (int64_t)count, out, err);
+  while (size > 0 && paths[0][size - 1] != '/') size--;
+  char *folder = size == 0 ? strdup(".") : strndup(paths[0], size);
+  if (folder == NULL) return tegula__out_of_memory(err, (int64_t)size);
+  tegula_status status = tegula__places_of((const char *const *)&folder, 1, out, err);
+  free(folder);
+  return status;
 }
