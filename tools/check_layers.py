@@ -27,6 +27,7 @@ LAYERS = {
     "engine": {"base", "manifest", "plan", "io", "codec", "kernel", "memory"},
     "array": {"base", "memory"},
     "publish": {"base", "io"},
+    "runtime": {"base", "comm", "io", "kernel", "memory", "engine", "order", "plugin", "array"},
     "check": {"base", "manifest", "plan", "engine", "array", "kernel"},
     "api": None,  # all of them
 }

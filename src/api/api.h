@@ -8,28 +8,14 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "order/queue.h"
-#include "array/array.h"
 #include "base/base.h"
 #include "base/pool.h"
 #include "check/check.h"
-#include "comm/comm.h"
 #include "discover/discover.h"
-#include "engine/engine.h"
-#include "plugin/plugin.h"
-#include "io/io.h"
 #include "manifest/manifest.h"
-
-/* Counted: datasets and arrays keep their context alive, operations keep both. */
-struct tegula_context {
-  _Atomic int32_t references;
-  tegula_comm *comm;
-  tegula__engine engine;
-  tegula__handles *handles;
-  tegula__queue *queue;
-  tegula__plugins *plugins;
-  struct tegula__later *pending; /* saves in the background on ranks that have not ended */
-};
+#include "runtime/array_handle.h"
+#include "runtime/caller_structs.h"
+#include "runtime/tally.h"
 
 typedef struct tegula__views tegula__views;
 
@@ -51,59 +37,7 @@ struct tegula_dataset {
   _Atomic(tegula__held *) held; /* chunks around the last small reads; NULL: none so far */
 };
 
-struct tegula_array {
-  _Atomic int32_t references;
-  tegula_context *context;
-  tegula__array memory;
-  tegula_release_fn release;
-  void *release_state;
-};
-
-tegula_context *tegula__context_retain(tegula_context *context);
-void tegula__context_release(tegula_context *context);
-
 tegula_dataset *tegula__dataset_retain(const tegula_dataset *dataset);
-tegula_array *tegula__array_retain(const tegula_array *array);
-/* As tegula_array_create with default options, without an agreement. */
-tegula_status tegula__array_create_here(tegula_context *context, tegula_dtype dtype,
-                                        const tegula_tiling *tiling, tegula_array **out,
-                                        tegula_error *err);
-
-/* Copies a caller's options over `local`, which holds the defaults: `known` bytes of struct are
- * understood, `first` were there in version
- * 1. `given` may be NULL. `name` is for messages. */
-tegula_status tegula__options_copy(void *local, size_t known, size_t first, const void *given,
-                                   const char *name, tegula_error *err);
-/* Those of loads, over `local`, which holds the defaults. */
-tegula_status tegula__load_options_copy(tegula_load_options *local,
-                                        const tegula_load_options *given, tegula_error *err);
-/* The other way: fills a caller's struct of information, whose struct_size says how much it
- * holds. */
-tegula_status tegula__info_copy(void *out, size_t known, size_t first, const void *local,
-                                const char *name, tegula_error *err);
-
-tegula_status tegula__argument(tegula_error *err, const char *what);
-#define CHECK_ARGUMENT(condition, what) RETURN_IF(!(condition), tegula__argument(err, what))
-
-/* Size of a struct in version 1 of the header: up to and with the member that was its last then.
- * Members that come later are behind it. */
-#define FIRST_SIZE(type, last) (offsetof(type, last) + sizeof(((type *)0)->last))
-#define FIRST_CONTEXT_OPTIONS FIRST_SIZE(tegula_context_options, hdf5_candidates)
-#define FIRST_OPEN_OPTIONS FIRST_SIZE(tegula_open_options, statistics)
-#define FIRST_DATASET_INFO FIRST_SIZE(tegula_dataset_info_t, fill)
-#define FIRST_FILE_INFO FIRST_SIZE(tegula_file_info, data_offset)
-#define FIRST_READER FIRST_SIZE(tegula_reader, release)
-#define FIRST_ARRAY_OPTIONS FIRST_SIZE(tegula_array_options, reserved)
-#define FIRST_LOAD_OPTIONS FIRST_SIZE(tegula_load_options, missing)
-#define FIRST_SAVE_OPTIONS FIRST_SIZE(tegula_save_options, attribute_count)
-#define FIRST_SAVE_MEMBER FIRST_SIZE(tegula_save_member, attribute_count)
-#define FIRST_COPY_OPTIONS FIRST_SIZE(tegula_copy_options, flags)
-#define FIRST_COPY_REPORT FIRST_SIZE(tegula_copy_report, hash)
-#define FIRST_DIFFERENCE FIRST_SIZE(tegula_difference, reason)
-#define FIRST_VERIFY_REPORT FIRST_SIZE(tegula_verify_report, problems)
-#define FIRST_SUMS_REPORT FIRST_SIZE(tegula_sums_report, reserved)
-#define FIRST_STATISTICS FIRST_SIZE(tegula_statistics, fallback_reason)
-
 /* ranks.c: calls on several ranks. */
 /* What must be the same on all ranks of a tiling, of a dataset, of paths and options. */
 void tegula__call_tiling(tegula__call *call, const tegula_tiling *tiling, tegula_dtype dtype);
@@ -137,17 +71,6 @@ tegula_status tegula__hash_on_ranks(const tegula_array *array, tegula__hash128 *
 
 /* verify.c: does the status say something about this process rather than about the files? */
 bool tegula__status_is_ours(tegula_status status);
-
-/* Collects what one operation did and adds it to the caller's statistics (may be NULL). */
-typedef struct tegula__tally {
-  tegula__io_counts counts;
-  tegula_statistics statistics;
-  double start;
-} tegula__tally;
-tegula_status tegula__tally_start(tegula__tally *tally, const tegula_statistics *wanted,
-                                  tegula_error *err);
-/* `seconds`: the member of statistics that gets the time, as an offset in the struct. */
-void tegula__tally_end(tegula__tally *tally, tegula_statistics *wanted, size_t seconds);
 
 /* dataset.c: what the options say, checked. */
 tegula_status tegula__discover_options_of(const tegula_open_options *options,

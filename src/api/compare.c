@@ -8,10 +8,6 @@
 #include "api/stream.h"
 #include "check/check.h"
 
-void tegula_difference_init(tegula_difference *difference) {
-  *difference = (tegula_difference){.struct_size = sizeof *difference};
-}
-
 /* Both texts and the reason. Texts that are too long are cut. */
 static void differ(tegula_difference *out, const char *what, const char *a, const char *b) {
   out->equal = 0;

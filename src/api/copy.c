@@ -10,13 +10,6 @@
 
 #define USUAL_MEMORY ((int64_t)256 << 20)
 
-void tegula_copy_options_init(tegula_copy_options *options) {
-  *options = (tegula_copy_options){.struct_size = sizeof *options};
-}
-void tegula_copy_report_init(tegula_copy_report *report) {
-  *report = (tegula_copy_report){.struct_size = sizeof *report};
-}
-
 /* ---- what the options leave open ---- */
 
 /* Chunk shape and codec of a chunked dataset, where the target is to be chunked too. */

@@ -7,14 +7,6 @@
 #include "api/held.h"
 #include "codec/codec.h"
 
-void tegula_open_options_init(tegula_open_options *options) {
-  *options = (tegula_open_options){.struct_size = sizeof *options,
-                                   .shape_ndim = -1,
-                                   .row_ndim = -1,
-                                   .expect_files = -1,
-                                   .expect_rows = -1};
-}
-
 static tegula_status check_options(const tegula_open_options *options, tegula_error *err) {
   CHECK_ARGUMENT(options->shape_ndim >= -1 && options->shape_ndim <= TEGULA_MAX_DIMS,
                  "shape_ndim must be -1 to 64");
@@ -324,13 +316,6 @@ tegula_status tegula__dataset_confirm(const tegula_dataset *dataset, tegula__io_
   tegula__io_counts uncounted = {0};
   return tegula__unread_check_all(dataset->unread, dataset->context->engine.pool, dataset->files,
                                   counts != NULL ? counts : &uncounted, err);
-}
-
-void tegula_dataset_info_init(tegula_dataset_info_t *info) {
-  *info = (tegula_dataset_info_t){.struct_size = sizeof *info};
-}
-void tegula_file_info_init(tegula_file_info *info) {
-  *info = (tegula_file_info){.struct_size = sizeof *info};
 }
 
 /* Chunks and bytes in the files. A grid that several parts refer to counts once. */

@@ -6,10 +6,6 @@
 #include "api/held.h"
 #include "api/save_later.h"
 
-void tegula_load_options_init(tegula_load_options *options) {
-  *options = (tegula_load_options){.struct_size = sizeof *options};
-}
-
 static tegula_status move_tiles(const tegula_dataset *dataset, const tegula__tile *tiles,
                                 int64_t count, const tegula_load_options *options,
                                 tegula__tally *tally, tegula_error *err) {

@@ -5,10 +5,6 @@
 
 #include "api/api.h"
 
-void tegula_reader_init(tegula_reader *reader) {
-  *reader = (tegula_reader){.struct_size = sizeof *reader};
-}
-
 static tegula_status check_reader(const tegula_reader *reader, tegula_error *err) {
   CHECK_ARGUMENT(reader->read != NULL, "the reader has no read function");
   CHECK_ARGUMENT(reader->name != NULL && reader->name[0] != '\0', "the reader has no name");

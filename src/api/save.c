@@ -6,10 +6,6 @@
 
 #include "api/saving.h"
 
-void tegula_save_options_init(tegula_save_options *options) {
-  *options = (tegula_save_options){.struct_size = sizeof *options};
-}
-
 tegula_status tegula__save(const tegula_array *array, const char *path,
                            const tegula_save_options *options, tegula_error *err) {
   const tegula__array *memory = &array->memory;
@@ -53,10 +49,6 @@ tegula_status tegula_save(const tegula_array *array, const char *path,
 }
 
 /* ---- several arrays in one container ---- */
-
-void tegula_save_member_init(tegula_save_member *member) {
-  *member = (tegula_save_member){.struct_size = sizeof *member};
-}
 
 /* What is said of the dataset, in the form of the options of a save. */
 static tegula_status take_member(const tegula_save_member *given, tegula_save_options *options,

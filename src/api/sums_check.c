@@ -30,10 +30,6 @@ typedef struct checking {
   tegula_error first; /* problem */
 } checking;
 
-void tegula_sums_report_init(tegula_sums_report *report) {
-  *report = (tegula_sums_report){.struct_size = sizeof *report};
-}
-
 static void tell(checking *c, const tegula_error *problem) {
   if (c->report.problems++ == 0) c->first = *problem;
   if (c->visit != NULL) c->visit(c->visit_state, problem);

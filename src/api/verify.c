@@ -59,10 +59,6 @@ typedef struct verify {
   int64_t *boxes; /* scratch for tegula__range_boxes */
 } verify;
 
-void tegula_verify_report_init(tegula_verify_report *report) {
-  *report = (tegula_verify_report){.struct_size = sizeof *report};
-}
-
 bool tegula__status_is_ours(tegula_status status) {
   switch (status) {
     case TEGULA_OUT_OF_MEMORY:

@@ -3,15 +3,11 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
-#include "api/save_later.h"
+#include "runtime/context.h"
 
 /* Enough for 1 ms a request at 1 MiB to reach 100 GB/s, and for a hundred thousand small files. */
 #define MOST_IO_THREADS 128
 #define OTHERS_SECONDS 5 /* for which names that another machine has made may take to be seen */
-
-void tegula_context_options_init(tegula_context_options *options) {
-  *options = (tegula_context_options){.struct_size = sizeof *options};
-}
 
 tegula_context *tegula__context_retain(tegula_context *context) {
   atomic_fetch_add(&context->references, 1);
@@ -36,8 +32,8 @@ static int32_t granted_threads(const tegula_comm *comm) {
                                                                             : granted;
 }
 
-static tegula_status make_context(const tegula_context_options *options, tegula_comm *comm,
-                                  tegula_context **out, tegula_error *err) {
+tegula_status tegula__context_create(const tegula_context_options *options, tegula_comm *comm,
+                                     tegula_context **out, tegula_error *err) {
   CHECK_ARGUMENT(out != NULL, "the place for the context is NULL");
   tegula_context_options local;
   tegula_context_options_init(&local);
@@ -71,25 +67,4 @@ done:
   else
     tegula__context_release(context);
   return status;
-}
-
-tegula_status tegula_context_create(const tegula_context_options *options, tegula_comm *comm,
-                                    tegula_context **out, tegula_error *err) {
-  tegula_status status = make_context(options, comm, out, err);
-  if (comm == NULL) return status;
-  tegula_context *made = status == TEGULA_OK ? *out : NULL;
-  status = tegula__comm_agree(comm, status, err);
-  if (status != TEGULA_OK) tegula__context_release(made);
-  return status;
-}
-
-void tegula_context_destroy(tegula_context *context) {
-  if (context == NULL) return;
-  tegula__later_give_up_all(context);
-  tegula__queue_close(context->queue); /* waits for what is in flight */
-  tegula__context_release(context);
-}
-
-int32_t tegula_context_threads(const tegula_context *context) {
-  return tegula__pool_threads(context->engine.pool);
 }

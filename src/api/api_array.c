@@ -5,22 +5,6 @@
 
 #include "api/api.h"
 
-void tegula_array_options_init(tegula_array_options *options) {
-  *options = (tegula_array_options){.struct_size = sizeof *options};
-}
-
-static tegula_status check_group(const tegula_context *context, tegula_dtype dtype,
-                                 const tegula_tiling *tiling, tegula_array **out,
-                                 tegula_error *err) {
-  CHECK_ARGUMENT(tiling != NULL && out != NULL, "the tiling or the place for the array is NULL");
-  CHECK_ARGUMENT(tegula__dtype_valid(dtype), "the dtype is not one that tegula_dtype_parse gives");
-  if (tiling->ranks != context->comm->size)
-    return tegula__fail(err, TEGULA_MISMATCH, NULL, -1,
-                        "the tiling is for %d ranks, the context has %d", tiling->ranks,
-                        context->comm->size);
-  return TEGULA_OK;
-}
-
 /* The end of both ways to make an array: all ranks agree, then it becomes a handle. */
 static tegula_status hand_over(tegula_context *context, const char *name, tegula__array *memory,
                                tegula_status status, tegula_release_fn release, void *state,
@@ -48,47 +32,14 @@ static tegula_status hand_over(tegula_context *context, const char *name, tegula
   return TEGULA_OK;
 }
 
-static tegula_status reserve(tegula_context *context, tegula_dtype dtype,
-                             const tegula_tiling *tiling, const tegula_array_options *options,
-                             tegula_array **out, tegula__array *memory, tegula_error *err) {
-  tegula_array_options local;
-  tegula_array_options_init(&local);
-  FORWARD(check_group(context, dtype, tiling, out, err));
-  FORWARD(tegula__options_copy(&local, sizeof local, FIRST_ARRAY_OPTIONS, options,
-                               "tegula_array_options", err));
-  CHECK_ARGUMENT((local.flags & ~TEGULA_ARRAY_SEPARATE) == 0 && local.reserved == 0,
-                 "unknown flags are set");
-  if (local.device_type != 0 && local.device_type != TEGULA_DEVICE_HOST)
-    return tegula__fail(err, TEGULA_UNSUPPORTED, NULL, -1,
-                        "cannot make arrays on device type %d: only host memory is supported",
-                        local.device_type);
-  return tegula__array_reserve(dtype, tiling, context->comm->rank,
-                               (local.flags & TEGULA_ARRAY_SEPARATE) != 0, memory, err);
-}
-
 tegula_status tegula_array_create(tegula_context *context, tegula_dtype dtype,
                                   const tegula_tiling *tiling, const tegula_array_options *options,
                                   tegula_array **out, tegula_error *err) {
   CHECK_ARGUMENT(context != NULL, "the context is NULL");
   tegula__array memory;
-  tegula_status status = reserve(context, dtype, tiling, options, out, &memory, err);
+  tegula_status status =
+      tegula__array_reserve_here(context, dtype, tiling, options, out, &memory, err);
   return hand_over(context, "tegula_array_create", &memory, status, NULL, NULL, out, err);
-}
-
-tegula_status tegula__array_create_here(tegula_context *context, tegula_dtype dtype,
-                                        const tegula_tiling *tiling, tegula_array **out,
-                                        tegula_error *err) {
-  tegula_array *array = calloc(1, sizeof *array);
-  if (array == NULL) return tegula__out_of_memory(err, sizeof *array);
-  tegula_status status = reserve(context, dtype, tiling, NULL, out, &array->memory, err);
-  if (status != TEGULA_OK) {
-    free(array);
-    return status;
-  }
-  atomic_init(&array->references, 1);
-  array->context = tegula__context_retain(context);
-  *out = array;
-  return TEGULA_OK;
 }
 
 tegula_status tegula_array_wrap(tegula_context *context, tegula_dtype dtype,
@@ -97,26 +48,12 @@ tegula_status tegula_array_wrap(tegula_context *context, tegula_dtype dtype,
                                 tegula_array **out, tegula_error *err) {
   CHECK_ARGUMENT(context != NULL, "the context is NULL");
   tegula__array memory;
-  tegula_status status = check_group(context, dtype, tiling, out, err);
+  tegula_status status = tegula__array_check_group(context, dtype, tiling, out, err);
   if (status == TEGULA_OK && (count < 0 || (count > 0 && tiles == NULL)))
     status = tegula__argument(err, "the tiles are NULL");
   if (status == TEGULA_OK)
     status = tegula__array_wrap(dtype, tiling, context->comm->rank, tiles, count, &memory, err);
   return hand_over(context, "tegula_array_wrap", &memory, status, release, state, out, err);
-}
-
-tegula_array *tegula__array_retain(const tegula_array *array) {
-  tegula_array *shared = (tegula_array *)array; /* only the count changes */
-  atomic_fetch_add(&shared->references, 1);
-  return shared;
-}
-
-void tegula_array_destroy(tegula_array *array) {
-  if (array == NULL || atomic_fetch_sub(&array->references, 1) != 1) return;
-  tegula__array_free(&array->memory);
-  if (array->release != NULL) array->release(array->release_state);
-  tegula__context_release(array->context);
-  free(array);
 }
 
 int64_t tegula_array_tiles(const tegula_array *array) { return array->memory.count; }
