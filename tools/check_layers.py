@@ -28,6 +28,9 @@ LAYERS = {
     "array": {"base", "memory"},
     "publish": {"base", "io"},
     "runtime": {"base", "comm", "io", "kernel", "memory", "engine", "order", "plugin", "array"},
+    "dist": {"base", "manifest", "comm", "array", "kernel", "codec", "plan", "engine", "runtime"},
+    "dataset": {"base", "manifest", "kernel", "memory", "comm", "io", "order", "codec", "format", "discover", "plan",
+                "engine", "array", "runtime", "dist"},
     "check": {"base", "manifest", "plan", "engine", "array", "kernel"},
     "api": None,  # all of them
 }

@@ -6,7 +6,8 @@
  * when a piece is given out. */
 #include <stdlib.h>
 
-#include "api/batches_window.h"
+#include "api/api.h"
+#include "dataset/batch_window.h"
 
 /* A piece on its way. */
 typedef struct piece {

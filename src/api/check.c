@@ -1,9 +1,10 @@
 /* The public face of the checks: content hashes of arrays and datasets, demonstration values.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "api/api.h"
 #include "check/check.h"
 
-#include "api/stream.h"
+#include "dataset/scan.h"
 
 static tegula_status hash_array(const tegula_array *array, tegula__hash128 *sum,
                                 tegula_error *err) {

@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "api/stream.h"
+#include "api/api.h"
+#include "dataset/scan.h"
 #include "check/check.h"
 
 /* Both texts and the reason. Texts that are too long are cut. */

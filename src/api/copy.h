@@ -6,7 +6,7 @@
 
 #include <pthread.h>
 
-#include "api/copy_windows.h"
+#include "plan/copy_windows.h"
 #include "api/save_ranks.h"
 #include "api/saving.h"
 #include "memory/memory.h"

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "api/copy.h"
+#include "dist/share_text.h"
 
 /* How the temporary file or folder is opened: raw ones have no header. */
 static void open_options_of(const tegula__saving *s, char dtype[TEGULA_DTYPE_TEXT],

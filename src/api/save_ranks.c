@@ -7,6 +7,7 @@
  * places only rank 0 can find, save_rounds.c says how. When all is written rank 0 makes the target
  * visible; when one rank has failed, it takes everything back. */
 #include "api/save_ranks.h"
+#include "dist/share_text.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -11,8 +11,8 @@
 
 #include <stdlib.h>
 
-#include "api/deal.h"
-#include "api/exchange.h"
+#include "dist/chunk_assignment.h"
+#include "dist/redistribute.h"
 
 enum { MOST_CHUNKS = 1 << 16, MOST_RECORDS = 1 << 22 }; /* of a rank in a round; of all */
 

@@ -4,7 +4,7 @@
 #ifndef TEGULA_API_SAVE_ROUNDS_H
 #define TEGULA_API_SAVE_ROUNDS_H
 
-#include "api/deal.h"
+#include "dist/chunk_assignment.h"
 #include "api/saving.h"
 
 /* Collective, after an agreement; the outcome is still to be agreed. `move` is that of this rank

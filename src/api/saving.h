@@ -131,6 +131,10 @@ tegula_status tegula__save_on_ranks(tegula_context *context, const tegula__group
                                     const char *path, const tegula_save_options *options,
                                     const char *name, tegula_status status, tegula_error *err);
 
+/* The work of tegula_save, without its place in the order of operations; options are complete. */
+tegula_status tegula__save(const tegula_array *array, const char *path,
+                           const tegula_save_options *options, tegula_error *err);
+
 /* The format that a save with these options makes. */
 tegula_status tegula__saving_format(const char *path, const tegula_save_options *options,
                                     const tegula__format **out, tegula_error *err);

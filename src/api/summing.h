@@ -13,7 +13,8 @@
 
 #include <pthread.h>
 
-#include "api/stream.h"
+#include "api/api.h"
+#include "dataset/scan.h"
 #include "check/sums.h"
 
 /* A file that is gone through. */

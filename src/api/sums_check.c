@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "api/summing.h"
+#include "dist/share_text.h"
 #include "manifest/names.h"
 
 typedef struct checking {

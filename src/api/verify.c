@@ -12,8 +12,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "api/api.h"
 #include "api/problems.h"
-#include "api/stream.h"
+#include "dataset/scan.h"
 #include "check/check.h"
 
 enum {

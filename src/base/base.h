@@ -210,4 +210,11 @@ int64_t tegula__granted_memory(void);
 /* Seconds of a clock that only goes forward. */
 double tegula__now(void);
 
+/* range.c. The elements [first, first + count) of an array in C order as boxes, at most max(1, 2 *
+ * ndim): box i has its lo at vectors + i * 2 * ndim and its hi behind it. In C order the boxes
+ * follow each other. */
+#define TEGULA__RANGE_BOXES (2 * TEGULA_MAX_DIMS)
+int32_t tegula__range_boxes(const int64_t *shape, int32_t ndim, int64_t first, int64_t count,
+                            int64_t *vectors);
+
 #endif

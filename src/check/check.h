@@ -44,13 +44,6 @@ tegula_status tegula__hash_run(tegula__pool *pool, const tegula__kernels *kernel
                                tegula_dtype dtype, const void *data, int64_t first, int64_t count,
                                tegula__hash128 *into, tegula_error *err);
 
-/* The elements [first, first + count) of an array in C order as boxes, at most max(1, 2 * ndim):
- * box i has its lo at vectors + i * 2 * ndim and its hi behind it. In C order the boxes follow each
- * other. */
-#define TEGULA__RANGE_BOXES (2 * TEGULA_MAX_DIMS)
-int32_t tegula__range_boxes(const int64_t *shape, int32_t ndim, int64_t first, int64_t count,
-                            int64_t *vectors);
-
 /* XOR of all block hashes of an array whose elements are spread over tiles that together cover it;
  * any strides and byte orders. */
 tegula_status tegula__hash_tiles(tegula__pool *pool, const tegula__kernels *kernels,

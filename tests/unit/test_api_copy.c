@@ -1,7 +1,7 @@
 /* Copies: the windows that they go in, and senseless arguments.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "api/copy_windows.h"
+#include "plan/copy_windows.h"
 #include "test_api_support.h"
 
 /* ---- windows: boxes of a table of 2-d parts, each element once, whole chunks, within the memory

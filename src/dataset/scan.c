@@ -1,11 +1,9 @@
 /* Windows over a dataset.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "api/stream.h"
+#include "dataset/scan.h"
 
 #include <stdlib.h>
-
-#include "check/check.h"
 
 /* Progress of the whole call from that of one window. */
 static int window_progress(void *state, int64_t bytes_done, int64_t bytes_total) {

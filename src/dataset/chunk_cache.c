@@ -1,23 +1,15 @@
 /* Chunks that are held for small reads.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "api/held.h"
+#include "dataset/chunk_cache.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/chunks_around.h"
+#include "dataset/chunk_align.h"
+#include "dataset/dataset_priv.h"
 
 #define HELD_BYTES ((int64_t)4 << 20)
-
-struct tegula__held {
-  atomic_int busy;
-  bool full;         /* `data` has the elements of `around`, C-ordered, in native byte order */
-  bool refused;      /* these cannot be held */
-  tegula_box around; /* the chunks of the last small read */
-  char *data;
-  int64_t room, file;
-};
 
 /* Whole chunks around a box, of one part; false where to hold them makes no sense. */
 static bool choose(const tegula_dataset *dataset, const tegula__tile *box, tegula_box *out,
@@ -139,10 +131,4 @@ tegula_status tegula__held_read(const tegula_dataset *dataset, const tegula__til
   tegula_status status = read_held(held, dataset, tile, options, tally, done, err);
   atomic_store(&held->busy, 0);
   return status;
-}
-
-void tegula__held_free(tegula__held *held) {
-  if (held == NULL) return;
-  free(held->data);
-  free(held);
 }

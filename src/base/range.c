@@ -7,7 +7,7 @@
  *   . . a a      box 0: [0,1) x [2,4)
  *   b b b b      box 1: [1,2) x [0,4)
  *   c c c .      box 2: [2,3) x [0,3) */
-#include "check/check.h"
+#include "base/base.h"
 
 int32_t tegula__range_boxes(const int64_t *shape, int32_t ndim, int64_t first, int64_t count,
                             int64_t *vectors) {

@@ -2,10 +2,10 @@
  * copies out of what was decoded.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef TEGULA_API_CHUNKS_AROUND_H
-#define TEGULA_API_CHUNKS_AROUND_H
+#ifndef TEGULA_DATASET_CHUNK_ALIGN_H
+#define TEGULA_DATASET_CHUNK_ALIGN_H
 
-#include "api/api.h"
+#include "dataset/dataset.h"
 
 /* The part that holds an element, if it is one of chunks that are decoded as a whole; else NULL. */
 const tegula__part *tegula__encoded_part_at(const tegula__manifest *manifest, const int64_t *index);

@@ -1,9 +1,10 @@
 /* Pieces of chunks on their way between ranks.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "api/exchange.h"
+#include "dist/redistribute.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define MESSAGE ((int64_t)1 << 20) /* bytes, unless a single item has more */
 

@@ -5,10 +5,10 @@
  * A window is a box of whole chunks around a piece, which fits in the staging budget. It is read
  * when a piece comes that is not in the one before; the pieces are copied out of it. One process
  * only. */
-#ifndef TEGULA_API_BATCHES_WINDOW_H
-#define TEGULA_API_BATCHES_WINDOW_H
+#ifndef TEGULA_DATASET_BATCH_WINDOW_H
+#define TEGULA_DATASET_BATCH_WINDOW_H
 
-#include "api/api.h"
+#include "dataset/dataset.h"
 
 typedef struct tegula__batches_window {
   tegula_array *array; /* NULL: none is held */

@@ -6,8 +6,8 @@
  * chunks of it. Its lengths are those that cost least in the memory there is: by the requests for
  * what follows one another in both files, and by how often chunks that go through a codec are
  * decoded. Windows come in the order of the target. */
-#ifndef TEGULA_API_COPY_WINDOWS_H
-#define TEGULA_API_COPY_WINDOWS_H
+#ifndef TEGULA_PLAN_COPY_WINDOWS_H
+#define TEGULA_PLAN_COPY_WINDOWS_H
 
 #include "plan/plan.h"
 

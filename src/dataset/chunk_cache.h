@@ -7,15 +7,14 @@
  * dataset, until it is closed. What is held counts as read only while its file is the one that was
  * described: that is looked at each time, as when it is read. A thread that finds another one at it
  * reads by itself. */
-#ifndef TEGULA_API_HELD_H
-#define TEGULA_API_HELD_H
+#ifndef TEGULA_DATASET_CHUNK_CACHE_H
+#define TEGULA_DATASET_CHUNK_CACHE_H
 
-#include "api/api.h"
+#include "dataset/dataset.h"
 
 /* Fills a tile of a dataset; *done: false where it is to be read as any other. */
 tegula_status tegula__held_read(const tegula_dataset *dataset, const tegula__tile *tile,
                                 const tegula_load_options *options, tegula__tally *tally,
                                 bool *done, tegula_error *err);
-void tegula__held_free(tegula__held *held);
 
 #endif

@@ -5,10 +5,10 @@
  *
  * Memory stays within a window, whatever the size of the dataset; progress is that of all windows
  * together. */
-#ifndef TEGULA_API_STREAM_H
-#define TEGULA_API_STREAM_H
+#ifndef TEGULA_DATASET_SCAN_H
+#define TEGULA_DATASET_SCAN_H
 
-#include "api/api.h"
+#include "dataset/dataset.h"
 #include "memory/memory.h"
 
 /* Memory for the windows of one call: half of the default staging budget. */

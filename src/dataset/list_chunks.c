@@ -1,7 +1,7 @@
 /* The stored pieces of a dataset, one by one.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "api/api.h"
+#include "dataset/dataset.h"
 
 typedef struct visitor {
   tegula_chunk_fn each;

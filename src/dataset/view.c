@@ -8,17 +8,9 @@
  * information. Views borrow from their dataset and end before it. */
 #include <stdlib.h>
 
-#include "api/api.h"
+#include "dataset/dataset_priv.h"
 
 #define PROGRESS_SECONDS 0.05
-
-struct tegula__views {
-  tegula__file *files;    /* of the dataset, with stamps that nobody changes; paths are borrowed */
-  pthread_mutex_t lock;   /* of what follows */
-  tegula_dataset *all;    /* NULL: not yet */
-  tegula_dataset *recent; /* NULL: none */
-  bool *in_recent;        /* which late parts are in it */
-};
 
 /* One call's wish. */
 typedef struct wish {
@@ -28,33 +20,6 @@ typedef struct wish {
   const tegula_load_options *options; /* for progress; may be NULL */
   double next;                        /* when it is told again */
 } wish;
-
-tegula_status tegula__views_create(tegula_dataset *dataset, tegula_error *err) {
-  const tegula__manifest *manifest = &dataset->manifest;
-  RETURN_IF(manifest->late_count == 0, TEGULA_OK);
-  tegula__views *views = calloc(1, sizeof *views);
-  tegula__file *files = tegula__realloc_array(NULL, manifest->file_count, sizeof *files);
-  if (views == NULL || files == NULL) {
-    free(views);
-    free(files);
-    return tegula__out_of_memory(err, manifest->file_count * (int64_t)sizeof *files);
-  }
-  memcpy(files, manifest->files, (size_t)manifest->file_count * sizeof *files);
-  views->files = files;
-  pthread_mutex_init(&views->lock, NULL);
-  dataset->views = views;
-  return TEGULA_OK;
-}
-
-void tegula__views_destroy(tegula__views *views) {
-  if (views == NULL) return;
-  tegula_dataset_close(views->all);
-  tegula_dataset_close(views->recent);
-  pthread_mutex_destroy(&views->lock);
-  free(views->in_recent);
-  free(views->files);
-  free(views);
-}
 
 const tegula_dataset *tegula__dataset_known(const tegula_dataset *dataset) {
   if (dataset->views == NULL) return dataset;

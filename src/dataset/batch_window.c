@@ -1,11 +1,11 @@
 /* Windows of batches.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "api/batches_window.h"
+#include "dataset/batch_window.h"
 
 #include <string.h>
 
-#include "api/chunks_around.h"
+#include "dataset/chunk_align.h"
 
 /* times that each chunk would be decoded more than with a window: else one is not worth its memory
  * and the copies */

@@ -1,7 +1,7 @@
 /* Borders of chunks, and copies out of a box.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "api/chunks_around.h"
+#include "dataset/chunk_align.h"
 
 const tegula__part *tegula__encoded_part_at(const tegula__manifest *manifest,
                                             const int64_t *index) {

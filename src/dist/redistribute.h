@@ -5,10 +5,10 @@
  * Each rank sends to the one behind it while it receives from the one before it, then to the second
  * one behind it, and so on, so all pairs have their turn and no two ranks wait for each other.
  * Messages have about 1 MiB; both sides cut the pieces alike. */
-#ifndef TEGULA_API_EXCHANGE_H
-#define TEGULA_API_EXCHANGE_H
+#ifndef TEGULA_DIST_REDISTRIBUTE_H
+#define TEGULA_DIST_REDISTRIBUTE_H
 
-#include "api/deal.h"
+#include "dist/chunk_assignment.h"
 
 typedef struct tegula__exchange tegula__exchange;
 

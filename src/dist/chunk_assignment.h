@@ -6,11 +6,15 @@
  * of one rank is that rank's. One that several have pieces of goes to one that has much of it;
  * those that have at least half of what the first has take turns. Each rank takes its chunks in the
  * order of the array, as many in a round as fit in memory. */
-#ifndef TEGULA_API_DEAL_H
-#define TEGULA_API_DEAL_H
+#ifndef TEGULA_DIST_CHUNK_ASSIGNMENT_H
+#define TEGULA_DIST_CHUNK_ASSIGNMENT_H
 
-#include "api/api.h"
-#include "api/copy_windows.h"
+#include "array/array.h"
+#include "comm/comm.h"
+#include "engine/engine.h"
+#include "kernel/kernel.h"
+#include "manifest/manifest.h"
+#include "plan/copy_windows.h"
 
 /* What a rank may hold in a round; the same on all. */
 typedef struct tegula__deal_limits {

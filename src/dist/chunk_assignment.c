@@ -1,7 +1,7 @@
 /* Chunks dealt out to ranks and rounds.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "api/deal.h"
+#include "dist/chunk_assignment.h"
 
 #include <stdlib.h>
 

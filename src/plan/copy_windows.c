@@ -1,7 +1,7 @@
 /* Windows of a copy.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "api/copy_windows.h"
+#include "plan/copy_windows.h"
 
 #include <string.h>
 
