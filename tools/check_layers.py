@@ -31,6 +31,8 @@ LAYERS = {
     "dist": {"base", "manifest", "comm", "array", "kernel", "codec", "plan", "engine", "runtime"},
     "dataset": {"base", "manifest", "kernel", "memory", "comm", "io", "order", "codec", "format", "discover", "plan",
                 "engine", "array", "runtime", "dist"},
+    "save": {"base", "manifest", "kernel", "memory", "comm", "io", "order", "codec", "format", "discover", "plan", "engine",
+             "array", "publish", "runtime", "dist", "dataset"},
     "check": {"base", "manifest", "plan", "engine", "array", "kernel"},
     "api": None,  # all of them
 }

@@ -1,7 +1,7 @@
 /* The public face of contexts.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "api/save_later.h"
+#include "save/save_later.h"
 
 tegula_status tegula_context_create(const tegula_context_options *options, tegula_comm *comm,
                                     tegula_context **out, tegula_error *err) {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "api/api.h"
-#include "api/save_later.h"
+#include "save/save_later.h"
 #include "codec/codec.h"
 
 /* Rank 0 describes, the others get its manifest. */

@@ -1,7 +1,7 @@
 /* The public face of loading: a dataset into an array, or a box of it into any memory.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "api/save_later.h"
+#include "save/save_later.h"
 #include "dataset/chunk_cache.h"
 
 tegula_status tegula_load(tegula_dataset *dataset, tegula_array *array,

@@ -7,8 +7,8 @@
 #include <pthread.h>
 
 #include "plan/copy_windows.h"
-#include "api/save_ranks.h"
-#include "api/saving.h"
+#include "save/save_ranks.h"
+#include "save/saving.h"
 #include "memory/memory.h"
 
 /* The save options, and what they point at that is ours. */

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 
 #include "api/copy.h"
-#include "api/save_later.h"
-#include "api/save_rounds.h"
+#include "save/save_later.h"
+#include "save/save_rounds.h"
 
 static void describe(tegula__call *call, const tegula__copying *c,
                      const tegula_save_options *options) {

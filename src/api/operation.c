@@ -7,7 +7,7 @@
  * agree where the program waits for it: no call of MPI comes from a thread of the queue. */
 #include <stdlib.h>
 
-#include "api/save_later.h"
+#include "save/save_later.h"
 
 typedef struct operation {
   tegula_op op; /* first: the queue knows this part only */

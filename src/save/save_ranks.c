@@ -6,16 +6,15 @@
  * bytes belong, under temporary names). Each rank writes its own tiles there; of chunks, whose
  * places only rank 0 can find, save_rounds.c says how. When all is written rank 0 makes the target
  * visible; when one rank has failed, it takes everything back. */
-#include "api/save_ranks.h"
-#include "dist/share_text.h"
+#include "save/save_ranks.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/save_later.h"
-#include "api/save_rounds.h"
+#include "dist/share_text.h"
+#include "save/save_rounds.h"
 
 /* ---- what must be the same ---- */
 
@@ -227,31 +226,4 @@ tegula_status tegula__rank_save_begin(tegula__rank_save *r, const tegula__group 
         tegula__saving_begin(r->saving, r->context, path, r->options, g->wanted, g->count, err);
   status = tegula__rank_save_share(r, status, err);
   return status == TEGULA_OK ? TEGULA_OK : tegula__rank_save_end(r, status, err);
-}
-
-/* Each step ends with an agreement, so rank 0 knows at the end whether all is written. */
-static tegula_status write_all(tegula__rank_save *r, const tegula__group *g, tegula_error *err) {
-  tegula_comm *comm = r->context->comm;
-  for (int64_t i = 0; i < g->count; i++)
-    FORWARD(
-        tegula__comm_agree(comm, tegula__rank_save_array(r, i, &g->arrays[i]->memory, err), err));
-  return TEGULA_OK;
-}
-
-tegula_status tegula__save_on_ranks(tegula_context *context, const tegula__group *group,
-                                    const char *path, const tegula_save_options *options,
-                                    const char *name, tegula_status status, tegula_error *err) {
-  tegula_error unwanted;
-  tegula__saving saving;
-  tegula_op turn;
-  tegula__rank_save r = {.context = context, .options = options, .saving = &saving};
-  if (err == NULL) err = &unwanted;
-  if (status == TEGULA_OK) FORWARD(tegula__later_end_of_paths(context, &path, 1, name, err));
-  FORWARD(tegula__rank_save_begin(&r, group, path, path, name, status, err));
-  tegula__queue_enter(
-      context->queue, &turn,
-      &(tegula__touch){.arrays = (const void *const *)group->arrays, .array_count = group->count});
-  status = write_all(&r, group, err);
-  tegula__queue_leave(&turn);
-  return tegula__rank_save_end(&r, status, err);
 }

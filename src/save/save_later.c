@@ -1,7 +1,7 @@
 /* Saves in the background on several ranks: begun by all, written by each, ended by all.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "api/save_later.h"
+#include "save/save_later.h"
 
 #include <string.h>
 

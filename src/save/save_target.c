@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "api/saving.h"
+#include "save/saving.h"
 
 static int64_t sink_size(const tegula__sink *sink) {
   return ((const tegula__target *)sink->state)->size;

@@ -1,15 +1,11 @@
-/* Saves piece by piece: begun, written to by whoever has a tile, in this process or another, and
- * ended.
+/* The public face of saves piece by piece: begun, written to by whoever has a tile, in this process
+ * or another, and ended.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/save_later.h"
-#include "api/saving.h"
-
-#define MOST_JSON ((size_t)64 << 20)
+#include "save/save_later.h"
 
 struct tegula_saving {
   tegula__saving saving;
@@ -164,78 +160,16 @@ tegula_status tegula_save_tile(tegula_saving *saving, const tegula_view *view, t
   return tegula__saving_move(&saving->saving, 0, &tile, 1, err);
 }
 
-static tegula_status write_text(const tegula__manifest *manifest, char **out, tegula_error *err) {
-  const tegula__manifest_names names = {.codecs = tegula__codec_names()};
-  return tegula__manifest_write(manifest, &names, NULL, out, err);
-}
-
 tegula_status tegula_saving_to_json(const tegula_saving *saving, char **out, tegula_error *err) {
   CHECK_ARGUMENT(saving != NULL && out != NULL, "the save or the place for the text is NULL");
-  if (on_ranks(saving)) return write_text(tegula__rank_save_manifest(&saving->ranks, 0), out, err);
+  if (on_ranks(saving))
+    return tegula__saving_write_text(tegula__rank_save_manifest(&saving->ranks, 0), out, err);
   const tegula__member *m = &saving->saving.members[0];
   if (m->layout == TEGULA__CHUNKED)
     return tegula__fail(err, TEGULA_UNSUPPORTED, saving->saving.path, -1,
                         "only the process that began a chunked save can write to it: it finds the "
                         "places of chunks");
   return tegula__saving_text(m, out, err);
-}
-
-tegula_status tegula__saving_text(const tegula__member *m, char **out, tegula_error *err) {
-  return write_text(&m->manifest, out, err);
-}
-
-/* Files of a save that goes on lie in its workplace: nobody else's are written to. */
-static tegula_status check_files(const tegula__manifest *manifest, tegula_error *err) {
-  for (int64_t i = 0; i < manifest->file_count; i++) {
-    const char *path = manifest->files[i].path;
-    if (!tegula__publish_is_temporary(path))
-      return tegula__fail(err, TEGULA_INVALID_ARGUMENT, path, -1,
-                          "the text is of no save: \"%.500s\" is no file that is being made", path);
-  }
-  return TEGULA_OK;
-}
-
-/* A workplace goes when its save has ended. */
-tegula_status tegula__saving_explain_ended(tegula_status status, tegula_error *err) {
-  if (status != TEGULA_NOT_FOUND || err == NULL) return status;
-  char path[sizeof err->path];
-  memcpy(path, err->path, sizeof path);
-  return tegula__hint(
-      err,
-      tegula__fail_errno(err, ENOENT, path, -1,
-                         "the save that the text is of has ended: \"%.500s\" is not there any more",
-                         path),
-      "tiles are written before the save is committed or abandoned");
-}
-
-static bool is_to_be_written(const tegula__part *part, bool chunks) {
-  return part->kind == TEGULA__PART_DENSE ||
-         (chunks && part->kind == TEGULA__PART_CHUNKED && part->grid->count == 0);
-}
-
-static tegula_status finish_text(tegula__manifest *manifest, bool chunks, tegula_error *err) {
-  FORWARD(tegula__manifest_finish(manifest, err));
-  for (int64_t i = 0; i < manifest->part_count; i++)
-    if (!is_to_be_written(&manifest->parts[i], chunks))
-      return tegula__fail(err, TEGULA_CORRUPT, NULL, -1,
-                          "the text is of no save: it describes pieces that are not plain bytes");
-  return check_files(manifest, err);
-}
-
-tegula__move tegula__saving_move_by(const tegula__manifest *manifest, tegula__file_set *files,
-                                    const tegula__tile *tiles, int64_t count,
-                                    const tegula_save_options *options, tegula__tally *tally) {
-  return (tegula__move){.manifest = manifest,
-                        .files = files,
-                        .tiles = tiles,
-                        .tile_count = count,
-                        .writing = true,
-                        .durable = options->durable != 0,
-                        .push = options->durable != 0,
-                        .progress = options->progress,
-                        .progress_state = options->progress_state,
-                        .statistics = &tally->statistics,
-                        .counts = &tally->counts};
 }
 
 static tegula_status write_tile(tegula_context *context, const tegula__manifest *manifest,
@@ -252,15 +186,6 @@ static tegula_status write_tile(tegula_context *context, const tegula__manifest 
   tegula_status status = tegula__engine_run(&context->engine, &move, err);
   tegula__file_set_destroy(files);
   return tegula__saving_explain_ended(status, err);
-}
-
-tegula_status tegula__saving_read_text(const char *text, size_t size, bool chunks,
-                                       tegula__manifest *out, tegula_error *err) {
-  static const char *const formats[] = {"npy", "raw", "hdf5", NULL};
-  const tegula__manifest_names names = {.formats = formats, .codecs = tegula__codec_names()};
-  CHECK_ARGUMENT(size <= MOST_JSON, "the text is too long");
-  FORWARD(tegula__manifest_read(text, size, "", &names, out, err));
-  return finish_text(out, chunks, err);
 }
 
 tegula_status tegula_save_tile_from(tegula_context *context, const char *json,

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
-#include "api/saving.h"
+#include "save/saving.h"
 
 #define LARGEST_SIDE_FILE ((size_t)64 << 20) /* what is read again is no longer */
 

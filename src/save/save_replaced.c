@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/saving.h"
+#include "save/saving.h"
 
 #define PIECE ((int64_t)64 << 20)
 #define LEAST ((int64_t)32 << 20) /* of a save: less is not worth the calls */

@@ -7,7 +7,7 @@
  * the order of the array and sends those back; then all write. Where the whole array fits in one
  * round the file is that of one process; else the order of chunks in it is another one, unless no
  * filter changes their length: then all places are found before the first round. */
-#include "api/save_rounds.h"
+#include "save/save_rounds.h"
 
 #include <stdlib.h>
 

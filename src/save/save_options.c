@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "api/saving.h"
+#include "save/saving.h"
 
 #define LARGEST_CHUNK ((int64_t)4 << 20) /* bytes, when nobody says how large they are to be */
 

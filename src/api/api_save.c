@@ -1,20 +1,9 @@
-/* tegula_save and tegula_save_group: the same planner and engine, turned round. A format lays out
- * each file, publish makes them visible.
+/* The public face of saves that are made by one call.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
-#include "api/saving.h"
-
-tegula_status tegula__save(const tegula_array *array, const char *path,
-                           const tegula_save_options *options, tegula_error *err) {
-  const tegula__array *memory = &array->memory;
-  tegula__wanted wanted = {.dtype = memory->dtype, .tiling = memory->tiling, .options = options};
-  tegula__saving s;
-  tegula_status status = tegula__saving_begin(&s, array->context, path, options, &wanted, 1, err);
-  if (status == TEGULA_OK) status = tegula__saving_move(&s, 0, memory->tiles, memory->count, err);
-  return tegula__saving_end(&s, status, err);
-}
+#include "save/save_later.h"
 
 /* ---- one array ---- */
 

@@ -6,10 +6,10 @@
  * it together: where the program waits for it, at a fence, or before a call that would change what
  * it saves or uses its path. So no call of MPI comes from a thread of the queue. Chunks go in
  * rounds, in which ranks need each other: they are encoded and written at the end. */
-#ifndef TEGULA_API_SAVE_LATER_H
-#define TEGULA_API_SAVE_LATER_H
+#ifndef TEGULA_SAVE_SAVE_LATER_H
+#define TEGULA_SAVE_SAVE_LATER_H
 
-#include "api/save_ranks.h"
+#include "save/save_ranks.h"
 
 typedef struct tegula__later {
   /* of the context's that have not ended, in the order in which they were begun: the same on all
@@ -53,5 +53,11 @@ tegula_status tegula__later_end_of_paths(tegula_context *context, const char *co
                                          size_t count, const char *name, tegula_error *err);
 /* This rank alone, when the context goes: what was not waited for is given up. */
 void tegula__later_give_up_all(tegula_context *context);
+
+/* save_on_ranks.c: tegula_save and tegula_save_group on several ranks. `status`: that of the
+ * arguments on this rank. */
+tegula_status tegula__save_on_ranks(tegula_context *context, const tegula__group *group,
+                                    const char *path, const tegula_save_options *options,
+                                    const char *name, tegula_status status, tegula_error *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* A save from its beginning to its end.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "api/saving.h"
+#include "save/saving.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "api/saving.h"
+#include "save/saving.h"
 
 #define LARGEST_HEADER ((size_t)64 << 20)
 

@@ -1,12 +1,18 @@
 /* saving: a save on its way: begun, moved to as often as there is something to move, ended.
  * tegula_save does all of it at once.
  *
+ * Begin reading at struct tegula__saving, then tegula__saving_begin. The parts of its beginning are
+ * save_options.c (what is to be made), save_layout.c (files and places in them), save_target.c (the
+ * container) and save_side.c. save_text.c is for other processes. On several ranks save_ranks.h
+ * begins and ends a save, save_rounds.h writes chunks that ranks share, save_later.h saves in the
+ * background. The folder includes dataset and all that it includes, and publish.
+ *
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef TEGULA_API_SAVING_H
-#define TEGULA_API_SAVING_H
+#ifndef TEGULA_SAVE_SAVING_H
+#define TEGULA_SAVE_SAVING_H
 
-#include "api/api.h"
 #include "codec/codec.h"
+#include "dataset/dataset.h"
 #include "publish/publish.h"
 
 /* One file that is written. */
@@ -105,7 +111,7 @@ tegula_status tegula__saving_complete(tegula__saving *saving, tegula_error *err)
 /* With OK makes it visible, else takes everything back; returns the status that it had or got. */
 tegula_status tegula__saving_end(tegula__saving *saving, tegula_status status, tegula_error *err);
 
-/* save_tiles.c: the text with which others write to a save. */
+/* save_text.c: the text with which others write to a save. */
 tegula_status tegula__saving_text(const tegula__member *member, char **out, tegula_error *err);
 /* Reads such a text into an initialised manifest. `chunks`: it may be of a chunked save, whose
  * chunks have no places yet. */
@@ -125,12 +131,6 @@ typedef struct tegula__group {
   tegula__wanted *wanted;
   int64_t count;
 } tegula__group;
-/* save_ranks.c: tegula_save and tegula_save_group on several ranks. `status`: that of the arguments
- * on this rank. */
-tegula_status tegula__save_on_ranks(tegula_context *context, const tegula__group *group,
-                                    const char *path, const tegula_save_options *options,
-                                    const char *name, tegula_status status, tegula_error *err);
-
 /* The work of tegula_save, without its place in the order of operations; options are complete. */
 tegula_status tegula__save(const tegula_array *array, const char *path,
                            const tegula_save_options *options, tegula_error *err);
@@ -167,5 +167,8 @@ tegula_status tegula__target_complete(const tegula__saving *saving, tegula__targ
                                       bool durable, tegula_error *err);
 /* After a failure, and always at the end. */
 void tegula__target_free(tegula__saving *saving, tegula__target *target);
+
+tegula_status tegula__saving_write_text(const tegula__manifest *manifest, char **out,
+                                        tegula_error *err);
 
 #endif

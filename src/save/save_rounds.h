@@ -1,11 +1,11 @@
 /* save_rounds: chunks that are written by several ranks, whose places rank 0 finds.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef TEGULA_API_SAVE_ROUNDS_H
-#define TEGULA_API_SAVE_ROUNDS_H
+#ifndef TEGULA_SAVE_SAVE_ROUNDS_H
+#define TEGULA_SAVE_SAVE_ROUNDS_H
 
 #include "dist/chunk_assignment.h"
-#include "api/saving.h"
+#include "save/saving.h"
 
 /* Collective, after an agreement; the outcome is still to be agreed. `move` is that of this rank
  * (its placer: rank 0's), `numbers` say which tiles of the tiling it has. */

@@ -1,10 +1,10 @@
 /* save_ranks: a save whose tiles are on several ranks. Rank 0 begins it and ends it, and all write.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef TEGULA_API_SAVE_RANKS_H
-#define TEGULA_API_SAVE_RANKS_H
+#ifndef TEGULA_SAVE_SAVE_RANKS_H
+#define TEGULA_SAVE_SAVE_RANKS_H
 
-#include "api/saving.h"
+#include "save/saving.h"
 
 typedef struct tegula__rank_save {
   tegula_context *context;
