@@ -4,8 +4,8 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * The input is the text. Nothing is opened. */
-#include "check/sums.h"
 #include "fuzz.h"
+#include "verify/sums.h"
 
 static void check_file(const tegula__sums *sums, const tegula__file_sums *file, int64_t *block,
                        int64_t *chunk) {

@@ -6,7 +6,7 @@
  * What floats of given bits are is written down by hand, after IEEE 754. */
 #include "support.h"
 
-#include "check/check.h"
+#include "verify/hash.h"
 
 static tegula__pool *pool_make(int32_t threads) {
   tegula_error error;

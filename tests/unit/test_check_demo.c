@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check/check.h"
+#include "verify/hash.h"
 
 static tegula__pool *pool;
 

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "check/check.h"
+#include "verify/hash.h"
 
 static tegula_dtype dtype_of(const char *text) {
   tegula_dtype dtype;

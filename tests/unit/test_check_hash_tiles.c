@@ -7,7 +7,7 @@
  * (docs/content-hash.md). */
 #include "support.h"
 
-#include "check/check.h"
+#include "verify/hash.h"
 
 enum { TILES = 64, AXES = 3 };
 

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "support.h"
 
-#include "check/check.h"
+#include "verify/hash.h"
 
 static void the_example_of_the_file_holds(void **state) {
   (void)state;

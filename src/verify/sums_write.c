@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 #include "base/json.h"
-#include "check/sums.h"
 #include "manifest/names.h"
+#include "verify/sums.h"
 
 static tegula_status too_long(const tegula__buffer *buffer, tegula_error *err) {
   if (buffer->size <= buffer->maximum / 2) return tegula__out_of_memory(err, (int64_t)buffer->size);

@@ -16,7 +16,7 @@
 #include <xxhash.h>
 #endif
 
-#include "check/check.h"
+#include "verify/hash.h"
 
 enum { BLOCK_BYTES = 65536, BLOCKS_PER_ITEM = 32, TEXT_BYTES = 128 + TEGULA_MAX_DIMS * 21 };
 

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "check/demo_values.h"
+#include "verify/demo_values.h"
 
 enum { MAX_ITEM = 16 };
 

@@ -4,7 +4,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
-#include "api/summing.h"
+#include "verify/problems.h"
+#include "verify/summing.h"
 
 static int64_t first_item(const tegula__summing *s, int64_t rank, int64_t ranks) {
   return s->items / ranks * rank + s->items % ranks * rank / ranks;

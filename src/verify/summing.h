@@ -8,14 +8,14 @@
  * are hashed for the content, too, while they are at hand, and so are chunks, decoded
  * (sum_chunks.c); what is left of the content (blocks of the hash that lie in several files or
  * tasks, other orders) is read through the engine afterwards. */
-#ifndef TEGULA_API_SUMMING_H
-#define TEGULA_API_SUMMING_H
+#ifndef TEGULA_VERIFY_SUMMING_H
+#define TEGULA_VERIFY_SUMMING_H
 
 #include <pthread.h>
 
-#include "api/api.h"
 #include "dataset/scan.h"
-#include "check/sums.h"
+#include "verify/sums.h"
+#include "verify/verify.h"
 
 /* A file that is gone through. */
 typedef struct tegula__sum_file {
@@ -125,5 +125,19 @@ void tegula__kept_flush(tegula__kept *kept);
 
 /* sum_content.c: what was not hashed with the files. */
 tegula_status tegula__sum_content(tegula__summing *summing, tegula_error *err);
+
+/* ---- sum_blocks.c: one block, or chunk ---- */
+
+/* read at once: it stays in the processor's cache while it is hashed */
+#define TEGULA__SUM_BUFFER ((int64_t)512 << 10)
+
+/* Tells the caller of progress, and asks whether to go on. */
+tegula_status tegula__sum_ask(tegula__summing *s, int64_t bytes, tegula_error *err);
+
+tegula_status tegula__sum_block(tegula__summing *s, tegula__sum_file *file, int64_t item,
+                                tegula_error *err);
+
+tegula_status tegula__sum_read_chunk(tegula__summing *s, tegula__sum_file *file, int64_t number,
+                                     int fd, char *slot, tegula_error *err);
 
 #endif

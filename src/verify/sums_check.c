@@ -8,151 +8,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "api/summing.h"
 #include "dist/share_text.h"
 #include "manifest/names.h"
+#include "verify/sums_check.h"
 
-typedef struct checking {
-  tegula_context *context;
-  tegula_dataset *dataset; /* NULL: none */
-  char *text;              /* of the sums */
-  size_t text_size;
-  tegula__sums sums;
-  tegula__summing summing;
-  tegula__file *files; /* of the sums, where they are not files of the dataset */
-  tegula__file_set *set;
-  char **names;     /* absolute, of the files of the sums */
-  int64_t *by_name; /* numbers of the files of the sums in the order of their names */
-  int64_t *number;  /* of the file of the sums for each of the dataset; -1: an extra one */
-  int64_t *by_sum;  /* made when it is needed */
-  tegula_sums_report report;
-  tegula_problem_fn visit;
-  void *visit_state;
-  tegula_error first; /* problem */
-} checking;
-
-static void tell(checking *c, const tegula_error *problem) {
+static void tell(tegula__sums_checking *c, const tegula_error *problem) {
   if (c->report.problems++ == 0) c->first = *problem;
   if (c->visit != NULL) c->visit(c->visit_state, problem);
 }
 
-/* ---- which file of the dataset is which of the sums ---- */
-
-/* What cannot be resolved is no file of the dataset. */
-static char *absolute_name(tegula__namer *namer, const char *path) {
-  char *name = NULL;
-  return tegula__namer_name(namer, path, &name, NULL) == TEGULA_OK ? name : tegula__strdup(path);
-}
-
-static int compare_names(const void *a, const void *b, void *state) {
-  char *const *names = state;
-  int64_t i = *(const int64_t *)a, j = *(const int64_t *)b;
-  int order = strcmp(names[i], names[j]);
-  return order != 0 ? order : (i > j) - (i < j);
-}
-
-static tegula_status name_files(checking *c, tegula__namer *namer, tegula_error *err) {
-  int64_t count = c->sums.file_count;
-  c->names = calloc((size_t)tegula__max(1, count), sizeof *c->names);
-  c->by_name = tegula__realloc_array(NULL, count, sizeof *c->by_name);
-  bool good = c->names != NULL && c->by_name != NULL;
-  for (int64_t i = 0; good && i < count; i++) {
-    c->names[i] = absolute_name(namer, c->sums.files[i].path);
-    c->by_name[i] = i;
-    good = c->names[i] != NULL;
-  }
-  if (!good) return tegula__out_of_memory(err, count * (int64_t)sizeof *c->names);
-  if (count > 1) qsort_r(c->by_name, (size_t)count, sizeof *c->by_name, compare_names, c->names);
-  return TEGULA_OK;
-}
-
-/* The first file of the sums that has this name; -1: none. */
-static int64_t find_name(const checking *c, const char *name) {
-  int64_t low = 0, high = c->sums.file_count;
-  while (low < high) {
-    int64_t middle = low + (high - low) / 2;
-    if (strcmp(c->names[c->by_name[middle]], name) < 0)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low < c->sums.file_count && strcmp(c->names[c->by_name[low]], name) == 0 ? c->by_name[low]
-                                                                                  : -1;
-}
-
-/* ---- which chunk of the sums is which of the dataset ---- */
-
-typedef struct match {
-  tegula__sums *sums;
-  const tegula__file_sums *file;
-  const tegula__part *part;
-} match;
-
-static bool match_chunk(void *state, const tegula__chunk *chunk, const int64_t *lo,
-                        const int64_t *hi) {
-  (void)hi;
-  const match *m = state;
-  int64_t low = m->file->first_chunk, high = low + m->file->chunk_count, end = high;
-  while (low < high) {
-    int64_t middle = low + (high - low) / 2;
-    if (m->sums->chunks[middle].offset < (int64_t)chunk->offset)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  tegula__chunk_sum *found = low < end ? &m->sums->chunks[low] : NULL;
-  if (found == NULL || found->offset != (int64_t)chunk->offset || found->length != chunk->length)
-    return true;
-  bool here = memcmp(m->sums->vectors + found->at, lo, (size_t)m->sums->ndim * sizeof *lo) == 0;
-  found->part = here ? m->part : NULL; /* another place: several parts show it */
-  return true;
-}
-
-/* Those that are the same can be hashed for the content in passing. */
-static void match_chunks(checking *c) {
-  const tegula__manifest *manifest = &c->dataset->manifest;
-  if (c->sums.ndim != manifest->ndim) return;
-  c->summing.chunk_vectors = c->sums.vectors;
-  for (int64_t i = 0; i < manifest->part_count; i++) {
-    const tegula__part *part = &manifest->parts[i];
-    int64_t file = tegula__part_in_chunks(part) ? tegula__part_file(part) : -1,
-            number = file >= 0 ? c->number[file] : -1;
-    if (number < 0 || c->summing.files[number].index != file ||
-        tegula__box_count(manifest->ndim, part->lo, part->hi) == 0)
-      continue;
-    tegula__part_visit(part, manifest->ndim, match_chunk,
-                       &(match){.sums = &c->sums, .file = &c->sums.files[number], .part = part});
-  }
-}
-
-static tegula_status match_files(checking *c, tegula__namer *namer, tegula_error *err) {
-  const tegula__manifest *manifest = &c->dataset->manifest;
-  c->number = tegula__realloc_array(NULL, manifest->file_count, sizeof *c->number);
-  if (c->number == NULL)
-    return tegula__out_of_memory(err, manifest->file_count * (int64_t)sizeof *c->number);
-  for (int64_t i = 0; i < manifest->file_count; i++) {
-    char *name = absolute_name(namer, manifest->files[i].path);
-    if (name == NULL) return tegula__out_of_memory(err, 1024);
-    c->number[i] = find_name(c, name);
-    free(name);
-    tegula__sum_file *file = c->number[i] >= 0 ? &c->summing.files[c->number[i]] : NULL;
-    if (file == NULL) continue;
-    file->set = c->dataset->files;
-    file->file = &manifest->files[i];
-    file->index = i;
-  }
-  for (int64_t i = 0; i < manifest->part_count; i++) {
-    const tegula__part *part = &manifest->parts[i];
-    int64_t number = part->kind == TEGULA__PART_DENSE ? c->number[part->file] : -1;
-    const tegula__sum_file *file = number >= 0 ? &c->summing.files[number] : NULL;
-    if (file != NULL && file->index == part->file && file->size == file->file->stamp.size)
-      FORWARD(tegula__summing_part(&c->summing, part, number, err));
-  }
-  match_chunks(c);
-  return TEGULA_OK;
-}
-
-static tegula_status prepare(checking *c, tegula_error *err) {
+static tegula_status prepare(tegula__sums_checking *c, tegula_error *err) {
   tegula__sums *sums = &c->sums;
   tegula__namer namer;
   FORWARD(tegula__summing_create(&c->summing, sums->file_count, err));
@@ -174,8 +39,8 @@ static tegula_status prepare(checking *c, tegula_error *err) {
                                              .failed = INT64_MAX};
   }
   FORWARD(tegula__namer_init(&namer, NULL, err));
-  tegula_status status = name_files(c, &namer, err);
-  if (status == TEGULA_OK && c->dataset != NULL) status = match_files(c, &namer, err);
+  tegula_status status = tegula__sums_name_files(c, &namer, err);
+  if (status == TEGULA_OK && c->dataset != NULL) status = tegula__sums_match_files(c, &namer, err);
   tegula__namer_free(&namer);
   return status;
 }
@@ -192,7 +57,7 @@ static int compare_sums(const void *a, const void *b, void *state) {
 }
 
 /* The file of the sums that had these bytes; -1: none, or no memory to look. */
-static int64_t find_sum(checking *c, tegula__hash128 sum) {
+static int64_t find_sum(tegula__sums_checking *c, tegula__hash128 sum) {
   int64_t low = 0, high = c->sums.file_count;
   if (c->by_sum == NULL) {
     c->by_sum = tegula__realloc_array(NULL, high, sizeof *c->by_sum);
@@ -213,14 +78,14 @@ static int64_t find_sum(checking *c, tegula__hash128 sum) {
              : -1;
 }
 
-static void same_content(const checking *c, tegula_error *problem) {
+static void same_content(const tegula__sums_checking *c, tegula_error *problem) {
   if (c->report.content == 1 && problem->hint[0] == '\0')
     tegula__hint(problem, problem->status,
                  "the content of the array is the same: it was written again, or bytes changed "
                  "that are no elements");
 }
 
-static void tell_other_bytes(checking *c, int64_t number) {
+static void tell_other_bytes(tegula__sums_checking *c, int64_t number) {
   const tegula__file_sums *file = &c->sums.files[number];
   const char *path = c->summing.files[number].file->path;
   int64_t count = tegula__sum_blocks(file->size), first = -1, differ = 0;
@@ -251,7 +116,7 @@ static void tell_other_bytes(checking *c, int64_t number) {
   tell(c, &problem);
 }
 
-static void tell_other_chunks(checking *c, int64_t number) {
+static void tell_other_chunks(tegula__sums_checking *c, int64_t number) {
   const tegula__file_sums *file = &c->sums.files[number];
   const char *path = c->summing.files[number].file->path;
   for (int64_t i = file->first_chunk; i < file->first_chunk + file->chunk_count; i++) {
@@ -274,7 +139,7 @@ static void tell_other_chunks(checking *c, int64_t number) {
   }
 }
 
-static void tell_file(checking *c, int64_t number) {
+static void tell_file(tegula__sums_checking *c, int64_t number) {
   tegula__sum_file *file = &c->summing.files[number];
   if (file->error != NULL) {
     same_content(c, file->error);
@@ -286,7 +151,7 @@ static void tell_file(checking *c, int64_t number) {
   tell_other_chunks(c, number);
 }
 
-static void tell_extra(checking *c) {
+static void tell_extra(tegula__sums_checking *c) {
   const tegula__manifest *manifest = &c->dataset->manifest;
   for (int64_t i = 0; i < manifest->file_count; i++) {
     tegula_error problem;
@@ -300,14 +165,14 @@ static void tell_extra(checking *c) {
 
 /* ---- the array ---- */
 
-static bool same_array(const checking *c) {
+static bool same_array(const tegula__sums_checking *c) {
   const tegula__manifest *manifest = &c->dataset->manifest;
   return tegula_dtype_same(manifest->dtype, c->sums.dtype) && manifest->ndim == c->sums.ndim &&
          memcmp(manifest->shape, c->sums.shape, (size_t)manifest->ndim * sizeof *manifest->shape) ==
              0;
 }
 
-static void tell_other_array(checking *c) {
+static void tell_other_array(tegula__sums_checking *c) {
   const tegula__manifest *manifest = &c->dataset->manifest;
   char expected[TEGULA__SHAPE_TEXT], found[TEGULA__SHAPE_TEXT], expected_dtype[TEGULA_DTYPE_TEXT],
       found_dtype[TEGULA_DTYPE_TEXT];
@@ -324,7 +189,7 @@ static void tell_other_array(checking *c) {
 }
 
 /* Was the file of this error told already? */
-static bool is_told(const checking *c, const tegula_error *error) {
+static bool is_told(const tegula__sums_checking *c, const tegula_error *error) {
   for (int64_t i = 0; i < c->summing.file_count; i++)
     if (c->summing.files[i].error != NULL &&
         strcmp(c->summing.files[i].error->path, error->path) == 0)
@@ -332,7 +197,7 @@ static bool is_told(const checking *c, const tegula_error *error) {
   return false;
 }
 
-static void tell_content(checking *c, const char *found) {
+static void tell_content(tegula__sums_checking *c, const char *found) {
   tegula_error problem;
   if (c->summing.content_error.status != TEGULA_OK) {
     if (!is_told(c, &c->summing.content_error)) tell(c, &c->summing.content_error);
@@ -346,7 +211,7 @@ static void tell_content(checking *c, const char *found) {
 
 /* ---- the whole ---- */
 
-static void tell_all(checking *c) {
+static void tell_all(tegula__sums_checking *c) {
   char found[TEGULA_HASH_TEXT] = "";
   bool array = c->dataset == NULL || same_array(c);
   bool known = c->summing.level == TEGULA_VERIFY_DECODE && c->dataset != NULL &&
@@ -365,14 +230,14 @@ static void tell_all(checking *c) {
 }
 
 /* Rank 0 reads them. */
-static tegula_status read_sums(checking *c, const char *path, tegula_error *err) {
+static tegula_status read_sums(tegula__sums_checking *c, const char *path, tegula_error *err) {
   FORWARD(tegula__io_read_whole(NULL, path, (int64_t)TEGULA__SUMS_BYTES, &c->text, &c->text_size,
                                 &c->summing.call.tally->counts, err));
   return tegula__sums_read(c->text, c->text_size, path, &c->sums, err);
 }
 
 /* The others get its text. */
-static tegula_status share_sums(checking *c, const char *path, tegula_error *err) {
+static tegula_status share_sums(tegula__sums_checking *c, const char *path, tegula_error *err) {
   tegula_comm *comm = c->context->comm;
   tegula_status status =
       comm->size > 1 ? tegula__share_text(c->context, &c->text, &c->text_size, err) : TEGULA_OK;
@@ -383,7 +248,7 @@ static tegula_status share_sums(checking *c, const char *path, tegula_error *err
   return status;
 }
 
-static tegula_status check_view(checking *c, tegula_status status, tegula_error *err) {
+static tegula_status check_view(tegula__sums_checking *c, tegula_status status, tegula_error *err) {
   if (status == TEGULA_OK) status = prepare(c, err);
   status = tegula__summing_agree(&c->summing, status, err);
   if (status == TEGULA_OK) status = tegula__summing_run(&c->summing, err);
@@ -404,7 +269,7 @@ static tegula_status check_view(checking *c, tegula_status status, tegula_error 
 }
 
 /* What must be the same on all ranks. */
-static void describe(const checking *c, const char *path, const tegula_dataset *view,
+static void describe(const tegula__sums_checking *c, const char *path, const tegula_dataset *view,
                      tegula__call *call) {
   tegula__call_add(call, "the sums", "%s", path);
   tegula__call_mix(call, path, strlen(path));
@@ -419,7 +284,7 @@ static void describe(const checking *c, const char *path, const tegula_dataset *
 }
 
 /* All that a rank does by itself first. */
-static tegula_status begin(checking *c, const char *path, tegula_dataset **view,
+static tegula_status begin(tegula__sums_checking *c, const char *path, tegula_dataset **view,
                            tegula_error *err) {
   tegula__io_counts *counts = &c->summing.call.tally->counts;
   if (c->context->comm->rank == 0) FORWARD(read_sums(c, path, err));
@@ -429,7 +294,7 @@ static tegula_status begin(checking *c, const char *path, tegula_dataset **view,
              : TEGULA_OK;
 }
 
-static tegula_status check_all(checking *c, const char *path, tegula_error *err) {
+static tegula_status check_all(tegula__sums_checking *c, const char *path, tegula_error *err) {
   tegula_dataset *dataset = c->dataset, *view = NULL;
   tegula__call call;
   tegula__call_init(&call, "tegula_sums_check");
@@ -448,7 +313,7 @@ static tegula_status check_all(checking *c, const char *path, tegula_error *err)
   return status;
 }
 
-static void release(checking *c) {
+static void release(tegula__sums_checking *c) {
   if (c->set != NULL) tegula__file_set_destroy(c->set);
   for (int64_t i = 0; c->names != NULL && i < c->sums.file_count; i++) free(c->names[i]);
   free(c->names);
@@ -493,11 +358,11 @@ tegula_status tegula_sums_check(tegula_context *context, const char *path, tegul
   if (status == TEGULA_OK) status = tegula__tally_start(&tally, local.statistics, err);
   if (status != TEGULA_OK) return tegula__comm_agree(comm, status, err);
   tegula__news_begin(&news, comm, INT64_MAX, &local.progress, &local.progress_state);
-  checking c = {.context = context,
-                .dataset = dataset,
-                .visit = visit,
-                .visit_state = state,
-                .report = {.content = -1}};
+  tegula__sums_checking c = {.context = context,
+                             .dataset = dataset,
+                             .visit = visit,
+                             .visit_state = state,
+                             .report = {.content = -1}};
   c.summing = (tegula__summing){.context = context,
                                 .dataset = dataset,
                                 .comm = comm->size > 1 ? comm : NULL,

@@ -5,9 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "api/api.h"
 #include "dataset/scan.h"
-#include "check/check.h"
+#include "verify/hash.h"
+#include "verify/problems.h"
+#include "verify/verify.h"
 
 /* Both texts and the reason. Texts that are too long are cut. */
 static void differ(tegula_difference *out, const char *what, const char *a, const char *b) {

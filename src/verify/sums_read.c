@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "check/sums.h"
 #include "manifest/names.h"
+#include "verify/sums.h"
 
 /* ---- the text itself ---- */
 

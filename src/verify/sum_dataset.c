@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
-#include "api/summing.h"
+#include "verify/summing.h"
 
 /* ---- the table of chunks ---- */
 

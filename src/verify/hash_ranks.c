@@ -9,8 +9,7 @@
  * them. */
 #include <stdlib.h>
 
-#include "api/api.h"
-#include "check/check.h"
+#include "verify/verify.h"
 
 typedef struct rank_hash {
   const tegula_array *array;

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check/check.h"
+#include "verify/hash.h"
 
 #define GROUP_BYTES ((int64_t)1 << 20)
 

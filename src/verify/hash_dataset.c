@@ -1,8 +1,7 @@
 /* The public face of the checks: content hashes of arrays and datasets, demonstration values.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "api/api.h"
-#include "check/check.h"
+#include "verify/verify.h"
 
 #include "dataset/scan.h"
 
@@ -114,20 +113,4 @@ tegula_status tegula_dataset_hash(tegula_dataset *dataset, char out[TEGULA_HASH_
   if (status == TEGULA_OK)
     tegula__hash_text(manifest->dtype, manifest->shape, manifest->ndim, sum, out);
   return status;
-}
-
-tegula_status tegula_demo_fill(tegula_context *context, const tegula_view *view,
-                               const int64_t *shape, tegula_values values, uint64_t seed,
-                               tegula_error *err) {
-  CHECK_ARGUMENT(context != NULL && view != NULL, "the context or the view is NULL");
-  return tegula__demo_fill(context->engine.pool, context->engine.kernels, view, shape, values, seed,
-                           err);
-}
-
-tegula_status tegula_demo_check(tegula_context *context, const tegula_view *view,
-                                const int64_t *shape, tegula_values values, uint64_t seed,
-                                tegula_error *err) {
-  CHECK_ARGUMENT(context != NULL && view != NULL, "the context or the view is NULL");
-  return tegula__demo_check(context->engine.pool, context->engine.kernels, view, shape, values,
-                            seed, err);
 }

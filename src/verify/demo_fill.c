@@ -12,8 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "check/check.h"
-#include "check/demo_values.h"
+#include "verify/demo_values.h"
+#include "verify/hash.h"
 
 enum { PIECE_ELEMENTS = 65536, MAX_ITEM = 16 };
 

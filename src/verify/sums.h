@@ -6,10 +6,10 @@
  * All are XXH3-128 without a seed. A file is cut into blocks so that many threads can work on one
  * file; the sum of a file of one block is that of its bytes, of more than one that of its blocks'
  * digests (16 bytes each, big-endian) one after the other. */
-#ifndef TEGULA_CHECK_SUMS_H
-#define TEGULA_CHECK_SUMS_H
+#ifndef TEGULA_VERIFY_SUMS_H
+#define TEGULA_VERIFY_SUMS_H
 
-#include "check/check.h"
+#include "verify/hash.h"
 
 #define TEGULA__SUMS_KEY "tegula_sums"         /* the first key, whose value is the version: 1 */
 #define TEGULA__SUMS_BYTES ((size_t)256 << 20) /* the longest text */

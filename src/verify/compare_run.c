@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "check/check.h"
+#include "verify/hash.h"
 
 #define ITEM_BYTES ((int64_t)1 << 20) /* what one worker takes at a time */
 /* what one memcmp looks at: stays in the first-level cache for the search behind it */

@@ -1,7 +1,7 @@
 /* Problems of files: collected, shared between ranks, ordered.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "api/problems.h"
+#include "verify/problems.h"
 
 #include <stdlib.h>
 
@@ -39,4 +39,19 @@ void tegula__problems_order(tegula__problems *problems) {
     problems->items[kept++] = *next;
   }
   problems->count = kept;
+}
+
+bool tegula__status_is_ours(tegula_status status) {
+  switch (status) {
+    case TEGULA_OUT_OF_MEMORY:
+    case TEGULA_LIMIT_EXCEEDED:
+    case TEGULA_CANCELLED:
+    case TEGULA_TIMEOUT:
+    case TEGULA_COMM:
+    case TEGULA_PEER_FAILED:
+    case TEGULA_INTERNAL:
+      return true;
+    default:
+      return false;
+  }
 }

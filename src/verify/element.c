@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check/check.h"
+#include "verify/hash.h"
 
 enum { FLOAT_TEXT = 48 };
 

@@ -4,8 +4,8 @@
  *
  * All are defined on elements in C order of the whole array, so they do not depend on layout,
  * tiling or threads. */
-#ifndef TEGULA_CHECK_CHECK_H
-#define TEGULA_CHECK_CHECK_H
+#ifndef TEGULA_VERIFY_HASH_H
+#define TEGULA_VERIFY_HASH_H
 
 #include "base/base.h"
 #include "base/pool.h"

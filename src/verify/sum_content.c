@@ -4,7 +4,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
-#include "api/summing.h"
+#include "verify/problems.h"
+#include "verify/summing.h"
 
 typedef struct rest {
   tegula__summing *s;

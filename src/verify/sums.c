@@ -1,7 +1,7 @@
 /* Digests of stored bytes.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "check/sums.h"
+#include "verify/sums.h"
 
 #include <stdio.h>
 #include <stdlib.h>

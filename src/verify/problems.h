@@ -1,8 +1,8 @@
 /* problems: what is wrong with files, found on several ranks and told on all.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef TEGULA_API_PROBLEMS_H
-#define TEGULA_API_PROBLEMS_H
+#ifndef TEGULA_VERIFY_PROBLEMS_H
+#define TEGULA_VERIFY_PROBLEMS_H
 
 #include "comm/comm.h"
 
@@ -26,5 +26,8 @@ tegula_status tegula__problems_share(tegula__problems *problems, tegula_comm *co
                                      tegula_error *err);
 /* By file; of each file one stays, of those without a file all. */
 void tegula__problems_order(tegula__problems *problems);
+
+/* problems.c: does the status say something about this process rather than about the files? */
+bool tegula__status_is_ours(tegula_status status);
 
 #endif

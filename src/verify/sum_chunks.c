@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/summing.h"
 #include "codec/codec.h"
+#include "verify/summing.h"
 
 enum { BUCKETS = 1024 };
 

@@ -1,8 +1,8 @@
 /* Demonstration values: runs of them, in the processor's byte order.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef TEGULA_CHECK_DEMO_VALUES_H
-#define TEGULA_CHECK_DEMO_VALUES_H
+#ifndef TEGULA_VERIFY_DEMO_VALUES_H
+#define TEGULA_VERIFY_DEMO_VALUES_H
 
 #include "base/base.h"
 #include "kernel/kernel.h"
