@@ -35,6 +35,8 @@ LAYERS = {
              "array", "publish", "runtime", "dist", "dataset"},
     "verify": {"base", "manifest", "kernel", "memory", "comm", "io", "order", "codec", "format", "discover", "plan",
                "engine", "array", "runtime", "dist", "dataset"},
+    "copy": {"base", "manifest", "kernel", "memory", "comm", "io", "order", "codec", "format", "discover", "plan", "engine",
+             "array", "publish", "runtime", "dist", "dataset", "save", "verify"},
     "api": None,  # all of them
 }
 # these see the public header only

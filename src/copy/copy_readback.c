@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
-#include "api/copy.h"
+#include "copy/copy.h"
 #include "dist/share_text.h"
 
 /* How the temporary file or folder is opened: raw ones have no header. */

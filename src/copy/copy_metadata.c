@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/copy.h"
+#include "copy/copy.h"
 
 void tegula__copying_drop(tegula__copying *c, uint32_t kind, const char *what, const char *name,
                           const char *reason) {

@@ -7,7 +7,7 @@
  * which one process writes them. */
 #include <stdlib.h>
 
-#include "api/copy.h"
+#include "copy/copy.h"
 #include "save/save_later.h"
 #include "save/save_rounds.h"
 

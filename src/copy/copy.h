@@ -1,15 +1,19 @@
 /* copy: what the parts of tegula_copy share.
  *
+ * Begin reading at copy.c. copy_prepare.c chooses what is made, copy_metadata.c what is taken
+ * along, copy_stream.c moves windows, copy_readback.c compares, copy_ranks.c does it on several
+ * ranks. The folder includes dataset, save and verify, and all that they include.
+ *
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef TEGULA_API_COPY_H
-#define TEGULA_API_COPY_H
+#ifndef TEGULA_COPY_COPY_H
+#define TEGULA_COPY_COPY_H
 
 #include <pthread.h>
 
+#include "memory/memory.h"
 #include "plan/copy_windows.h"
 #include "save/save_ranks.h"
 #include "save/saving.h"
-#include "memory/memory.h"
 
 /* The save options, and what they point at that is ours. */
 typedef struct tegula__copy_wanted {
@@ -63,8 +67,9 @@ void tegula__copying_done(tegula__copying *copying, tegula__copy_reading *readin
 /* Waits until nothing reads any more. Accepts NULL. */
 void tegula__copying_give_up(tegula__copy_reading *reading);
 
-/* copy.c: steps of a copy. What the options leave open is taken from the dataset; the save is
- * begun, and may be; all windows of this process are written, from memory for them. */
+/* copy_prepare.c and copy_stream.c: steps of a copy. What the options leave open is taken from the
+ * dataset; the save is begun, and may be; all windows of this process are written, from memory for
+ * them. */
 tegula_status tegula__copying_prepare(tegula__copying *copying, tegula__copy_wanted *wanted,
                                       tegula_error *err);
 tegula_status tegula__copying_make_blocks(tegula__copying *copying, tegula_error *err);
@@ -77,7 +82,7 @@ int64_t tegula__copying_window_bytes(const tegula__copying *copying);
 tegula_status tegula__copy_on_ranks(tegula__copying *copying, tegula__copy_wanted *wanted,
                                     tegula_status status, tegula_error *err);
 
-/* copy_along.c: what is left out, told to the caller; `name` may be NULL. */
+/* copy_metadata.c: what is left out, told to the caller; `name` may be NULL. */
 void tegula__copying_drop(tegula__copying *copying, uint32_t kind, const char *what,
                           const char *name, const char *reason);
 /* Attributes of the dataset that go nowhere, since the target has none. */
@@ -86,7 +91,7 @@ tegula_status tegula__copying_list_attributes(tegula__copying *copying, tegula_e
 tegula_status tegula__copying_begin(tegula__copying *copying, const tegula_save_options *options,
                                     tegula_error *err);
 
-/* copy_check.c: reads the temporary target back; `state` is the copying. */
+/* copy_readback.c: reads the temporary target back; `state` is the copying. */
 tegula_status tegula__copying_check(void *state, const tegula__saving *saving, tegula_error *err);
 /* Collective, after an agreement: all ranks read it back; the outcome is the same on all. */
 tegula_status tegula__copying_check_on_ranks(tegula__copying *copying, tegula_error *err);
