@@ -7,7 +7,7 @@
 #include "codec/codec.h"
 #include "engine/engine.h"
 
-/* Chunks on their way from encoding to the file, in order: encode.c. */
+/* Chunks on their way from encoding to the file, in order: encode_steps.c. */
 typedef struct tegula__ring tegula__ring;
 
 /* What one worker keeps from step to step. */

@@ -70,7 +70,7 @@ bool tegula__literal_ascii(const tegula__literal *literal, uint32_t node, char *
 /* Appends the text as Python's repr() writes it, in UTF-8; false on lack of memory. */
 bool tegula__literal_print(const tegula__literal *literal, uint32_t node, tegula__buffer *out);
 
-/* ---- text: one character after the other (text.c) ---- */
+/* ---- text: one character after the other (literal_text.c) ---- */
 
 typedef struct tegula__text {
   const char *at;
