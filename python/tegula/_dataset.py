@@ -382,7 +382,8 @@ class Dataset:
         >>> import numpy, tegula, tempfile
         >>> folder = tempfile.TemporaryDirectory()
         >>> numpy.save(folder.name + "/x.npy", numpy.arange(12).reshape(4, 3))
-        >>> [(piece.sum().item(), offset) for piece, offset in tegula.open(folder.name + "/x.npy").batches((3, 3))]
+        >>> pieces = tegula.open(folder.name + "/x.npy").batches((3, 3))
+        >>> [(piece.sum().item(), offset) for piece, offset in pieces]
         [(36, (0, 0)), (30, (3, 0))]
         """
         return self._batches("chunk", chunk)

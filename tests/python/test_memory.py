@@ -270,13 +270,15 @@ def once(i):
     ds[5:900:3]; ds.files; ds.explain(2)
     tegula.load(ds, out=numpy.empty(ds.shape, ds.dtype), progress=lambda done, total: None)
     tegula.from_reader(lambda box, out: out.fill(1), (50,), "f8")[:]
-    for wrong in (lambda: tegula.open(folder + "/none"), lambda: tegula.from_reader(lambda box, out: 1 / 0, (5,), "f8")[:]):
+    broken = tegula.from_reader(lambda box, out: 1 / 0, (5,), "f8")
+    for wrong in (lambda: tegula.open(folder + "/none"), lambda: broken[:]):
         try: wrong()
         except tegula.Error: pass
     tegula.save(a, target, overwrite=True, block=False); tegula.fence()
 def resident():
     gc.collect()
-    with open("/proc/self/statm") as file: return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    with open("/proc/self/statm") as file: pages = int(file.read().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
 for i in range(100): once(i)
 before = resident()
 for i in range(900): once(i)

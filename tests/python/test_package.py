@@ -133,7 +133,9 @@ if child == 0:  # where the handles of this process mean nothing
     os._exit(0)
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 found = []
-threads = [threading.Thread(target=lambda: found.append((loaded["numbers"].local, opened["numbers"][1:4, 2]))) for _ in range(8)]
+def look():
+    found.append((loaded["numbers"].local, opened["numbers"][1:4, 2]))
+threads = [threading.Thread(target=look) for _ in range(8)]
 for thread in threads:
     thread.start()
 for thread in threads:
@@ -144,8 +146,9 @@ for name, path in paths.items():
     expected = numpy.load(path)
     native = expected.astype(expected.dtype.newbyteorder("="))
     made = numpy.asarray(loaded[name])
-    assert made.dtype == native.dtype and made.shape == expected.shape and (made == native).all(), name
-    assert loaded[name].local is loaded[name].local and (opened[name][...] == native).all() and opened[name].dtype == native.dtype, name
+    assert made.dtype == native.dtype and made.shape == expected.shape, name
+    assert (made == native).all() and loaded[name].local is loaded[name].local, name
+    assert (opened[name][...] == native).all() and opened[name].dtype == native.dtype, name
     assert shapes.get(name, expected.shape) == expected.shape
     assert name == "empty" or numpy.shares_memory(made, loaded[name].tiles[0][1])
 for local, part in found:
@@ -175,7 +178,9 @@ def test_arrays_can_be_pickled_and_copied(run_python, tmp_path):
 import copy, pickle, sys, tegula
 a = tegula.load(sys.argv[1], tiles=3)
 assert "numpy" not in sys.modules
-again = [pickle.loads(pickle.dumps(a, protocol)) for protocol in range(pickle.HIGHEST_PROTOCOL + 1)] + [copy.deepcopy(a), copy.copy(a)]
+protocols = range(pickle.HIGHEST_PROTOCOL + 1)
+again = [pickle.loads(pickle.dumps(a, protocol)) for protocol in protocols]
+again += [copy.deepcopy(a), copy.copy(a)]
 import numpy
 for b in again:
     assert (b.local == numpy.load(sys.argv[1])).all() and b.hash() == a.hash()

@@ -517,10 +517,12 @@ import os, resource, sys
 import numpy, tegula
 
 def save(path):
-    tegula.save({"x": numpy.arange(100_000), "y": numpy.arange(1000.0)}, path, codec="shuffle,deflate:4")
+    arrays = {"x": numpy.arange(100_000), "y": numpy.arange(1000.0)}
+    tegula.save(arrays, path, codec="shuffle,deflate:4")
 
 def size():
-    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmSize")) << 10
+    lines = open("/proc/self/status")
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmSize")) << 10
 
 def child(path, more):
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -1,6 +1,6 @@
 """Arrays of Legate (``LogicalArray``, and cuPyNumeric by ``cupynumeric.asarray``, which does not copy): loaded and saved by tasks.
 
-    from tegula.legate import from_file, to_file      # in place of legate.io.hdf5: nothing else changes
+    from tegula.legate import from_file, to_file  # in place of legate.io.hdf5: nothing else changes
     x = cupynumeric.asarray(tegula.legate.load("shards/"))
     tegula.legate.save(x, "out.h5", "/x")
 
