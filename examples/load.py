@@ -1,4 +1,5 @@
-"""Loads one array out of a folder of shards (or a single file) and prints its shape and the sum of each tile.
+"""Loads one array out of a folder of shards (or a single file)
+and prints its shape and the sum of each tile.
 
     python load.py shards/
 

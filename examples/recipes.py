@@ -10,7 +10,8 @@ import tegula
 
 
 def dask_array(path: str, rows: int) -> Any:
-    """A dask array in blocks of `rows`; threads read the same dataset, other processes get it with its manifest."""
+    """A dask array in blocks of `rows`; threads read the same dataset,
+    other processes get it with its manifest."""
     import dask.array
 
     ds = tegula.open(path)
@@ -18,7 +19,8 @@ def dask_array(path: str, rows: int) -> Any:
 
 
 def dask_blocks(path: str, rows: int) -> Any:
-    """The same by map_blocks: each task carries the plan (where every byte is) and reads its block in whatever process it runs."""
+    """The same by map_blocks: each task carries the plan (where every byte is) and reads its
+    block in whatever process it runs."""
     import dask.array
 
     ds = tegula.open(path)
@@ -27,7 +29,9 @@ def dask_blocks(path: str, rows: int) -> Any:
         return ds[tuple(slice(*ends) for ends in block_info[None]["array-location"])]
 
     chunks = dask.array.core.normalize_chunks((rows, *ds.shape[1:]), ds.shape)
-    return dask.array.map_blocks(read, chunks=chunks, dtype=ds.dtype, meta=np.empty((0,) * ds.ndim, ds.dtype))
+    return dask.array.map_blocks(
+        read, chunks=chunks, dtype=ds.dtype, meta=np.empty((0,) * ds.ndim, ds.dtype)
+    )
 
 
 def xarray_array(path: str, dims: tuple[str, ...], rows: int) -> Any:
@@ -58,7 +62,8 @@ def numpy_in_tiles(path: str, tiles: int) -> list[np.ndarray[Any, Any]]:
 
 
 def heat_array(path: str, comm: Any) -> Any:
-    """A DNDarray of Heat on all ranks of an mpi4py communicator: each reads its rows and hands on the memory that they lie in."""
+    """A DNDarray of Heat on all ranks of an mpi4py communicator: each reads its rows and hands
+    on the memory that they lie in."""
     import heat
     import torch
 
@@ -67,8 +72,9 @@ def heat_array(path: str, comm: Any) -> Any:
 
 
 def torch_dtensor(path: str, mesh: Any, comm: Any = None) -> Any:
-    """A DTensor cut along its first axis over a 1-d mesh, as torch.chunk cuts; each rank reads its own rows. With an mpi4py
-    communicator rank 0 reads the headers for all, without one (torchrun) each rank does."""
+    """A DTensor cut along its first axis over a 1-d mesh, as torch.chunk cuts; each rank reads its
+    own rows. With an mpi4py communicator rank 0 reads the headers for all, without one (torchrun)
+    each rank does."""
     import torch
     from torch.distributed.tensor import DTensor, Shard
 
@@ -77,4 +83,6 @@ def torch_dtensor(path: str, mesh: Any, comm: Any = None) -> Any:
     first = min(mesh.get_local_rank() * rows, ds.shape[0])
     local = torch.from_dlpack(ds[first : min(first + rows, ds.shape[0])])
     whole = torch.empty(ds.shape, dtype=local.dtype, device="meta")
-    return DTensor.from_local(local, mesh, [Shard(0)], run_check=False, shape=whole.shape, stride=whole.stride())
+    return DTensor.from_local(
+        local, mesh, [Shard(0)], run_check=False, shape=whole.shape, stride=whole.stride()
+    )

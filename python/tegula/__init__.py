@@ -4,7 +4,8 @@
     a = tegula.load("run.h5", "/x")        # everything; numpy.asarray(a) shares its memory
     tegula.save(array, "out.h5", "/x", codec="shuffle,deflate:4")
 
-Settings of the environment: TEGULA_THREADS, TEGULA_TIMEOUT (seconds), TEGULA_HDF5_LIBRARY, TEGULA_PLUGIN_PATH.
+Settings of the environment: TEGULA_THREADS, TEGULA_TIMEOUT (seconds),
+TEGULA_HDF5_LIBRARY, TEGULA_PLUGIN_PATH.
 
 SPDX-License-Identifier: Apache-2.0
 """

@@ -15,7 +15,11 @@ def main() -> None:
         sys.exit("tegula: this package was built without the shell command")
     environment = dict(os.environ, TEGULA_PLUGIN_PATH=plugin_path())
     candidates = _candidates()
-    if candidates is not None and "TEGULA_HDF5_LIBRARY" not in environment and "VIRTUAL_ENV" not in environment:
+    if (
+        candidates is not None
+        and "TEGULA_HDF5_LIBRARY" not in environment
+        and "VIRTUAL_ENV" not in environment
+    ):
         environment["VIRTUAL_ENV"] = sys.prefix  # where the command looks for a libhdf5
     os.execve(program, [program, *sys.argv[1:]], environment)
 

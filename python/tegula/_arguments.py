@@ -1,4 +1,5 @@
-"""Arguments of the public functions, looked at before anything is done: what is wrong, where, and what was expected.
+"""Arguments of the public functions, looked at before anything is done: what is wrong, where,
+and what was expected.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -45,7 +46,9 @@ def number(name: str, value: Any, low: int, high: int = MOST) -> int:
     if found is None or not low <= found <= high:
         limits = f"from {low} on" if high == MOST else f"from {low} to {high}"
         numeric = isinstance(value, (int, float, np.generic)) or found is not None
-        raise (ValueError if numeric else TypeError)(f"{name}: expected a whole number {limits}, found {shown(value)}")
+        raise (ValueError if numeric else TypeError)(
+            f"{name}: expected a whole number {limits}, found {shown(value)}"
+        )
     return found
 
 
@@ -74,12 +77,15 @@ def flag(name: str, value: Any) -> bool:
 
 def choice(name: str, value: Any, choices: Any) -> Any:
     if not isinstance(value, str) or value not in choices:
-        raise ValueError(f"{name}: expected one of {', '.join(map(repr, choices))}, found {shown(value)}")
+        raise ValueError(
+            f"{name}: expected one of {', '.join(map(repr, choices))}, found {shown(value)}"
+        )
     return value
 
 
 def lengths(name: str, value: Any) -> Shape | None:
-    """A tuple of whole numbers, or one for one axis; whether they make sense is for others to say."""
+    """A tuple of whole numbers, or one for one axis;
+    whether they make sense is for others to say."""
     if value is None:
         return None
     # bool is an int: h5py's chunks=True would be chunks of one element
@@ -89,7 +95,9 @@ def lengths(name: str, value: Any) -> Shape | None:
     try:
         given = tuple(value) if alone is None else (alone,)
     except TypeError:
-        raise TypeError(f"{name}: expected a tuple of integers, found {type(value).__name__}") from None
+        raise TypeError(
+            f"{name}: expected a tuple of integers, found {type(value).__name__}"
+        ) from None
     found = tuple(map(_index, given))
     if None in found:
         raise TypeError(f"{name}: expected whole numbers, found {shown(given)}")
@@ -115,7 +123,9 @@ def dtype(name: str, value: Any) -> Any:
 
 def version(name: str, value: Any) -> tuple[int, int]:
     """Two numbers, as DLPack has them for versions and devices."""
-    found = tuple(value) if isinstance(value, Sequence) and not isinstance(value, (str, bytes)) else ()
+    found = (
+        tuple(value) if isinstance(value, Sequence) and not isinstance(value, (str, bytes)) else ()
+    )
     if len(found) != 2 or any(_index(n) is None for n in found):
         raise TypeError(f"{name}: expected a pair of whole numbers, found {shown(value)}")
     return found[0], found[1]

@@ -27,7 +27,8 @@ _DL_READ_ONLY, _DL_COPIED = 1, 2
 class Array(_core.Exporter):
     """An array in the memory of this process, cut into tiles.
 
-    ``numpy.asarray(a)``, ``memoryview(a)``, ``numpy.from_dlpack(a)`` and ``torch.from_dlpack(a)`` share its memory.
+    ``numpy.asarray(a)``, ``memoryview(a)``,
+    ``numpy.from_dlpack(a)`` and ``torch.from_dlpack(a)`` share its memory.
 
     >>> import numpy, tegula, tempfile
     >>> folder = tempfile.TemporaryDirectory()
@@ -60,12 +61,14 @@ class Array(_core.Exporter):
 
     @property
     def local(self) -> NDArray:
-        """The part that this process holds as a numpy array, without a copy; that is all of it where there is one process."""
+        """The part that this process holds as a numpy array, without a copy; that is all of it
+        where there is one process."""
         return self._local
 
     @property
     def tiles(self) -> list[tuple[Box, NDArray]]:
-        """A pair (box, view) for each tile, where it is in the array, as slices, and its memory, without a copy."""
+        """A pair (box, view) for each tile, where it is in the array, as slices,
+        and its memory, without a copy."""
         return [(box, self._local[box]) for box in self._boxes]
 
     @property
@@ -94,7 +97,8 @@ class Array(_core.Exporter):
         return self._local.nbytes
 
     def hash(self) -> str:
-        """The content hash ``"tegula1:..."``: depends on shape, dtype and values only (docs/content-hash.md)."""
+        """The content hash ``"tegula1:..."``: depends on shape, dtype and values only
+        (docs/content-hash.md)."""
         return borrow(context(), self._local, tiling(self.shape)).hash()
 
     # ---- as seen by others ----
@@ -117,9 +121,12 @@ class Array(_core.Exporter):
 
     @property
     def _exported(self) -> NDArray:
-        """What the buffer protocol shows. Opaque items have a format there that numpy itself reads back as something else."""
+        """What the buffer protocol shows. Opaque items have a format there that numpy itself
+        reads back as something else."""
         if self.dtype.kind == "V" and self.dtype.names is None:
-            raise BufferError(f"dtype {self.dtype} has no form in the buffer protocol: use numpy.asarray")
+            raise BufferError(
+                f"dtype {self.dtype} has no form in the buffer protocol: use numpy.asarray"
+            )
         return self._whole()
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -136,14 +143,20 @@ class Array(_core.Exporter):
         if stream is not None:
             raise BufferError("stream: memory of the host has none, expected None")
         if dl_device is not None and version("dl_device", dl_device) != _DL_CPU:
-            raise BufferError(f"dl_device: the array is on the host (1, 0), found {tuple(dl_device)}")
+            raise BufferError(
+                f"dl_device: the array is on the host (1, 0), found {tuple(dl_device)}"
+            )
         data = self._whole().copy() if copy else self._whole()
         versioned = max_version is not None and version("max_version", max_version)[0] >= 1
         if not versioned and not data.flags.writeable:
-            raise BufferError("read-only memory needs a consumer of DLPack 1.0 or newer (max_version)")
+            raise BufferError(
+                "read-only memory needs a consumer of DLPack 1.0 or newer (max_version)"
+            )
         code, bits = _dlpack_type(data.dtype)
         if any(stride % data.itemsize for stride in data.strides):
-            raise BufferError("the strides are no multiples of the item size, which DLPack cannot say")
+            raise BufferError(
+                "the strides are no multiples of the item size, which DLPack cannot say"
+            )
         strides = tuple(stride // data.itemsize for stride in data.strides)
         flags = (0 if data.flags.writeable else _DL_READ_ONLY) | (_DL_COPIED if copy else 0)
         return _core.dlpack(data, address(data), data.shape, strides, code, bits, versioned, flags)

@@ -1,8 +1,10 @@
-"""Contexts (threads, plugins, settings of the environment) and what belongs to a single call: time limit, progress.
+"""Contexts (threads, plugins, settings of the environment)
+and what belongs to a single call: time limit, progress.
 
 SPDX-License-Identifier: Apache-2.0
 
-Nothing happens at import.  The first call makes a context, for each number of threads one; a forked child makes its own.
+Nothing happens at import.  The first call makes a context, for each number of threads one;
+a forked child makes its own.
 """
 
 from __future__ import annotations
@@ -39,7 +41,9 @@ def _candidates() -> str | None:
         return None
     folder = os.path.join(os.path.dirname(os.path.dirname(found.origin)), "h5py.libs")
     try:
-        names = sorted(name for name in os.listdir(folder) if name.startswith("libhdf5-") and ".so" in name)
+        names = sorted(
+            name for name in os.listdir(folder) if name.startswith("libhdf5-") and ".so" in name
+        )
     except OSError:
         return None
     return ":".join(os.path.join(folder, name) for name in names if ":" not in folder) or None
@@ -61,8 +65,8 @@ def _threads_of_environment() -> int:
 
 @contextmanager
 def reading() -> Iterator[None]:
-    """A reader's function runs: what it reads through us belongs to another context, because it may not wait for workers and memory of the
-    call that it is part of."""
+    """A reader's function runs: what it reads through us belongs to another context, because it may
+    not wait for workers and memory of the call that it is part of."""
     if _core.depth() == _MOST_NESTED:
         raise RecursionError(f"readers call each other more than {_MOST_NESTED} deep")
     _core.deepen(1)
@@ -144,8 +148,8 @@ class _Together:
 
 
 def later(operation: _core.Operation, group: Group | None = None) -> None:
-    """Remembers an operation for :func:`fence`; one that nobody waits for is waited for at the end of the program.  With a group all its
-    ranks are here."""
+    """Remembers an operation for :func:`fence`; one that nobody waits for is waited for at the end
+    of the program.  With a group all its ranks are here."""
     global _background_generation
     if _background_generation != _core.generation():
         import atexit
@@ -169,7 +173,8 @@ def _look_at(operation: _core.Operation | _Together, seconds: float) -> None:
         if not operation.wait(seconds):
             return
     except Error as error:
-        if isinstance(operation, _Together) and not operation.ended():  # ranks made different calls: it is still to be waited for
+        # ranks made different calls: it is still to be waited for
+        if isinstance(operation, _Together) and not operation.ended():
             raise
         failure = error
     try:
@@ -187,8 +192,9 @@ def waiting() -> bool:
 def fence() -> None:
     """Waits until every ``save(..., block=False)`` has ended.
 
-    Afterwards the files are visible to every program, and the memory that was saved may be changed.  With such saves of arrays of several
-    ranks all of these call it, and what they wait for is the same.
+    Afterwards the files are visible to every program, and the memory that was saved may be changed.
+    With such saves of arrays of several ranks all of these call it, and what they wait for is the
+    same.
 
     Raises:
         Error: of the first save that failed; call it again for the next one.
@@ -201,7 +207,8 @@ def fence() -> None:
 
 
 def raise_first(failed: list[Error]) -> None:
-    """Raises the first of what saves in the background failed with, and takes it out of the list."""
+    """Raises the first of what saves in the background failed with,
+    and takes it out of the list."""
     if not failed:
         return
     error = failed.pop(0)
@@ -260,7 +267,10 @@ def progress_of(progress: Any) -> Iterator[Report | None]:
     elif callable(progress):
         yield progress
     else:
-        raise TypeError(f"progress: expected a bool, a function (done, total) or a tqdm bar, found {type(progress).__name__}")
+        raise TypeError(
+            "progress: expected a bool, a function (done, total) or a tqdm bar, found "
+            f"{type(progress).__name__}"
+        )
 
 
 def _make_bar(kind: Any) -> Any:
@@ -271,5 +281,8 @@ def _make_bar(kind: Any) -> Any:
             return None
     made = kind(unit="B", unit_scale=True) if hasattr(kind, "update") else None
     if made is None or not hasattr(made, "total"):
-        raise TypeError(f"progress: expected a bool, a function (done, total) or a tqdm bar, found the type {kind.__name__}")
+        raise TypeError(
+            "progress: expected a bool, a function (done, total) or a tqdm bar, found the type "
+            f"{kind.__name__}"
+        )
     return made

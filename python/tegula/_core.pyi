@@ -16,19 +16,34 @@ class Comm:
 
 class Context:
     def __new__(
-        cls, threads: int, plugin_path: str | None, hdf5_library: str | None, hdf5_candidates: str | None, comm: Comm | None = None
+        cls,
+        threads: int,
+        plugin_path: str | None,
+        hdf5_library: str | None,
+        hdf5_candidates: str | None,
+        comm: Comm | None = None,
     ) -> Context: ...
     def threads(self) -> int: ...
 
 class Tiling:
-    def __new__(cls, shape: _Lengths, tile: _Lengths | None, axis: int, tiles: int, ranks: int = 1) -> Tiling: ...
+    def __new__(
+        cls, shape: _Lengths, tile: _Lengths | None, axis: int, tiles: int, ranks: int = 1
+    ) -> Tiling: ...
     def boxes(self) -> list[tuple[_Lengths, _Lengths]]: ...
 
 class Array:
     @staticmethod
     def create(context: Context, dtype: str, tiling: Tiling) -> Array: ...
     @staticmethod
-    def wrap(context: Context, dtype: str, tiling: Tiling, owner: object, address: int, strides: _Lengths, read_only: bool) -> Array: ...
+    def wrap(
+        context: Context,
+        dtype: str,
+        tiling: Tiling,
+        owner: object,
+        address: int,
+        strides: _Lengths,
+        read_only: bool,
+    ) -> Array: ...
     def hash(self) -> str: ...
     def tiles(self) -> list[tuple[_Lengths, _Lengths, Tile]]: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
@@ -39,7 +54,9 @@ class Tile:
 class Exporter: ...
 
 class Dataset:
-    def info(self) -> tuple[str, str | None, _Lengths, str, str, int, int, int, int, _Lengths | None, str]: ...
+    def info(
+        self,
+    ) -> tuple[str, str | None, _Lengths, str, str, int, int, int, int, _Lengths | None, str]: ...
     def file(self, index: int) -> str: ...
     def to_json(self) -> str: ...
     def explain(self, tiling: Tiling) -> str: ...
@@ -56,7 +73,9 @@ class Dataset:
     ) -> None: ...
     def prepare(self, empty: Callable[..., Any], dtype: Any, missing: int, /) -> None: ...
     def quick(self, key: object, /) -> Any: ...
-    def load(self, array: Array, origin: _Lengths | None, missing: int, progress: _Report, timeout: float) -> None: ...
+    def load(
+        self, array: Array, origin: _Lengths | None, missing: int, progress: _Report, timeout: float
+    ) -> None: ...
     def hash(self, missing: int, progress: _Report, timeout: float) -> str: ...
 
 class Batches:
@@ -102,19 +121,58 @@ def open(
     timeout: float,
 ) -> Dataset: ...
 def from_reader(
-    context: Context, fill: Callable[..., None], name: str, dtype: str, shape: _Lengths, chunk: _Lengths | None, cost: int
+    context: Context,
+    fill: Callable[..., None],
+    name: str,
+    dtype: str,
+    shape: _Lengths,
+    chunk: _Lengths | None,
+    cost: int,
 ) -> Dataset: ...
-def attributes(context: Context, path: bytes, dataset: str | None) -> list[tuple[str, str, _Lengths | None, Any, str | None]]: ...
+def attributes(
+    context: Context, path: bytes, dataset: str | None
+) -> list[tuple[str, str, _Lengths | None, Any, str | None]]: ...
 def save(
-    array: Array, path: bytes, target: tuple[Any, ...], described: tuple[Any, ...], block: bool, progress: _Report, timeout: float
+    array: Array,
+    path: bytes,
+    target: tuple[Any, ...],
+    described: tuple[Any, ...],
+    block: bool,
+    progress: _Report,
+    timeout: float,
 ) -> Operation | None: ...
 def save_group(
-    members: list[tuple[Array, tuple[Any, ...]]], path: bytes, target: tuple[Any, ...], progress: _Report, timeout: float
+    members: list[tuple[Array, tuple[Any, ...]]],
+    path: bytes,
+    target: tuple[Any, ...],
+    progress: _Report,
+    timeout: float,
 ) -> None: ...
 def save_begin(
-    context: Context, dtype: str, tiling: Tiling, path: bytes, target: tuple[Any, ...], described: tuple[Any, ...], stop: Flag | None = None
+    context: Context,
+    dtype: str,
+    tiling: Tiling,
+    path: bytes,
+    target: tuple[Any, ...],
+    described: tuple[Any, ...],
+    stop: Flag | None = None,
 ) -> Saving: ...
-def save_tile_from(context: Context, json: str, dtype: str, address: int, lo: _Lengths, hi: _Lengths, strides: _Lengths) -> None: ...
+def save_tile_from(
+    context: Context,
+    json: str,
+    dtype: str,
+    address: int,
+    lo: _Lengths,
+    hi: _Lengths,
+    strides: _Lengths,
+) -> None: ...
 def dlpack(
-    owner: object, address: int, shape: _Lengths, strides: _Lengths, code: int, bits: int, versioned: bool, flags: int
+    owner: object,
+    address: int,
+    shape: _Lengths,
+    strides: _Lengths,
+    code: int,
+    bits: int,
+    versioned: bool,
+    flags: int,
 ) -> object: ...

@@ -35,10 +35,18 @@ _SMALL = 256 << 10  # bytes that are read as fast as one element
 
 
 def tiling_of(
-    shape: Shape, tiles: int | None, axis: int, tile_shape: Sequence[int] | None, overdecompose: int, ranks: int = 1
+    shape: Shape,
+    tiles: int | None,
+    axis: int,
+    tile_shape: Sequence[int] | None,
+    overdecompose: int,
+    ranks: int = 1,
 ) -> _core.Tiling:
     """The tiles of a load; arguments are checked."""
-    tiles, overdecompose = None if tiles is None else number("tiles", tiles, 1), number("overdecompose", overdecompose, 1)
+    tiles, overdecompose = (
+        None if tiles is None else number("tiles", tiles, 1),
+        number("overdecompose", overdecompose, 1),
+    )
     axis = number("axis", axis, -MOST)
     if tile_shape is not None and (tiles is not None or axis != 0 or overdecompose != 1):
         raise ValueError("give tile_shape, or tiles, axis and overdecompose, not both")
@@ -52,10 +60,12 @@ def tiling_of(
 
 
 class Dataset:
-    """An array in files; nothing of its data is read until it is asked for.  Made by :func:`tegula.open`.
+    """An array in files; nothing of its data is read until it is asked for.
+    Made by :func:`tegula.open`.
 
-    Indexing reads: ``ds[10:20, ..., ::2]`` gives a numpy array.  Any number of threads may read at once.  A dataset can be pickled (its
-    manifest goes along up to 1 MiB, else path and options) and used after a fork: the other process opens the files again.
+    Indexing reads: ``ds[10:20, ..., ::2]`` gives a numpy array.  Any number of threads may read at
+    once.  A dataset can be pickled (its manifest goes along up to 1 MiB, else path and options) and
+    used after a fork: the other process opens the files again.
 
     >>> import numpy, tegula, tempfile
     >>> folder = tempfile.TemporaryDirectory()
@@ -67,8 +77,14 @@ class Dataset:
     array([ 9., 11.])
     """
 
-    def __init__(self, source: Options | Reader | Manifest, missing: str, threads: int | Ranks | None) -> None:
-        self._source, self._missing, self._threads = source, choice("missing", missing, MISSING), threads
+    def __init__(
+        self, source: Options | Reader | Manifest, missing: str, threads: int | Ranks | None
+    ) -> None:
+        self._source, self._missing, self._threads = (
+            source,
+            choice("missing", missing, MISSING),
+            threads,
+        )
         self._missing_number = MISSING[missing]
         self._place = place()
         self._folder: bytes | None = None  # where paths are relative to, if some are
@@ -78,8 +94,8 @@ class Dataset:
         if isinstance(source, Options):
             self._source = source.rooted()
             self._folder = None if self._source is source else os.getcwdb()
-        (text, descr, self.shape, self.format, self.name, self._files, self.stored_chunks, self.nbytes, self.stored_bytes, self.chunks,
-         self.codecs) = self._core.info()  # fmt: skip
+        (text, descr, self.shape, self.format, self.name, self._files, self.stored_chunks,
+         self.nbytes, self.stored_bytes, self.chunks, self.codecs) = self._core.info()  # fmt: skip
         asked = source.options.dtype if isinstance(source, Manifest) else source.dtype
         self._text, self._said = text, (text, descr, asked)
         if isinstance(source, Reader):
@@ -110,7 +126,9 @@ class Dataset:
     def dtype(self) -> np.dtype[Any]:
         """The dtype of arrays that are read, in the processor's byte order."""
         found: np.dtype[Any] | None = vars(self).get("_dtype")
-        return found if found is not None else vars(self).setdefault("_dtype", dtype_of(*self._said))
+        return (
+            found if found is not None else vars(self).setdefault("_dtype", dtype_of(*self._said))
+        )
 
     @property
     def ndim(self) -> int:
@@ -131,8 +149,9 @@ class Dataset:
     def attrs(self) -> dict[str, Any]:
         """What is noted on it.
 
-        Text is str, numbers are numpy arrays or scalars, None is an empty attribute; {} for formats without attributes.  Of a folder of
-        HDF5 shards, and of several datasets, those of the first.  Attributes without a form in Python are :class:`Omitted`.
+        Text is str, numbers are numpy arrays or scalars, None is an empty attribute; {} for formats
+        without attributes.  Of a folder of HDF5 shards, and of several datasets, those of the
+        first.  Attributes without a form in Python are :class:`Omitted`.
         """
         if self._attrs is None:
             self._attrs = self._read_attributes()
@@ -146,7 +165,8 @@ class Dataset:
         if not os.path.isfile(path):
             path = os.fsencode(self.files[0])
         try:
-            found = _core.attributes(context(self._threads), path, source.dataset or self.name)  # a pattern is no name of a dataset
+            # a pattern is no name of a dataset
+            found = _core.attributes(context(self._threads), path, source.dataset or self.name)
         except UnsupportedError:
             return {}  # a manifest of HDF5 files
         return {name: value_of(*rest) for name, *rest in found}
@@ -174,7 +194,9 @@ class Dataset:
         text, _, shape, *_ = made.info()
         if shape != self.shape or text != self._text:
             raise ChangedError(
-                f"the files are not what they were: expected {self._text} {self.shape}, found {text} {shape}", hint="open them again"
+                f"the files are not what they were: expected {self._text} {self.shape}, found "
+                f"{text} {shape}",
+                hint="open them again",
             )
         if self._prepared:
             self._prepare(made)
@@ -205,8 +227,10 @@ class Dataset:
         """Reads a part, or all.
 
         Args:
-            box: what would stand between brackets (integers, slices, an ellipsis); None: everything.
-            out: writable memory of that shape and dtype, any strides, to be filled instead of new memory.
+            box: what would stand between brackets (integers, slices,
+                an ellipsis); None: everything.
+            out: writable memory of that shape and dtype, any strides,
+                to be filled instead of new memory.
 
         Returns:
             The numpy array that was filled.
@@ -224,29 +248,49 @@ class Dataset:
         else:
             kept = tuple(n for axis, n in enumerate(chosen.counts) if axis not in chosen.dropped)
             result = target_of(out, kept, self.dtype)
-            full = result[tuple(None if axis in chosen.dropped else slice(None) for axis in range(self.ndim))] if chosen.dropped else result
+            full = (
+                result[
+                    tuple(
+                        None if axis in chosen.dropped else slice(None) for axis in range(self.ndim)
+                    )
+                ]
+                if chosen.dropped
+                else result
+            )
         target = full
         if chosen.reversed:
-            target = full[tuple(slice(None, None, -1 if axis in chosen.reversed else 1) for axis in range(self.ndim))]
+            target = full[
+                tuple(
+                    slice(None, None, -1 if axis in chosen.reversed else 1)
+                    for axis in range(self.ndim)
+                )
+            ]
         if chosen.step is None:
             self._read_box(chosen.lo, chosen.hi, target)
         else:
             self._read_strided(chosen.lo, chosen.step, target)
         if out is None and chosen.dropped:
-            return full.reshape([n for axis, n in enumerate(chosen.counts) if axis not in chosen.dropped])
+            return full.reshape(
+                [n for axis, n in enumerate(chosen.counts) if axis not in chosen.dropped]
+            )
         return out if isinstance(out, np.ndarray) else result
 
-    def _read_box(self, lo: Shape, hi: Shape, target: NDArray, stop: _core.Flag | None = None) -> None:
+    def _read_box(
+        self, lo: Shape, hi: Shape, target: NDArray, stop: _core.Flag | None = None
+    ) -> None:
         bytes_ = target.nbytes
         limit = timeout() if bytes_ >= _SLOW else 0.0
         try:
-            self._live().read(address(target), lo, hi, target.strides, self._missing_number, bytes_, stop, limit)
+            self._live().read(
+                address(target), lo, hi, target.strides, self._missing_number, bytes_, stop, limit
+            )
         except Error as error:
             self._explain(error)
             raise
 
     def _read_strided(self, lo: Shape, step: Shape, target: NDArray) -> None:
-        """Every step-th element: by one read of all between where that wastes little, else in halves."""
+        """Every step-th element: by one read of all between where that wastes
+        little, else in halves."""
         counts = target.shape
         if 0 in counts:
             return
@@ -254,11 +298,17 @@ class Dataset:
         span = self.dtype.itemsize
         for low, high in zip(lo, hi, strict=True):
             span *= high - low
-        axes = [axis for axis, (n, s) in enumerate(zip(counts, step, strict=True)) if n > 1 and s > 1]
+        axes = [
+            axis for axis, (n, s) in enumerate(zip(counts, step, strict=True)) if n > 1 and s > 1
+        ]
         if not axes:
             self._read_box(lo, hi, target)
-        elif span <= _SMALL or (span <= _WINDOW and (span <= _WASTE * target.nbytes or self._one_chunk(lo, hi, axes))):
-            window: NDArray = np.empty(tuple(high - low for low, high in zip(lo, hi, strict=True)), self.dtype)
+        elif span <= _SMALL or (
+            span <= _WINDOW and (span <= _WASTE * target.nbytes or self._one_chunk(lo, hi, axes))
+        ):
+            window: NDArray = np.empty(
+                tuple(high - low for low, high in zip(lo, hi, strict=True)), self.dtype
+            )
             self._read_box(lo, hi, window)
             target[...] = window[tuple(slice(None, None, s) for s in step)]
         else:
@@ -267,14 +317,19 @@ class Dataset:
             first = (slice(None),) * axis + (slice(None, cut),)
             rest = (slice(None),) * axis + (slice(cut, None),)
             self._read_strided(lo, step, target[first])
-            self._read_strided((*lo[:axis], lo[axis] + cut * step[axis], *lo[axis + 1 :]), step, target[rest])
+            self._read_strided(
+                (*lo[:axis], lo[axis] + cut * step[axis], *lo[axis + 1 :]), step, target[rest]
+            )
 
     def _one_chunk(self, lo: Shape, hi: Shape, axes: list[int]) -> bool:
         """Halves would decode the same chunks again."""
-        return self.chunks is not None and all(lo[k] // self.chunks[k] == (hi[k] - 1) // self.chunks[k] for k in axes)
+        return self.chunks is not None and all(
+            lo[k] // self.chunks[k] == (hi[k] - 1) // self.chunks[k] for k in axes
+        )
 
     def _middle(self, lo: int, step: int, count: int, axis: int) -> int:
-        """How many of `count` elements go into the first half: up to a border of chunks, if there is one."""
+        """How many of `count` elements go into the first half:
+        up to a border of chunks, if there is one."""
         half = count // 2
         if self.chunks is None:
             return half
@@ -286,7 +341,8 @@ class Dataset:
         return before if 0 < before < count else half
 
     def _explain(self, error: Error) -> None:
-        """Adds the exception that the user's reader raised as the cause; Ctrl-C and the like in it are raised as they are."""
+        """Adds the exception that the user's reader raised as the cause; Ctrl-C and the like in
+        it are raised as they are."""
         cause = self._fill.failures.pop(str(error), None) if self._fill is not None else None
         if cause is not None and not isinstance(cause, Exception):
             raise cause
@@ -306,13 +362,20 @@ class Dataset:
         """Everything, as :func:`tegula.load` does."""
         return self._load((tiles, axis, tile_shape, overdecompose, out), progress)
 
-    def _load(self, how: tuple[int | None, int, Sequence[int] | None, int, Any], progress: Any) -> Array:
+    def _load(
+        self, how: tuple[int | None, int, Sequence[int] | None, int, Any], progress: Any
+    ) -> Array:
         if isinstance(self._threads, Ranks) and self._threads.size > 1:
             return self._load_on(self._threads, *how, progress)
         return self._fill_memory(*self._memory_for(*how), progress)
 
     def _memory_for(
-        self, tiles: int | None, axis: int, tile_shape: Sequence[int] | None, overdecompose: int, out: Any
+        self,
+        tiles: int | None,
+        axis: int,
+        tile_shape: Sequence[int] | None,
+        overdecompose: int,
+        out: Any,
     ) -> tuple[_core.Tiling, NDArray | Callable[[], NDArray], _core.Array]:
         cut = self._tiling(tiles, axis, tile_shape, overdecompose)
         self._live()
@@ -324,7 +387,13 @@ class Dataset:
         local = target_of(out, self.shape, self.dtype)
         return cut, local, borrow(of, local, cut)
 
-    def _fill_memory(self, cut: _core.Tiling, local: NDArray | Callable[[], NDArray], memory: _core.Array, progress: Any) -> Array:
+    def _fill_memory(
+        self,
+        cut: _core.Tiling,
+        local: NDArray | Callable[[], NDArray],
+        memory: _core.Array,
+        progress: Any,
+    ) -> Array:
         with progress_of(progress) as report:
             try:
                 self._live().load(memory, None, self._missing_number, report, timeout())
@@ -334,7 +403,14 @@ class Dataset:
         return Array(local, cut)
 
     def _load_on(
-        self, ranks: Ranks, tiles: int | None, axis: int, tile_shape: Sequence[int] | None, overdecompose: int, out: Any, progress: Any
+        self,
+        ranks: Ranks,
+        tiles: int | None,
+        axis: int,
+        tile_shape: Sequence[int] | None,
+        overdecompose: int,
+        out: Any,
+        progress: Any,
     ) -> Array:
         """Each rank its tiles."""
         with ranks.checking():
@@ -346,19 +422,32 @@ class Dataset:
             self._live().load(memory, None, self._missing_number, report, timeout())
         return Parts(memory, cut, self.shape, self.dtype, ranks)
 
-    def _tiling(self, tiles: int | None, axis: int, tile_shape: Sequence[int] | None, overdecompose: int, ranks: int = 1) -> _core.Tiling:
+    def _tiling(
+        self,
+        tiles: int | None,
+        axis: int,
+        tile_shape: Sequence[int] | None,
+        overdecompose: int,
+        ranks: int = 1,
+    ) -> _core.Tiling:
         return tiling_of(self.shape, tiles, axis, tile_shape, overdecompose, ranks)
 
-    def explain(self, tiles: int = 1, *, axis: int = 0, tile_shape: Sequence[int] | None = None) -> dict[str, Any]:
-        """What a load would read for each tile, without reading: shape, dtype, and per tile box, bytes, reads, sources (docs/plan.md)."""
+    def explain(
+        self, tiles: int = 1, *, axis: int = 0, tile_shape: Sequence[int] | None = None
+    ) -> dict[str, Any]:
+        """What a load would read for each tile, without reading: shape, dtype, and per tile box,
+        bytes, reads, sources (docs/plan.md)."""
         import json
 
         given = None if tile_shape is not None and tiles == 1 else tiles
-        plan: dict[str, Any] = json.loads(self._live().explain(self._tiling(given, axis, tile_shape, 1)))
+        plan: dict[str, Any] = json.loads(
+            self._live().explain(self._tiling(given, axis, tile_shape, 1))
+        )
         return plan
 
     def hash(self, *, progress: Any = False) -> str:
-        """The content hash ``"tegula1:..."``; memory stays within 64 MiB (docs/content-hash.md).  On ranks each reads its share."""
+        """The content hash ``"tegula1:..."``; memory stays within 64 MiB (docs/content-hash.md).
+        On ranks each reads its share."""
         if isinstance(self._threads, Ranks):
             with self._threads.together(), progress_of(progress) as report:
                 return self._live().hash(self._missing_number, report, timeout())
@@ -370,11 +459,12 @@ class Dataset:
                 raise
 
     def batches(self, chunk: Sequence[int]) -> Iterator[tuple[Any, Shape]]:
-        """Walks over it in pieces of `chunk` elements along each axis, cut at the end; the next one is read ahead.
+        """Walks over it in pieces of `chunk` elements along each axis, cut at the end;
+        the next one is read ahead.
 
         Yields:
-            The piece, an array of its own, and where it begins.  Of a dataset that was opened with `comm` it is an :class:`Array` with rows
-            on each rank, and all ranks take each step.
+            The piece, an array of its own, and where it begins.  Of a dataset that was opened with
+            `comm` it is an :class:`Array` with rows on each rank, and all ranks take each step.
 
         Raises:
             ValueError: for lengths that are not one per axis, or below 1.
@@ -397,7 +487,9 @@ class Dataset:
     def _chunk_of(self, name: str, chunk: Sequence[int]) -> Shape:
         taken = lengths(name, chunk) or ()
         if len(taken) != self.ndim:
-            raise ValueError(f"{name}: expected {self.ndim} lengths, one per axis, found {len(taken)}")
+            raise ValueError(
+                f"{name}: expected {self.ndim} lengths, one per axis, found {len(taken)}"
+            )
         if any(length < 1 for length in taken):
             raise ValueError(f"{name}: expected lengths from 1 on, found {taken}")
         return taken
@@ -452,17 +544,31 @@ class Dataset:
         return found if dtype is None else found.astype(dtype, copy=False)
 
     def __repr__(self) -> str:
-        return f"<tegula.Dataset {self.format} shape={self.shape} dtype={self.dtype} files={self._files}>"
+        return (
+            f"<tegula.Dataset {self.format} shape={self.shape} dtype={self.dtype} "
+            f"files={self._files}>"
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (self._portable(), self._missing, self._threads, self._text, self.shape, self.format)
+        return _restore, (
+            self._portable(),
+            self._missing,
+            self._threads,
+            self._text,
+            self.shape,
+            self.format,
+        )
 
     def _portable(self) -> Options | Reader | Manifest:
         if not isinstance(self._source, Options):
             return self._source
         moved = self._folder is not None and os.getcwdb() != self._folder
         try:
-            json = (self._again() if moved else self._live()).to_json().encode("utf-8", "surrogateescape")
+            json = (
+                (self._again() if moved else self._live())
+                .to_json()
+                .encode("utf-8", "surrogateescape")
+            )
         except UnsupportedError:
             return self._source
         return Manifest(json, self._source) if len(json) <= _JSON_MOST else self._source
@@ -476,10 +582,15 @@ def _array_over(memory: memoryview, shape: Shape, said: tuple[str, str | None, A
     return np.ndarray(shape, dtype_of(*said), buffer=memory)
 
 
-def _restore(source: Any, missing: str, threads: int | None, text: str, shape: Shape, format: str) -> Dataset:
+def _restore(
+    source: Any, missing: str, threads: int | None, text: str, shape: Shape, format: str
+) -> Dataset:
     made = Dataset(source, missing, threads)
     if made._text != text or made.shape != shape:
         found = f"{made._text} {made.shape}"
-        raise ChangedError(f"the files are not what they were: expected {text} {shape}, found {found}", hint="open them again")
+        raise ChangedError(
+            f"the files are not what they were: expected {text} {shape}, found {found}",
+            hint="open them again",
+        )
     made.format = format
     return made

@@ -1,9 +1,10 @@
-"""Memory of GPUs, filled and read through bounded host memory by the CUDA driver, which is opened when it is first needed.
+"""Memory of GPUs, filled and read through bounded host memory by the CUDA driver, which is opened
+when it is first needed.
 
 SPDX-License-Identifier: Apache-2.0
 
-Two buffers take turns: while one is copied the other is read into (or written from).  Only for tasks of Legate, which have a current
-context and a stream; the library itself knows no devices yet.
+Two buffers take turns: while one is copied the other is read into (or written from).  Only for
+tasks of Legate, which have a current context and a stream; the library itself knows no devices yet.
 """
 
 from __future__ import annotations
@@ -54,10 +55,15 @@ class Tile(NamedTuple):
         return self._replace(shape=(), strides=())
 
     def axes(self) -> list[int]:
-        """Those along which it has memory, from far steps to near ones: the order of a dense copy."""
+        """Those along which it has memory, from far steps to near ones:
+        the order of a dense copy."""
         if any(stride < 0 for stride in self.strides):
             raise UnsupportedError("memory of a GPU with negative steps cannot be copied")
-        found = [k for k, (n, stride) in enumerate(zip(self.shape, self.strides, strict=True)) if n > 1 and stride != 0]
+        found = [
+            k
+            for k, (n, stride) in enumerate(zip(self.shape, self.strides, strict=True))
+            if n > 1 and stride != 0
+        ]
         return sorted(found, key=lambda k: -self.strides[k])
 
 
@@ -120,7 +126,9 @@ class Driver:
         if status != 0:
             text = ctypes.c_char_p()
             self.name_of(status, ctypes.byref(text))
-            raise DeviceError(f"{name} failed: {(text.value or b'unknown error').decode()} ({status})")
+            raise DeviceError(
+                f"{name} failed: {(text.value or b'unknown error').decode()} ({status})"
+            )
 
     def take(self, size: int) -> NDArray:
         """A buffer of at least `size` bytes: pinned, if it can be had."""
@@ -134,7 +142,9 @@ class Driver:
             self.call("cuMemHostAlloc", ctypes.byref(where), STAGING, _PORTABLE)
         except DeviceError:
             return np.empty(STAGING, "u1")
-        return np.frombuffer(memoryview((ctypes.c_uint8 * STAGING).from_address(where.value or 0)), "u1")
+        return np.frombuffer(
+            memoryview((ctypes.c_uint8 * STAGING).from_address(where.value or 0)), "u1"
+        )
 
     def give(self, buffer: NDArray) -> None:
         with self.lock:
@@ -152,12 +162,25 @@ class Driver:
         while strides and strides[-1] == width:
             width *= lengths.pop()
             strides.pop()
-        rows, pitch = (lengths.pop(), strides.pop()) if strides and strides[-1] <= _MOST_PITCH else (1, width)
+        rows, pitch = (
+            (lengths.pop(), strides.pop()) if strides and strides[-1] <= _MOST_PITCH else (1, width)
+        )
         for step, at in enumerate(itertools.product(*map(range, lengths))):
             device = tile.address + sum(i * stride for i, stride in zip(at, strides, strict=True))
-            self._rows(device, host + step * rows * width, width, rows, pitch, tile.stream, to_device)
+            self._rows(
+                device, host + step * rows * width, width, rows, pitch, tile.stream, to_device
+            )
 
-    def _rows(self, device: int, host: int, width: int, rows: int, pitch: int, stream: int, to_device: bool) -> None:
+    def _rows(
+        self,
+        device: int,
+        host: int,
+        width: int,
+        rows: int,
+        pitch: int,
+        stream: int,
+        to_device: bool,
+    ) -> None:
         if rows == 1 and to_device:
             self.call("cuMemcpyHtoDAsync_v2", device, host, width, stream)
         elif rows == 1:
@@ -188,7 +211,8 @@ def driver() -> Driver:
 
 
 def slabs(tile: Tile, unit: Shape | None = None) -> Iterator[tuple[Shape, Shape]]:
-    """Boxes of it that fit into a buffer; cut at multiples of `unit` only, which may make them larger."""
+    """Boxes of it that fit into a buffer; cut at multiples of `unit` only,
+    which may make them larger."""
     axes, steps = tile.axes(), unit or (1,) * len(tile.shape)
 
     def cut(lo: Shape, hi: Shape) -> Iterator[tuple[Shape, Shape]]:
@@ -254,7 +278,8 @@ def drain(tile: Tile, dtype: np.dtype[Any], write: Move, unit: Shape | None = No
 
 
 def _end(cuda: Driver, tile: Tile, used: list[NDArray]) -> None:
-    """Nothing is copied any more; after a failure to wait buffers are left to whom they may belong."""
+    """Nothing is copied any more; after a failure to wait buffers are left
+    to whom they may belong."""
     if used:
         cuda.wait(tile)
         for buffer in used:

@@ -19,7 +19,8 @@ def is_bfloat16(dtype: np.dtype[Any]) -> bool:
 def text_of(dtype: Any) -> str:
     """The library's text for what numpy calls a dtype; structured records are opaque items.
 
-    Raises TypeError for dtypes that cannot be held: objects, variable-length text, foreign types, sub-arrays.
+    Raises TypeError for dtypes that cannot be held: objects, variable-length text,
+    foreign types, sub-arrays.
     """
     if isinstance(dtype, str) and dtype.lstrip("<>=|") == "bfloat16":
         return dtype.lstrip("=|")
@@ -27,13 +28,19 @@ def text_of(dtype: Any) -> str:
     if is_bfloat16(found):
         return (">" if found.byteorder == ">" else "") + "bfloat16"
     if found.hasobject or found.kind in "OT" or found.subdtype is not None:
-        raise TypeError(f"dtype {found} cannot be held: expected numbers, bool, dates, fixed-length text or records of them")
+        raise TypeError(
+            f"dtype {found} cannot be held: expected numbers, bool, dates, fixed-length text or "
+            "records of them"
+        )
     if found.names is not None:
         return f"|V{found.itemsize}"
     if found.kind == "V" and found.type is not np.void:
-        raise TypeError(f"dtype {found} is not known: of the types of ml_dtypes only bfloat16 can be held")
+        raise TypeError(
+            f"dtype {found} is not known: of the types of ml_dtypes only bfloat16 can be held"
+        )
     said = isinstance(dtype, str) and dtype[:1] in "<>"
-    return str(found.str) if said or found.byteorder != "=" else str(found.str)[1:]  # numpy says the order of this processor for none
+    # numpy says the order of this processor for none
+    return str(found.str) if said or found.byteorder != "=" else str(found.str)[1:]
 
 
 def _bfloat16() -> np.dtype[Any]:
@@ -54,7 +61,8 @@ def of_records(descr: str) -> np.dtype[Any]:
 
 
 def dtype_of(text: str, descr: str | None, asked: Any) -> np.dtype[Any]:
-    """The dtype of arrays in memory. `asked` is what the caller said is stored: it names the fields of opaque items."""
+    """The dtype of arrays in memory. `asked` is what the caller said is stored: it names the
+    fields of opaque items."""
     if text.lstrip("<>") == "bfloat16":
         return _bfloat16()
     stored = of_records(descr) if descr is not None else np.dtype(text)

@@ -48,7 +48,13 @@ class Error(Exception):
         return str(self.args[0])
 
     def __reduce__(self) -> tuple[Any, ...]:
-        fields = {"path": self.path, "offset": self.offset, "hint": self.hint, "rank": self.rank, "errno": self.errno}
+        fields = {
+            "path": self.path,
+            "offset": self.offset,
+            "hint": self.hint,
+            "rank": self.rank,
+            "errno": self.errno,
+        }
         return _again, (type(self), self.args[0], fields)
 
 
@@ -135,26 +141,37 @@ class InternalError(Error, RuntimeError):
 _KINDS: dict[str, type[Error]] = {
     kind.status: kind
     for kind in (
-        InvalidArgumentError, OutOfMemoryError, LimitExceededError, CancelledError, TimeLimitError, NotFoundError, ExistsError,
-        AccessError, StorageError, ShortFileError, ChangedError, CorruptError, UnsupportedError, MismatchError, IncompleteError,
-        CommunicatorError, PeerFailedError, DeviceError, InternalError,
+        InvalidArgumentError, OutOfMemoryError, LimitExceededError, CancelledError, TimeLimitError,
+        NotFoundError, ExistsError, AccessError, StorageError, ShortFileError, ChangedError,
+        CorruptError, UnsupportedError, MismatchError, IncompleteError, CommunicatorError,
+        PeerFailedError, DeviceError, InternalError,
     )
 }  # fmt: skip
 
 # what a callback's exception means to the library; the most special first
 _STATUS = {
-    MemoryError: 11, TimeoutError: 14, FileNotFoundError: 20, FileExistsError: 21, PermissionError: 22, EOFError: 24,
-    NotImplementedError: 31,
+    MemoryError: 11, TimeoutError: 14, FileNotFoundError: 20, FileExistsError: 21,
+    PermissionError: 22, EOFError: 24, NotImplementedError: 31,
 }  # fmt: skip
 _IO = 23
 _NUMBERS = {
-    "invalid_argument": 10, "out_of_memory": 11, "limit_exceeded": 12, "cancelled": 13, "timeout": 14, "not_found": 20, "exists": 21,
-    "permission": 22, "io": 23, "short_file": 24, "changed": 25, "corrupt": 30, "unsupported": 31, "mismatch": 32, "incomplete": 33,
-    "comm": 40, "peer_failed": 41, "device": 50, "internal": 90,
+    "invalid_argument": 10, "out_of_memory": 11, "limit_exceeded": 12, "cancelled": 13,
+    "timeout": 14, "not_found": 20, "exists": 21, "permission": 22, "io": 23, "short_file": 24,
+    "changed": 25, "corrupt": 30, "unsupported": 31, "mismatch": 32, "incomplete": 33, "comm": 40,
+    "peer_failed": 41, "device": 50, "internal": 90,
 }  # fmt: skip
 
 
-def make(number: int, status: str, message: str, hint: str, path: str | None, offset: int, rank: int, errno: int) -> Error:
+def make(
+    number: int,
+    status: str,
+    message: str,
+    hint: str,
+    path: str | None,
+    offset: int,
+    rank: int,
+    errno: int,
+) -> Error:
     """The exception for an error of the library (called by the extension)."""
     kind = _KINDS.get(status, InternalError)
     return kind(
@@ -168,7 +185,8 @@ def make(number: int, status: str, message: str, hint: str, path: str | None, of
 
 
 def describe(fill: Any, error: BaseException) -> tuple[int, str, str | None, int]:
-    """What the library is told about an exception of a reader callback; the exception itself is kept as the cause."""
+    """What the library is told about an exception of a reader callback;
+    the exception itself is kept as the cause."""
     status = next((number for kind, number in _STATUS.items() if isinstance(error, kind)), _IO)
     message, path, offset = f"the reader raised {type(error).__name__}: {error}", None, -1
     if isinstance(error, Error):

@@ -36,7 +36,10 @@ def _expand(key: Any, ndim: int) -> list[Any]:
         raise IndexError("an index can only have a single ellipsis ('...')")
     given = len(parts) - len(dots)
     if any(part is None for part in parts):
-        raise TypeError("numpy.newaxis is not supported: add the axis to the result, dataset[...][numpy.newaxis]")
+        raise TypeError(
+            "numpy.newaxis is not supported: add the axis to the result, "
+            "dataset[...][numpy.newaxis]"
+        )
     if given > ndim:
         raise IndexError(f"too many indices: the dataset has {ndim} axes, but {given} were indexed")
     at = dots[0] if dots else len(parts)
@@ -50,7 +53,8 @@ def _integer(part: Any, axis: int, length: int) -> int:
         index = operator.index(part)
     except TypeError:
         raise TypeError(
-            f"expected integers, slices and an ellipsis, found {type(part).__name__}: apply lists and masks to the result"
+            f"expected integers, slices and an ellipsis, found {type(part).__name__}: apply lists "
+            "and masks to the result"
         ) from None
     if not -length <= index < length:
         raise IndexError(f"index {index} is out of bounds for axis {axis} of length {length}")
@@ -61,7 +65,9 @@ def parse(key: Any, shape: Lengths) -> Selection:
     if type(key) is slice and key.step is None and shape:  # the commonest, in a third of the time
         start, stop, _ = key.indices(shape[0])
         stop, rest = max(start, stop), shape[1:]
-        return Selection((start, *(0,) * len(rest)), (stop, *rest), None, (stop - start, *rest), (), ())
+        return Selection(
+            (start, *(0,) * len(rest)), (stop, *rest), None, (stop - start, *rest), (), ()
+        )
     lo, hi, steps, counts = [], [], [], []
     dropped, flipped = [], []
     for axis, (part, length) in enumerate(zip(_expand(key, len(shape)), shape, strict=True)):

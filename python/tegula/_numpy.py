@@ -1,4 +1,5 @@
-"""numpy, imported when something of it is first needed: it takes five times as long as a small load with all that this needs.
+"""numpy, imported when something of it is first needed: it takes five times as long as a small load
+with all that this needs.
 
 SPDX-License-Identifier: Apache-2.0
 """

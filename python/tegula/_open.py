@@ -12,7 +12,14 @@ from . import _arguments
 from ._arguments import choice, flag, lengths, number, shown, text_or_none
 from ._array import Array
 from ._dataset import MISSING, Dataset
-from ._errors import CancelledError, ChangedError, Error, MismatchError, OutOfMemoryError, TimeLimitError
+from ._errors import (
+    CancelledError,
+    ChangedError,
+    Error,
+    MismatchError,
+    OutOfMemoryError,
+    TimeLimitError,
+)
 from ._ranks import ranks_of
 from ._sources import Options, Path, Read, Reader, paths_of
 
@@ -40,12 +47,13 @@ def _options(
             raise ValueError(f"{name}: not supported yet, expected None")
     return Options(
         paths_of(path), text_or_none("dataset", dataset), text_or_none("format", format),
-        None if dtype is None else _arguments.dtype("dtype", dtype), lengths("shape", shape), lengths("row_shape", row_shape),
-        number("offset", offset, 0), number("row_gap", row_gap, 0),
+        None if dtype is None else _arguments.dtype("dtype", dtype), lengths("shape", shape),
+        lengths("row_shape", row_shape), number("offset", offset, 0), number("row_gap", row_gap, 0),
         "" if order is None else choice("order", order, ("C", "F")),
         "" if byte_order is None else choice("byte_order", byte_order, ("<", ">")),
         -1 if expect_files is None else number("expect_files", expect_files, 0),
-        -1 if expect_rows is None else number("expect_rows", expect_rows, 0), flag("locked", locked), defer,
+        -1 if expect_rows is None else number("expect_rows", expect_rows, 0),
+        flag("locked", locked), defer,
     )  # fmt: skip
 
 
@@ -74,34 +82,40 @@ def open(
     """Describes files as one array; headers are read, data is not.
 
     Args:
-        path: a file, a folder of shards, a pattern in numeric order, or a list of files in the order given; shards are joined along axis 0.
-        dataset: the name inside a container; None: the only one there is.  A pattern such as "/shard_*" takes the datasets that match it,
-            in the order of their numbers, joined along axis 0.
+        path: a file, a folder of shards, a pattern in numeric order, or a list of files in the
+            order given; shards are joined along axis 0.
+        dataset: the name inside a container; None: the only one there is.  A pattern such as
+            "/shard_*" takes the datasets that match it, in the order of their numbers, joined along
+            axis 0.
         format: "npy", "raw", "hdf5" or "manifest"; None: found out from the content.
-        dtype: what is stored (nothing is converted): needed for raw without a side file; "bfloat16" turns ``|V2`` of npy into bfloat16.
+        dtype: what is stored (nothing is converted): needed for raw without a side file; "bfloat16"
+            turns ``|V2`` of npy into bfloat16.
         shape: raw: the shape of each file.
         row_shape: raw: the shape of one row; the number of rows follows from the size.
         offset: raw: bytes in front of the data.
         row_gap: raw: bytes between two rows.
         order: raw: "C" (the default) or "F".
         byte_order: raw: "<" or ">"; None: as dtype says.
-        missing: what happens to pieces that are not there: "error" (absent by the rules of the format: filled; lost: an error), "strict"
-            (all are errors), "fill".
+        missing: what happens to pieces that are not there: "error" (absent by the rules of the
+            format: filled; lost: an error), "strict" (all are errors), "fill".
         expect_files, expect_rows: another number of files or length of axis 0 is an error.
-        locked: read HDF5 files also while another program has them open for writing; what it did not flush is missing.
+        locked: read HDF5 files also while another program has them open for writing;
+            what it did not flush is missing.
         threads: workers; None: as many as granted (TEGULA_THREADS).
-        comm: a communicator of mpi4py: all its ranks make the call, rank 0 reads headers, each gets the same dataset (docs/ranks.md).
+        comm: a communicator of mpi4py: all its ranks make the call, rank 0 reads headers, each gets
+            the same dataset (docs/ranks.md).
         columns, null_value: for formats to come; only None.
 
     Raises:
-        Error: for files that are missing, damaged, or do not fit together (the message names the file).
+        Error: for files that are missing, damaged, or do not fit together (the
+            message names the file).
         ValueError, TypeError: for arguments that make no sense.
     """
 
     def options() -> Options:
         return _options(
-            path, dataset, format, dtype, shape, row_shape, offset, row_gap, order, byte_order, expect_files, expect_rows, locked, columns,
-            null_value, _defer,
+            path, dataset, format, dtype, shape, row_shape, offset, row_gap, order, byte_order,
+            expect_files, expect_rows, locked, columns, null_value, _defer,
         )  # fmt: skip
 
     if comm is not None:
@@ -126,8 +140,9 @@ def from_reader(
     """A dataset in a format of your own.
 
     Args:
-        read: ``read(box, out)`` fills the numpy array `out` with the elements of `box` (slices).  It is called from many threads at once,
-            each time for other elements, and must not keep `out`.  What it raises is the cause of the :class:`Error` of the load.
+        read: ``read(box, out)`` fills the numpy array `out` with the elements of `box` (slices).
+            It is called from many threads at once, each time for other elements, and must not keep
+            `out`.  What it raises is the cause of the :class:`Error` of the load.
         shape: elements along each axis.
         dtype: of the elements.
         name: of the format, for reports and messages; None: the function's name.
@@ -146,8 +161,8 @@ def from_reader(
     if shape is None:
         raise TypeError("shape: expected a tuple of integers, found None")
     source = Reader(
-        read, text_or_none("name", name) or str(getattr(read, "__name__", "reader")), _arguments.dtype("dtype", dtype),
-        lengths("shape", shape) or (), lengths("chunks", chunks),
+        read, text_or_none("name", name) or str(getattr(read, "__name__", "reader")),
+        _arguments.dtype("dtype", dtype), lengths("shape", shape) or (), lengths("chunks", chunks),
     )  # fmt: skip
     return Dataset(source, "error", threads)
 
@@ -175,13 +190,16 @@ def load(
         tile_shape: a grid of tiles of this shape instead.
         overdecompose: this many times as many tiles.
         device: "cpu".
-        out: memory that is filled instead of new memory: shape and dtype of the dataset, any strides, writable.
+        out: memory that is filled instead of new memory: shape and dtype of the dataset,
+            any strides, writable.
         progress: True, a function (bytes done, bytes in all), or tqdm (the class or a bar).
-        comm: a communicator of mpi4py: each of its ranks gets its tiles (``a.local``, ``a.tiles``); `tiles` None is then one for each rank.
+        comm: a communicator of mpi4py: each of its ranks gets its tiles (``a.local``, ``a.tiles``);
+            `tiles` None is then one for each rank.
 
     Raises:
         Error: for files that are missing, damaged, changed, or do not fit together.
-        KeyboardInterrupt: when the user pressed Ctrl-C: the load has stopped and its memory is free.
+        KeyboardInterrupt: when the user pressed Ctrl-C:
+            the load has stopped and its memory is free.
         ValueError, TypeError: for arguments that make no sense.
     """
     if not isinstance(device, str) or device != "cpu":
@@ -211,6 +229,7 @@ def load(
 
 
 def _may_be_foretold(error: Exception) -> bool:
-    """Up to the array all that is known may be foretold: does the failure come from that?  Then all headers are read first."""
+    """Up to the array all that is known may be foretold: does the failure come from that?  Then
+    all headers are read first."""
     other = isinstance(error, (ChangedError, CancelledError, TimeLimitError, OutOfMemoryError))
     return not other and getattr(error, "errno", None) in (None, 0)

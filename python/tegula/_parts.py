@@ -21,13 +21,21 @@ Corners = tuple[tuple[int, ...], tuple[int, ...]]
 class Parts(Array):
     """An array of which each rank holds some tiles.
 
-    :attr:`shape` is that of the whole; :attr:`local` and :attr:`tiles` are what this rank has.  Nothing here is the whole array, so numpy,
-    buffers and DLPack are refused: they take ``a.local``.
+    :attr:`shape` is that of the whole; :attr:`local` and :attr:`tiles` are what this rank has.
+    Nothing here is the whole array, so numpy, buffers and DLPack are refused: they take
+    ``a.local``.
     """
 
     __slots__ = ("_dtype", "_memory", "_ranks", "_shape", "_tiles", "_together")
 
-    def __init__(self, memory: _core.Array, cut: _core.Tiling, shape: tuple[int, ...], dtype: np.dtype[Any], ranks: Ranks) -> None:
+    def __init__(
+        self,
+        memory: _core.Array,
+        cut: _core.Tiling,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        ranks: Ranks,
+    ) -> None:
         super().__init__(np.empty(0, dtype), cut)
         self._memory, self._ranks, self._shape, self._dtype = memory, ranks, shape, dtype
         found = memory.tiles()
@@ -41,7 +49,10 @@ class Parts(Array):
             whole = self._made = np.ndarray(_lengths((lo, hi)), dtype, buffer=memoryview(memory))
             self._tiles = [(slices(a, b), whole[_within(a, b, lo)]) for a, b, _ in found]
         else:
-            self._tiles = [(slices(a, b), np.ndarray(_lengths((a, b)), dtype, buffer=memoryview(own))) for a, b, own in found]
+            self._tiles = [
+                (slices(a, b), np.ndarray(_lengths((a, b)), dtype, buffer=memoryview(own)))
+                for a, b, own in found
+            ]
 
     @property
     def local(self) -> NDArray:
@@ -56,7 +67,8 @@ class Parts(Array):
 
     @property
     def tiles(self) -> list[tuple[Box, NDArray]]:
-        """(box, view) of each tile of this rank: where it is in the whole array, as slices, and its memory, without a copy."""
+        """(box, view) of each tile of this rank: where it is in the whole array, as slices, and
+        its memory, without a copy."""
         return list(self._tiles)
 
     @property
@@ -85,7 +97,14 @@ class Parts(Array):
         with self._ranks.together():
             return self._memory.hash()
 
-    def save(self, path: bytes, target: tuple[Any, ...], described: tuple[Any, ...], block: bool, progress: Any) -> None:
+    def save(
+        self,
+        path: bytes,
+        target: tuple[Any, ...],
+        described: tuple[Any, ...],
+        block: bool,
+        progress: Any,
+    ) -> None:
         """For :func:`tegula.save`, which all ranks call."""
         with self._ranks.together(), progress_of(progress) as report:
             operation = _core.save(self._memory, path, target, described, block, report, timeout())
@@ -93,10 +112,15 @@ class Parts(Array):
             later(operation, self._ranks)
 
     def _whole(self) -> NDArray:
-        raise ValueError(f"rank {self._ranks.rank} holds a part of the array only: take a.local or a.tiles")
+        raise ValueError(
+            f"rank {self._ranks.rank} holds a part of the array only: take a.local or a.tiles"
+        )
 
     def __repr__(self) -> str:
-        where = f"{len(self._tiles)} of {len(self._boxes)} on rank {self._ranks.rank} of {self._ranks.size}"
+        where = (
+            f"{len(self._tiles)} of {len(self._boxes)} on rank {self._ranks.rank} of "
+            f"{self._ranks.size}"
+        )
         return f"<tegula.Array shape={self.shape} dtype={self.dtype} tiles={where}>"
 
 

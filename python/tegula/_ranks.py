@@ -32,7 +32,8 @@ class Ranks(Group):
 
     @contextmanager
     def checking(self) -> Iterator[None]:
-        """Arguments are looked at: a rank that refuses them tells the others, which would wait for it."""
+        """Arguments are looked at: a rank that refuses them tells the others,
+        which would wait for it."""
         try:
             yield
         except Exception as error:
@@ -42,7 +43,8 @@ class Ranks(Group):
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """A call of all ranks.  When ranks are missing nothing can be done any more: it is said, and the job is ended."""
+        """A call of all ranks.  When ranks are missing nothing can be done any more:
+        it is said, and the job is ended."""
         limit = timeout()
         self.core.deadline(limit + _GRACE if limit > 0 else 0.0)
         try:
@@ -61,7 +63,12 @@ class Ranks(Group):
 def _join(mpi: Any, comm: Any) -> _core.Comm:
     limit = timeout()
     try:
-        return _core.Comm(mpi._addressof(comm), mpi._sizeof(comm), plugin_path(), limit + _GRACE if limit > 0 else 0.0)
+        return _core.Comm(
+            mpi._addressof(comm),
+            mpi._sizeof(comm),
+            plugin_path(),
+            limit + _GRACE if limit > 0 else 0.0,
+        )
     except Error as error:
         if error.status == "timeout":  # what was begun cannot be taken back: as in Ranks.together
             time.sleep(0.1 * min(comm.rank, 30))
@@ -80,7 +87,10 @@ def ranks_of(comm: Any, threads: int | None) -> Ranks:
     global _keyval
     mpi: Any = sys.modules.get("mpi4py.MPI")  # who has a communicator has imported it
     if mpi is None or not isinstance(comm, mpi.Intracomm):
-        raise TypeError(f"comm: expected a communicator of mpi4py (mpi4py.MPI.Intracomm), found {type(comm).__name__}")
+        raise TypeError(
+            "comm: expected a communicator of mpi4py (mpi4py.MPI.Intracomm), found "
+            f"{type(comm).__name__}"
+        )
     if _keyval is None:
         _keyval = mpi.Comm.Create_keyval()
     made: dict[int | None, Ranks] | None = comm.Get_attr(_keyval)

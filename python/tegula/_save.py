@@ -29,16 +29,23 @@ def _fill_bytes(fill: Any, dtype: np.dtype[Any]) -> bytes | None:
     given, native = np.asarray(fill), dtype if dtype.isnative else dtype.newbyteorder("=")
     if given.shape:
         raise ValueError(f"fill: expected one value, found an array of shape {given.shape}")
-    integers = given.dtype.kind in "iu" and native.kind in "iu"  # numpy's rules would refuse 0 for unsigned ones and cut off high bits
+    # numpy's rules would refuse 0 for unsigned ones and cut off high bits
+    integers = given.dtype.kind in "iu" and native.kind in "iu"
     try:
         with np.errstate(over="ignore"):
             made = given.astype(native, casting="unsafe" if integers else "same_kind")
     except (TypeError, ValueError, OverflowError):
-        raise TypeError(f"fill: {shown(fill)} does not fit into elements of dtype {native}") from None
+        raise TypeError(
+            f"fill: {shown(fill)} does not fit into elements of dtype {native}"
+        ) from None
     if native.kind in "SU":
         same = bool(made == given)
     elif native.kind in "iufc" or is_bfloat16(native):
-        same = int(made) == int(given) if integers else bool(np.isfinite(made) or not np.isfinite(given))
+        same = (
+            int(made) == int(given)
+            if integers
+            else bool(np.isfinite(made) or not np.isfinite(given))
+        )
     else:
         same = native.kind != "V" or given.nbytes == made.nbytes
     if not same:
@@ -76,30 +83,40 @@ def save(
     progress: Any = False,
     comm: Any = None,
 ) -> None:
-    """Saves an array, or several into one file.  The target appears whole or not at all; after a failure the old one is as it was.
+    """Saves an array, or several into one file.  The target appears whole or not at all; after a
+    failure the old one is as it was.
 
     Args:
-        array: a numpy array (any strides, either byte order), :class:`tegula.Array`, an exporter of the buffer protocol or DLPack; memory
-            is not copied.  Or a mapping from dataset names to such arrays: one HDF5 file with all of them, or none.
-        path: a file, or with `shards` a folder; missing parents are made.  The suffix says the format where `format` does not.
-        dataset: HDF5: the name in the file, "/data" by default; a file that is there keeps its other datasets.
-        format: "npy", "raw" or "hdf5" (which takes no structured dtypes: save each field, or a view as items of bytes).
-        layout: HDF5: "contiguous" (the default), "chunked" or "virtual" (each tile of a :class:`tegula.Array` in a file of its own).
-        chunks: HDF5: the shape of chunks.  None: with `codec` or layout="chunked" one is chosen, whole rows of up to 4 MiB.
+        array: a numpy array (any strides, either byte order), :class:`tegula.Array`, an exporter of
+            the buffer protocol or DLPack; memory is not copied.  Or a mapping from dataset names to
+            such arrays: one HDF5 file with all of them, or none.
+        path: a file, or with `shards` a folder; missing parents are made.  The suffix says the
+            format where `format` does not.
+        dataset: HDF5: the name in the file, "/data" by default;
+            a file that is there keeps its other datasets.
+        format: "npy", "raw" or "hdf5" (which takes no structured dtypes: save each field,
+            or a view as items of bytes).
+        layout: HDF5: "contiguous" (the default), "chunked" or "virtual" (each tile of a
+            :class:`tegula.Array` in a file of its own).
+        chunks: HDF5: the shape of chunks.  None: with `codec` or layout="chunked" one is chosen,
+            whole rows of up to 4 MiB.
         codec: HDF5: what chunks go through, in that order: "shuffle,deflate:4" (docs/formats.md).
-        fill: HDF5: what elements that were never written are to be: one value, which the dtype must be able to hold.
-        attrs: HDF5: names and values (text, numbers, arrays or lists of them, None); with a mapping of arrays: {dataset: attrs}.
+        fill: HDF5: what elements that were never written are to be: one value,
+            which the dtype must be able to hold.
+        attrs: HDF5: names and values (text, numbers, arrays or lists of them, None); with a mapping
+            of arrays: {dataset: attrs}.
         shards: a folder of this many files, cut along axis 0.
         order: "C" or "F", of the elements in the file.
         byte_order: "<" or ">"; None: the processor's.
         overwrite: replace what is there (in HDF5: the dataset of that name).
         durable: on the disk before the call returns.
         whole_file: with overwrite: replace the whole HDF5 file.
-        block: False: return at once and save in the background; :func:`fence` waits.  Leave the memory alone until then.  Of an array of
-            several ranks each writes its part in the background; the file appears when all ranks wait.
+        block: False: return at once and save in the background; :func:`fence` waits.  Leave the
+            memory alone until then.  Of an array of several ranks each writes its part in the
+            background; the file appears when all ranks wait.
         progress: as for :func:`load`.
-        comm: may be given for an array of several ranks (``load(..., comm=...)``), which all of them save together in any case: each writes
-            its tiles.
+        comm: may be given for an array of several ranks (``load(..., comm=...)``), which all of
+            them save together in any case: each writes its tiles.
 
     Raises:
         Error: when it cannot be saved (ExistsError: there is something, and not overwrite).
@@ -109,7 +126,10 @@ def save(
     flags = flag("overwrite", overwrite), flag("durable", durable), flag("whole_file", whole_file)
     block = flag("block", block)
     if comm is not None and not isinstance(array, Parts):
-        raise ValueError("comm: only an array that tegula.load(..., comm=...) gave is saved by several ranks, expected None")
+        raise ValueError(
+            "comm: only an array that tegula.load(..., comm=...) gave is saved by several ranks, "
+            "expected None"
+        )
     if not block and progress is not None and progress is not False:
         raise ValueError("progress: a save in the background has none, expected False")
     name = path_of(path)
@@ -126,11 +146,27 @@ def save(
     for wait in before_use:
         wait((name,))
     if isinstance(array, Mapping):
-        _save_group(array, name, dataset, what, fill, attrs, (format, None, shards or 0, ordered, swapped, *flags), block, progress)
+        _save_group(
+            array,
+            name,
+            dataset,
+            what,
+            fill,
+            attrs,
+            (format, None, shards or 0, ordered, swapped, *flags),
+            block,
+            progress,
+        )
         return
     if isinstance(array, Parts):
         described = dataset, *what, _fill_bytes(fill, array.dtype), attributes_of(attrs)
-        array.save(name, (format, _descr(array, format, name), shards or 0, ordered, swapped, *flags), described, block, progress)
+        array.save(
+            name,
+            (format, _descr(array, format, name), shards or 0, ordered, swapped, *flags),
+            described,
+            block,
+            progress,
+        )
         return
     data, memory = _wrap(array)
     target = format, _descr(data, format, name), shards or 0, ordered, swapped, *flags
@@ -142,20 +178,37 @@ def save(
 
 
 def _descr(data: NDArray | Array, format: str | None, name: bytes) -> str | None:
-    """Field names of records: npy files hold them, raw ones are bytes in any case, and for HDF5 the library says that it has none."""
+    """Field names of records: npy files hold them, raw ones are bytes in any case, and for HDF5
+    the library says that it has none."""
     _, suffix = os.path.splitext(name)
-    raw = format == "raw" or (format is None and suffix not in (b"", b".npy", b".h5", b".hdf5", b".he5", b".nxs"))
+    raw = format == "raw" or (
+        format is None and suffix not in (b"", b".npy", b".h5", b".hdf5", b".he5", b".nxs")
+    )
     return None if raw else descr_of(data.dtype)
 
 
 def _save_group(
-    arrays: Mapping[str, Any], name: bytes, dataset: Any, what: Any, fill: Any, attrs: Any, target: Any, block: bool, progress: Any
+    arrays: Mapping[str, Any],
+    name: bytes,
+    dataset: Any,
+    what: Any,
+    fill: Any,
+    attrs: Any,
+    target: Any,
+    block: bool,
+    progress: Any,
 ) -> None:
     if not block:
-        raise ValueError("block: several arrays are saved at once in the foreground only, expected True")
+        raise ValueError(
+            "block: several arrays are saved at once in the foreground only, expected True"
+        )
     if dataset is not None:
-        raise ValueError("dataset: the names of several arrays are the keys of the mapping, expected None")
-    if attrs is not None and not (isinstance(attrs, Mapping) and all(key in arrays for key in attrs)):
+        raise ValueError(
+            "dataset: the names of several arrays are the keys of the mapping, expected None"
+        )
+    if attrs is not None and not (
+        isinstance(attrs, Mapping) and all(key in arrays for key in attrs)
+    ):
         raise ValueError("attrs: with several arrays expected {dataset: attrs} for some of them")
     if not arrays:
         raise ValueError("array: there is none in the mapping")
@@ -164,9 +217,18 @@ def _save_group(
         text("array: the name of a dataset", key)
         data, memory = (array, array._memory) if isinstance(array, Parts) else _wrap(array)
         target = target[0], target[1] or descr_of(data.dtype), *target[2:]
-        members.append((memory, (key, *what, _fill_bytes(fill, data.dtype), attributes_of((attrs or {}).get(key)))))
+        members.append(
+            (
+                memory,
+                (key, *what, _fill_bytes(fill, data.dtype), attributes_of((attrs or {}).get(key))),
+            )
+        )
     ranks = next((array._ranks for array in arrays.values() if isinstance(array, Parts)), None)
-    if ranks is not None and any(not isinstance(array, Parts) or array._ranks is not ranks for array in arrays.values()):
-        raise ValueError("array: with an array of several ranks expected all of them on the same ones")
+    if ranks is not None and any(
+        not isinstance(array, Parts) or array._ranks is not ranks for array in arrays.values()
+    ):
+        raise ValueError(
+            "array: with an array of several ranks expected all of them on the same ones"
+        )
     with ranks.together() if ranks is not None else nullcontext(), progress_of(progress) as report:
         _core.save_group(members, name, target, report, timeout())

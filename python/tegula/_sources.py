@@ -24,7 +24,8 @@ Read = Callable[[tuple[slice, ...], NDArray], object]
 
 _PATHS = "a path or a list of paths"
 
-#: Called with the paths before they are opened or saved to: who has saves on their way waits for those.
+# : Called with the paths before they are opened or saved to:
+# who has saves on their way waits for those.
 before_use: list[Callable[[tuple[bytes, ...]], None]] = []
 
 
@@ -43,14 +44,16 @@ def path_of(path: object, expected: str = "a path") -> bytes:
 def paths_of(path: Path) -> tuple[bytes, ...]:
     if isinstance(path, (str, bytes, os.PathLike)):
         return (path_of(path),)
-    odd = isinstance(path, (Mapping, Set)) or hasattr(path, "read")  # a file that is open gives its lines
+    # a file that is open gives its lines
+    odd = isinstance(path, (Mapping, Set)) or hasattr(path, "read")
     if odd or not isinstance(path, Iterable) or (isinstance(path, np.ndarray) and not path.ndim):
         raise TypeError(f"path: expected {_PATHS}, found {type(path).__name__}")
     return tuple(path_of(one, _PATHS) for one in path)
 
 
 def rooted(path: bytes, is_pattern: bool = False) -> bytes:
-    """The same file for a program that has gone into another folder; "link/../x" means what it says."""
+    """The same file for a program that has gone into another folder;
+    "link/../x" means what it says."""
     if path.startswith(b"/"):
         return path
     here = os.getcwdb()
@@ -85,13 +88,16 @@ class Options(NamedTuple):
         """The same files for a program that has gone into another folder."""
         if all(path.startswith(b"/") for path in self.paths):
             return self
-        return self._replace(paths=tuple(rooted(path, _looks_like_a_pattern(path)) for path in self.paths))
+        return self._replace(
+            paths=tuple(rooted(path, _looks_like_a_pattern(path)) for path in self.paths)
+        )
 
     def open(self, threads: int | Group | None) -> _core.Dataset:
         for wait in before_use:
             wait(self.paths)
         found = context(threads)
-        if isinstance(threads, int) and waiting():  # saves are queued on the context without a number: let it wait for those of these paths
+        # saves are queued on the context without a number: let it wait for those of these paths
+        if isinstance(threads, int) and waiting():
             try:
                 self._open(context())
             except Error:
@@ -101,8 +107,9 @@ class Options(NamedTuple):
     def _open(self, of: _core.Context) -> _core.Dataset:
         dtype = None if self.dtype is None else text_of(self.dtype)
         return _core.open(
-            of, self.paths, self.format, self.dataset, dtype, self.shape, self.row_shape, self.offset, self.row_gap, self.order,
-            self.byte_order, self.expect_files, self.expect_rows, self.locked, self.defer, timeout(),
+            of, self.paths, self.format, self.dataset, dtype, self.shape, self.row_shape,
+            self.offset, self.row_gap, self.order, self.byte_order, self.expect_files,
+            self.expect_rows, self.locked, self.defer, timeout(),
         )  # fmt: skip
 
 
@@ -122,7 +129,9 @@ class Reader(NamedTuple):
         return Fill(self.read, dtype if dtype.isnative else dtype.newbyteorder("="))
 
     def open_with(self, fill: Fill, threads: int | Group | None) -> _core.Dataset:
-        return _core.from_reader(context(threads), fill, self.name, text_of(self.dtype), self.shape, self.chunks, 0)
+        return _core.from_reader(
+            context(threads), fill, self.name, text_of(self.dtype), self.shape, self.chunks, 0
+        )
 
 
 class Manifest(NamedTuple):
@@ -138,8 +147,9 @@ class Manifest(NamedTuple):
             while view:
                 view = view[os.write(descriptor, view) :]
             plain = self.options._replace(
-                paths=(b"/proc/self/fd/%d" % descriptor,), format="manifest", dataset=None, dtype=None, shape=None, row_shape=None,
-                offset=0, row_gap=0, order="", byte_order="", expect_files=-1, expect_rows=-1,
+                paths=(b"/proc/self/fd/%d" % descriptor,), format="manifest", dataset=None,
+                dtype=None, shape=None, row_shape=None, offset=0, row_gap=0, order="",
+                byte_order="", expect_files=-1, expect_rows=-1,
             )  # fmt: skip
             return plain.open(threads)
         finally:
@@ -147,14 +157,16 @@ class Manifest(NamedTuple):
 
 
 def remember(failures: dict[str, BaseException], message: str, error: BaseException) -> None:
-    """For who gets the error with this message. Of several workers' failures only one arrives: the oldest of the others are forgotten."""
+    """For who gets the error with this message. Of several workers' failures only one arrives:
+    the oldest of the others are forgotten."""
     for old in list(failures)[:-63]:
         failures.pop(old, None)
     failures[message] = error
 
 
 class Fill:
-    """The callback of a reader: gives the user's function an array over the memory that it must fill."""
+    """The callback of a reader: gives the user's function an array over the
+    memory that it must fill."""
 
     def __init__(self, read: Read, dtype: np.dtype[Any]) -> None:
         self.read, self.dtype, self.failures = read, dtype, dict[str, BaseException]()
@@ -162,7 +174,9 @@ class Fill:
     def keep(self, message: str, error: BaseException) -> None:
         remember(self.failures, message, error)
 
-    def __call__(self, memory: memoryview, offset: int, strides: Shape, lo: Shape, hi: Shape) -> None:
+    def __call__(
+        self, memory: memoryview, offset: int, strides: Shape, lo: Shape, hi: Shape
+    ) -> None:
         shape = tuple(high - low for low, high in zip(lo, hi, strict=True))
         out: NDArray = np.ndarray(shape, self.dtype, buffer=memory, offset=offset, strides=strides)
         try:
@@ -178,4 +192,7 @@ class Fill:
         if lent() is not None:
             gc.collect()
         if lent() is not None:
-            raise ValueError("the reader kept the array that it was to fill: its memory is lent for the call only")
+            raise ValueError(
+                "the reader kept the array that it was to fill: its memory is lent for the call "
+                "only"
+            )

@@ -1,4 +1,5 @@
-# Tests of the Python package. They import it from build/python or where it is installed; numpy and h5py judge.
+# Tests of the Python package. They import it from build/python or where it is
+# installed; numpy and h5py judge.
 #
 # SPDX-License-Identifier: Apache-2.0
 import os
@@ -18,7 +19,8 @@ if str(PACKAGE) not in sys.path:
 
 @pytest.fixture(autouse=True)
 def interruptible():
-    """A shell starts what runs in the background with SIGINT ignored, and Python then leaves it so."""
+    """A shell starts what runs in the background with SIGINT ignored,
+    and Python then leaves it so."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

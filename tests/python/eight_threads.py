@@ -1,4 +1,5 @@
-"""Eight threads do all that the package offers, on shared and on own objects; test_processes.py runs it in a build with ThreadSanitizer.
+"""Eight threads do all that the package offers, on shared and on own objects; test_processes.py
+runs it in a build with ThreadSanitizer.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -17,8 +18,17 @@ ROWS, COLUMNS, THREADS, ROUNDS = 1000, 7, 8, 6
 def prepare(folder):
     array = np.arange(ROWS * COLUMNS, dtype="f4").reshape(ROWS, COLUMNS)
     tegula.save(array, folder + "/shards", shards=5)
-    tegula.save(array, folder + "/x.h5", "x", chunks=(100, 3), codec="shuffle,deflate:1", attrs={"unit": "m"})
-    fill = tegula.from_reader(lambda box, out: np.copyto(out, array[box]), array.shape, "f4", chunks=(200, 7))
+    tegula.save(
+        array,
+        folder + "/x.h5",
+        "x",
+        chunks=(100, 3),
+        codec="shuffle,deflate:1",
+        attrs={"unit": "m"},
+    )
+    fill = tegula.from_reader(
+        lambda box, out: np.copyto(out, array[box]), array.shape, "f4", chunks=(200, 7)
+    )
     return array, [tegula.open(folder + "/shards"), tegula.open(folder + "/x.h5", "x"), fill]
 
 
@@ -43,7 +53,12 @@ def work(folder, array, datasets, k):
             use(ds, array, k)
         tegula.save(array[i:], own + ".npy", overwrite=True, block=False)
         tegula.save({"a": array, "b": array[i:]}, own + ".h5", overwrite=True)
-        same(np.concatenate([piece for piece, _ in hdf5.from_file_batched(own + ".h5", "a", (300, COLUMNS))]), array)
+        same(
+            np.concatenate(
+                [piece for piece, _ in hdf5.from_file_batched(own + ".h5", "a", (300, COLUMNS))]
+            ),
+            array,
+        )
         tegula.fence()
         same(tegula.load(own + ".npy"), array[i:])
         same(pickle.loads(pickle.dumps(datasets[i % 2]))[5:9], array[5:9])
@@ -56,7 +71,10 @@ def work(folder, array, datasets, k):
 def main(folder):
     array, datasets = prepare(folder)
     done = []
-    threads = [threading.Thread(target=lambda k=k: done.append(work(folder, array, datasets, k))) for k in range(THREADS)]
+    threads = [
+        threading.Thread(target=lambda k=k: done.append(work(folder, array, datasets, k)))
+        for k in range(THREADS)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:

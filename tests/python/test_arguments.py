@@ -1,4 +1,5 @@
-# Wrong arguments, each in its turn, to everything public: an exception that names what is wrong, and nothing else happens.
+# Wrong arguments, each in its turn, to everything public: an exception that names what is wrong,
+# and nothing else happens.
 #
 # SPDX-License-Identifier: Apache-2.0
 import decimal
@@ -34,20 +35,28 @@ class NoPath:
 
 
 WRONG = [
-    None, True, False, 0, 1, -1, 5, 2**31, 2**63 - 1, 2**63, -(2**63), 2**64, 10**30, -(10**30), 10**5000, 0.5, 1.0, math.nan, math.inf, 1j,
-    "", "x", "a\0b", "\ud800", "no", b"x", b"", bytearray(b"ab"), (), [], {}, (0,), (1,), (-1,), (2**63,), (10**30, 10**30), (2**62, 4),
-    (6, 4), (1.5, 2), (None,), ("a",), (True, True), (1,) * 65, (Raises(), 1), np.int64(1), np.float64(2), np.array(3), np.array([6, 4]),
-    np.zeros(3), np.dtype("f4"), Thing(), Raises(), NoPath(), lambda *_: None, int, {1, 2}, slice(2), ..., decimal.Decimal(1), ["a", 3],
-    [None], {"a": 1}, {"a": {"b": 1}}, range(3), [[1], [1, 2]], object,
+    None, True, False, 0, 1, -1, 5, 2**31, 2**63 - 1, 2**63, -(2**63), 2**64, 10**30, -(10**30),
+    10**5000, 0.5, 1.0, math.nan, math.inf, 1j, "", "x", "a\0b", "\ud800", "no", b"x", b"",
+    bytearray(b"ab"), (), [], {}, (0,), (1,), (-1,), (2**63,), (10**30, 10**30), (2**62, 4), (6, 4),
+    (1.5, 2), (None,), ("a",), (True, True), (1,) * 65, (Raises(), 1), np.int64(1), np.float64(2),
+    np.array(3), np.array([6, 4]), np.zeros(3), np.dtype("f4"), Thing(), Raises(), NoPath(),
+    lambda *_: None, int, {1, 2}, slice(2), ..., decimal.Decimal(1), ["a", 3], [None], {"a": 1},
+    {"a": {"b": 1}}, range(3), [[1], [1, 2]], object,
 ]  # fmt: skip
 KINDS = (TypeError, ValueError, IndexError, BufferError, tegula.Error, Mine)
 # what Python, numpy or the extension say of their own arguments
 MISLEADING = re.compile(
-    r"argument \d|object is not|cannot be interpreted|not supported between|truth value|too (big|large) to convert|codec can't"
-    r"|embedded null|exceeds the limit|is ambiguous|has no len|not subscriptable|NULL|unexpected keyword|tuple index|invalid keyword"
+    r"argument \d|object is not|cannot be interpreted|not supported between|truth value|too "
+    r"(big|large) to convert|codec can't"
+    r"|embedded null|exceeds the limit|is ambiguous|has no len|not subscriptable|NULL|unexpected "
+    r"keyword|tuple index|invalid keyword"
     r"|rule 'same_kind'"
 )
-NUMPYS = re.compile(r"only integer scalar arrays can be converted|slice indices must be integers|only integers, slices")  # clear enough
+# clear enough
+NUMPYS = re.compile(
+    r"only integer scalar arrays can be converted|slice indices must be integers|only integers, "
+    r"slices"
+)
 
 
 def reader(box, out):
@@ -67,7 +76,9 @@ def calls(folder):
 
     def of(function, skip=("comm", "open_options", "_defer"), **fixed):
         names = [name for name in inspect.signature(function).parameters if name not in skip]
-        return lambda **given: function(**{**{key: made() if callable(made) else made for key, made in fixed.items()}, **given}), names
+        return lambda **given: function(
+            **{**{key: made() if callable(made) else made for key, made in fixed.items()}, **given}
+        ), names
 
     raw = {"path": folder / "x.bin", "format": "raw", "dtype": "f8"}
     yield "open", *of(tegula.open, path=folder / "x.npy")
@@ -88,14 +99,31 @@ def calls(folder):
     yield "array.__dlpack__", *of(loaded.__dlpack__, skip=("copy",))
     yield "save npy", *of(tegula.save, array=lambda: array, path=lambda: new(".npy"))
     yield "save hdf5", *of(tegula.save, array=lambda: array, path=lambda: new(".h5"))
-    yield "save attribute", lambda value: tegula.save(array, new(".h5"), attrs={"a": value}), ["value"]
-    yield "save attribute's name", lambda name: tegula.save(array, new(".h5"), attrs={name: 1}), ["name"]
+    yield (
+        "save attribute",
+        lambda value: tegula.save(array, new(".h5"), attrs={"a": value}),
+        ["value"],
+    )
+    yield (
+        "save attribute's name",
+        lambda name: tegula.save(array, new(".h5"), attrs={name: 1}),
+        ["name"],
+    )
     yield "save mapping", lambda value: tegula.save({"a": value}, new(".h5")), ["value"]
     yield "save mapping's name", lambda name: tegula.save({name: array}, new(".h5")), ["name"]
-    yield "from_reader", *of(tegula.from_reader, skip=("read",), read=lambda: reader, shape=(6, 4), dtype="f4")
+    yield (
+        "from_reader",
+        *of(tegula.from_reader, skip=("read",), read=lambda: reader, shape=(6, 4), dtype="f4"),
+    )
     yield "hdf5.from_file", *of(hdf5.from_file, path=folder / "x.h5", dataset_name="/g/x")
-    yield "hdf5.from_file_batched", *of(hdf5.from_file_batched, path=folder / "x.h5", dataset_name="/g/x", chunk_size=(6, 4))
-    yield "hdf5.to_file", *of(hdf5.to_file, array=lambda: array, path=lambda: new(".h5"), dataset_name="/x")
+    yield (
+        "hdf5.from_file_batched",
+        *of(hdf5.from_file_batched, path=folder / "x.h5", dataset_name="/g/x", chunk_size=(6, 4)),
+    )
+    yield (
+        "hdf5.to_file",
+        *of(hdf5.to_file, array=lambda: array, path=lambda: new(".h5"), dataset_name="/x"),
+    )
 
 
 def hashable(value):
@@ -118,7 +146,11 @@ def test_everything_wrong(tmp_path, monkeypatch, capsys):
                 except KINDS as error:
                     refused += 1
                     text = str(error)
-                    if type(error) is UnicodeEncodeError or (MISLEADING.search(text) and not NUMPYS.search(text)) or len(text) > 600:
+                    if (
+                        type(error) is UnicodeEncodeError
+                        or (MISLEADING.search(text) and not NUMPYS.search(text))
+                        or len(text) > 600
+                    ):
                         bad.append((name, argument, type(error).__name__, text[:200]))
                 except BaseException as error:
                     bad.append((name, argument, type(error).__name__, str(error)[:200]))
@@ -132,26 +164,66 @@ def test_everything_wrong(tmp_path, monkeypatch, capsys):
     ("call", "kind", "words"),
     [
         (lambda: tegula.open(5), TypeError, "path: expected a path or a list of paths, found int"),
-        (lambda: tegula.open(["x", 5]), TypeError, "path: expected a path or a list of paths, found int"),
-        (lambda: tegula.open(io.BytesIO(b"x\n\0")), TypeError, "path: expected a path or a list of paths, found BytesIO"),
-        (lambda: tegula.save(np.zeros(3), ["x.npy"]), TypeError, "path: expected a path, found list"),
+        (
+            lambda: tegula.open(["x", 5]),
+            TypeError,
+            "path: expected a path or a list of paths, found int",
+        ),
+        (
+            lambda: tegula.open(io.BytesIO(b"x\n\0")),
+            TypeError,
+            "path: expected a path or a list of paths, found BytesIO",
+        ),
+        (
+            lambda: tegula.save(np.zeros(3), ["x.npy"]),
+            TypeError,
+            "path: expected a path, found list",
+        ),
         (lambda: tegula.open("x", b"x"), TypeError, "dataset: expected text (str), found bytes"),
         (
             lambda: tegula.load("x", tiles=10**30),
             ValueError,
             "tiles: expected a whole number from 1 on, found 1000000000",
         ),
-        (lambda: tegula.load("x", tile_shape=(10**30,)), ValueError, "tile_shape: expected lengths below 2^63"),
+        (
+            lambda: tegula.load("x", tile_shape=(10**30,)),
+            ValueError,
+            "tile_shape: expected lengths below 2^63",
+        ),
         (lambda: tegula.load("x", axis="rows"), TypeError, "axis: expected a whole number"),
-        (lambda: tegula.open("x", shape={6, 4}), TypeError, "shape: expected a tuple of integers, found set"),
+        (
+            lambda: tegula.open("x", shape={6, 4}),
+            TypeError,
+            "shape: expected a tuple of integers, found set",
+        ),
         (lambda: tegula.open("x", dtype="f9"), TypeError, "dtype: 'f9' is no dtype"),
-        (lambda: tegula.save(np.zeros(3), "x.npy", overwrite="no"), TypeError, "overwrite: expected True or False, found 'no'"),
+        (
+            lambda: tegula.save(np.zeros(3), "x.npy", overwrite="no"),
+            TypeError,
+            "overwrite: expected True or False, found 'no'",
+        ),
         (lambda: tegula.save(np.zeros(3), ""), ValueError, "path: it is empty"),
         (lambda: tegula.save({}, "x.h5"), ValueError, "array: there is none in the mapping"),
-        (lambda: tegula.save(np.zeros(3), "x.h5", fill="x"), TypeError, "fill: 'x' does not fit into elements of dtype float64"),
-        (lambda: tegula.save(np.zeros(3), "x.h5", attrs={"a": [[1], [1, 2]]}), TypeError, "lists of different lengths"),
-        (lambda: tegula.from_reader(reader, (2,), "f4")[10**30], IndexError, "is out of bounds for axis 0 of length 2"),
-        (lambda: tegula.from_reader(reader, None, "f4"), TypeError, "shape: expected a tuple of integers, found None"),
+        (
+            lambda: tegula.save(np.zeros(3), "x.h5", fill="x"),
+            TypeError,
+            "fill: 'x' does not fit into elements of dtype float64",
+        ),
+        (
+            lambda: tegula.save(np.zeros(3), "x.h5", attrs={"a": [[1], [1, 2]]}),
+            TypeError,
+            "lists of different lengths",
+        ),
+        (
+            lambda: tegula.from_reader(reader, (2,), "f4")[10**30],
+            IndexError,
+            "is out of bounds for axis 0 of length 2",
+        ),
+        (
+            lambda: tegula.from_reader(reader, None, "f4"),
+            TypeError,
+            "shape: expected a tuple of integers, found None",
+        ),
     ],
 )
 def test_texts(tmp_path, monkeypatch, call, kind, words):

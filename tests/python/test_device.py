@@ -1,4 +1,6 @@
-# Memory of GPUs through a driver that stands in for CUDA's (tests/support/fake_cuda.c): numpy judges. SPDX-License-Identifier: Apache-2.0
+# Memory of GPUs through a driver that stands in for CUDA's
+# (tests/support/fake_cuda.c): numpy judges.
+# SPDX-License-Identifier: Apache-2.0
 import ctypes
 import itertools
 import os
@@ -17,7 +19,20 @@ SOURCE = pathlib.Path(__file__).parents[1] / "support/fake_cuda.c"
 @pytest.fixture(scope="module")
 def library(tmp_path_factory):
     path = tmp_path_factory.mktemp("cuda") / "libfake_cuda.so"
-    subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-Wall", "-Werror", "-O1", "-o", path, SOURCE], check=True)
+    subprocess.run(
+        [
+            os.environ.get("CC", "cc"),
+            "-shared",
+            "-fPIC",
+            "-Wall",
+            "-Werror",
+            "-O1",
+            "-o",
+            path,
+            SOURCE,
+        ],
+        check=True,
+    )
     return path
 
 
@@ -55,7 +70,18 @@ def tile_of(cuda, array):
 
 def views():
     """Parts of arrays in any order of axes, with what is around them."""
-    for shape in [(), (1,), (7,), (300,), (3000,), (40, 50), (9, 8, 7), (300, 1, 5), (2, 3, 4, 5), (5, 0)]:
+    for shape in [
+        (),
+        (1,),
+        (7,),
+        (300,),
+        (3000,),
+        (40, 50),
+        (9, 8, 7),
+        (300, 1, 5),
+        (2, 3, 4, 5),
+        (5, 0),
+    ]:
         for dtype in ("f4", "i1", "c16", "V3"):
             for order in itertools.islice(itertools.permutations(range(len(shape))), 6):
                 around = np.zeros([shape[k] + 3 for k in order], dtype)
@@ -67,7 +93,9 @@ def views():
 
 def values(shape, dtype, seed=5):
     count = int(np.prod(shape, dtype=int)) * np.dtype(dtype).itemsize
-    return np.random.default_rng(seed).integers(1, 100, count, dtype="u1").view(dtype).reshape(shape)
+    return (
+        np.random.default_rng(seed).integers(1, 100, count, dtype="u1").view(dtype).reshape(shape)
+    )
 
 
 def same(a, b):
@@ -107,7 +135,11 @@ def test_drained_in_pieces_of_any_order(cuda):
 def test_broadcast_axes_are_copied_once(cuda):
     row = values((50,), "f8")
     view, found = np.broadcast_to(row, (40, 50)), np.zeros((40, 50))
-    _device.drain(tile_of(cuda, view), view.dtype, lambda lo, hi, part: found.__setitem__(tuple(map(slice, lo, hi)), part))
+    _device.drain(
+        tile_of(cuda, view),
+        view.dtype,
+        lambda lo, hi, part: found.__setitem__(tuple(map(slice, lo, hi)), part),
+    )
     assert np.array_equal(found, view) and ctypes.c_long.in_dll(cuda, "fake_copies").value < 10**6
     tile = tile_of(cuda, view)
     assert tile.nbytes == 40 * 50 * 8 and list(_device.slabs(tile)) == [((0, 0), (40, 50))]
@@ -117,10 +149,17 @@ def test_cut_at_chunks_only(cuda):
     array = values((64, 30), "f8")
     tile = tile_of(cuda, array)
     boxes = list(_device.slabs(tile, (10, 7)))
-    assert len(boxes) > 5 and all(low % n == 0 for lo, _ in boxes for low, n in zip(lo, (10, 7), strict=True))
+    assert len(boxes) > 5 and all(
+        low % n == 0 for lo, _ in boxes for low, n in zip(lo, (10, 7), strict=True)
+    )
     assert sum(np.prod(np.subtract(hi, lo)) for lo, hi in boxes) == array.size
     found = np.zeros_like(array)
-    _device.drain(tile, array.dtype, lambda lo, hi, part: found.__setitem__(tuple(map(slice, lo, hi)), part), (33, 30))
+    _device.drain(
+        tile,
+        array.dtype,
+        lambda lo, hi, part: found.__setitem__(tuple(map(slice, lo, hi)), part),
+        (33, 30),
+    )
     assert np.array_equal(found, array)  # chunks that no buffer holds
 
 
@@ -147,7 +186,10 @@ def test_failures_of_the_driver(cuda):
             lambda: _device.fill(tile_of(cuda, array), array.dtype, lambda lo, hi, out: None),
             lambda: _device.drain(tile_of(cuda, array), array.dtype, lambda lo, hi, out: None),
         ):
-            with pytest.raises(tegula.DeviceError, match=r"cuMemcpy.*Async_v2 failed: CUDA_ERROR_MAP_FAILED \(211\)"):
+            with pytest.raises(
+                tegula.DeviceError,
+                match=r"cuMemcpy.*Async_v2 failed: CUDA_ERROR_MAP_FAILED \(211\)",
+            ):
                 call()
 
 

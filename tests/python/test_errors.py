@@ -147,7 +147,11 @@ def test_names_that_are_no_text(tmp_path):
         ({"shape": (2.0,), "format": "raw", "dtype": "f8"}, TypeError, None),
         ({"shape": (1,) * 65, "format": "raw", "dtype": "f8"}, ValueError, "64"),
         ({"shape": (-1,), "format": "raw", "dtype": "f8"}, ValueError, None),
-        ({"shape": (1 << 70,), "format": "raw", "dtype": "f8"}, ValueError, "shape: expected lengths below"),
+        (
+            {"shape": (1 << 70,), "format": "raw", "dtype": "f8"},
+            ValueError,
+            "shape: expected lengths below",
+        ),
         ({"offset": -1, "format": "raw", "dtype": "f8", "row_shape": ()}, ValueError, None),
         ({"expect_files": 2}, tegula.MismatchError, "2"),
         ({"expect_rows": 2}, tegula.MismatchError, "2"),
@@ -204,7 +208,12 @@ def test_what_a_reader_raises_is_the_cause(tmp_path):
         out[...] = 1
 
     ds = tegula.from_reader(broken, (100, 3), "f4", "mine", chunks=(10, 3))
-    for call in (lambda: ds[...], lambda: tegula.load(ds), ds.hash, lambda: ds.read(out=numpy.zeros((100, 3), "f4"))):
+    for call in (
+        lambda: ds[...],
+        lambda: tegula.load(ds),
+        ds.hash,
+        lambda: ds.read(out=numpy.zeros((100, 3), "f4")),
+    ):
         with pytest.raises(tegula.StorageError, match="KeyError: 'part 70'") as caught:
             call()
         assert isinstance(caught.value.__cause__, KeyError)
@@ -213,9 +222,15 @@ def test_what_a_reader_raises_is_the_cause(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("raised", "status"), [(FileNotFoundError("x"), "not_found"), (MemoryError(), "out_of_memory"), (EOFError("x"), "short_file"),
-                           (tegula.CorruptError("bad part", path="/p", offset=7), "corrupt"), (ValueError("a\nb\0"), "io")],
-)  # fmt: skip
+    ("raised", "status"),
+    [
+        (FileNotFoundError("x"), "not_found"),
+        (MemoryError(), "out_of_memory"),
+        (EOFError("x"), "short_file"),
+        (tegula.CorruptError("bad part", path="/p", offset=7), "corrupt"),
+        (ValueError("a\nb\0"), "io"),
+    ],
+)
 def test_what_it_means(raised, status):
     def broken(box, out):
         raise raised

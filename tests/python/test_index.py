@@ -28,8 +28,12 @@ def pairs(tmp_path_factory):
         some = file.create_dataset("some", SHAPE, "i4", chunks=(4, 5, 6), fillvalue=9)
         some[5:14, :, 3:9] = array[5:14, :, 3:9]
         held = some[()]
-    opened = [(tegula.open(folder / name), array) for name in ("c.npy", "f.npy", "big.npy", "shards")]
-    opened += [(tegula.open(folder / "x.h5", name), array) for name in ("gzip", "plain", "contiguous")]
+    opened = [
+        (tegula.open(folder / name), array) for name in ("c.npy", "f.npy", "big.npy", "shards")
+    ]
+    opened += [
+        (tegula.open(folder / "x.h5", name), array) for name in ("gzip", "plain", "contiguous")
+    ]
     return [*opened, (tegula.open(folder / "x.h5", "some"), held)]
 
 
@@ -40,7 +44,10 @@ def random_key(rng):
             return int(rng.integers(-length, length))
         if kind == 1:
             return numpy.int64(rng.integers(-length, length))
-        ends = [None if rng.random() < 0.3 else int(rng.integers(-length - 3, length + 4)) for _ in range(2)]
+        ends = [
+            None if rng.random() < 0.3 else int(rng.integers(-length - 3, length + 4))
+            for _ in range(2)
+        ]
         step = None if kind == 2 else int(rng.choice([-7, -3, -2, -1, 1, 2, 3, 11]))
         return slice(*ends, step)
 
@@ -48,7 +55,11 @@ def random_key(rng):
     parts = [part(length) for length in SHAPE[:count]]
     if rng.random() < 0.5:
         at = int(rng.integers(0, count + 1))
-        parts = parts[:at] + [Ellipsis] + [part(length) for length in SHAPE[len(SHAPE) - (count - at) :]]
+        parts = (
+            parts[:at]
+            + [Ellipsis]
+            + [part(length) for length in SHAPE[len(SHAPE) - (count - at) :]]
+        )
     return tuple(parts)
 
 
@@ -59,7 +70,8 @@ def test_random_selections(pairs):
         for ds, array in pairs:
             found, expected = ds[key], array[key]
             assert numpy.shape(found) == numpy.shape(expected), key
-            assert type(found) is type(expected) or any(part is Ellipsis for part in key), key  # where numpy makes arrays without axes
+            # where numpy makes arrays without axes
+            assert type(found) is type(expected) or any(part is Ellipsis for part in key), key
             numpy.testing.assert_array_equal(found, expected, err_msg=str(key))
 
 
@@ -70,7 +82,11 @@ def test_out_takes_the_same_selections(pairs):
         for ds, array in pairs:
             expected = array[key]
             memory = numpy.full((3 * numpy.size(expected) + 1,), -1, "i4")
-            out = memory[1::3].reshape(numpy.shape(expected)) if numpy.ndim(expected) <= 1 else numpy.full(expected.T.shape, -1, "i4").T
+            out = (
+                memory[1::3].reshape(numpy.shape(expected))
+                if numpy.ndim(expected) <= 1
+                else numpy.full(expected.T.shape, -1, "i4").T
+            )
             assert ds.read(key, out) is out
             numpy.testing.assert_array_equal(out, expected, err_msg=str(key))
             if numpy.ndim(expected) == 1:
@@ -88,7 +104,11 @@ def test_steps_read_little(tmp_path, monkeypatch):
     monkeypatch.setattr(_dataset, "_WINDOW", 16384)
     sizes = []
     real = tegula.Dataset._read_box
-    monkeypatch.setattr(tegula.Dataset, "_read_box", lambda self, lo, hi, target: (sizes.append(target.nbytes), real(self, lo, hi, target)))
+    monkeypatch.setattr(
+        tegula.Dataset,
+        "_read_box",
+        lambda self, lo, hi, target: (sizes.append(target.nbytes), real(self, lo, hi, target)),
+    )
     numpy.testing.assert_array_equal(ds[::100], array[::100])
     assert sizes == [256] * 40
     sizes.clear()
@@ -109,7 +129,9 @@ def test_steps_decode_a_chunk_once(tmp_path, monkeypatch):
     boxes = []
     real = tegula.Dataset._read_box
     monkeypatch.setattr(
-        tegula.Dataset, "_read_box", lambda self, lo, hi, target: (boxes.append((lo[0], hi[0])), real(self, lo, hi, target))
+        tegula.Dataset,
+        "_read_box",
+        lambda self, lo, hi, target: (boxes.append((lo[0], hi[0])), real(self, lo, hi, target)),
     )
     numpy.testing.assert_array_equal(ds[::7], array[::7])
     assert len(boxes) == 10
@@ -141,22 +163,49 @@ def test_what_is_no_selection(pairs, key, error, says):
             ds[key]
 
 
-@pytest.mark.parametrize("dtype", ["?", "f2", "c16", "S3", "U2", "M8[s]", "m8[ns]", "V5", "i4,f8", ">f4", ">U2"])
+@pytest.mark.parametrize(
+    "dtype", ["?", "f2", "c16", "S3", "U2", "M8[s]", "m8[ns]", "V5", "i4,f8", ">f4", ">U2"]
+)
 def test_small_boxes_of_every_dtype(tmp_path, dtype):
     dtype = numpy.dtype(dtype)
-    bytes_ = numpy.random.default_rng(22).integers(0, 2 if dtype.kind == "b" else 100, 6 * 4 * dtype.itemsize, dtype="u1")
-    array = bytes_.view(dtype).reshape(6, 4) if dtype.kind != "U" else bytes_.astype("U2").ravel()[:24].astype(dtype).reshape(6, 4)
+    bytes_ = numpy.random.default_rng(22).integers(
+        0, 2 if dtype.kind == "b" else 100, 6 * 4 * dtype.itemsize, dtype="u1"
+    )
+    array = (
+        bytes_.view(dtype).reshape(6, 4)
+        if dtype.kind != "U"
+        else bytes_.astype("U2").ravel()[:24].astype(dtype).reshape(6, 4)
+    )
     numpy.save(tmp_path / "x.npy", array)
     ds = tegula.open(tmp_path / "x.npy")
-    for key in (2, (2, 3), slice(1, 5), (slice(2, 4), slice(0, 2)), (..., 1), slice(3, 3), (-1, slice(1, None))):
+    for key in (
+        2,
+        (2, 3),
+        slice(1, 5),
+        (slice(2, 4), slice(0, 2)),
+        (..., 1),
+        slice(3, 3),
+        (-1, slice(1, None)),
+    ):
         found, expected = ds[key], array[key]
-        assert type(found) is type(expected) and found.dtype == ds.dtype == array.dtype.newbyteorder("=")
+        assert type(found) is type(
+            expected
+        ) and found.dtype == ds.dtype == array.dtype.newbyteorder("=")
         assert found.tobytes() == expected.astype(ds.dtype).tobytes()
 
 
 def test_keys_that_are_no_indices_are_refused_as_ever(pairs):
     for ds, array in pairs:
-        for key in ((0, 0, 0, 0), (0, 0, 0, 0, 0), (..., ...), (0, ..., ...), 23, -24, 1 << 70, (0, slice(None, 1 << 70), 99)):
+        for key in (
+            (0, 0, 0, 0),
+            (0, 0, 0, 0, 0),
+            (..., ...),
+            (0, ..., ...),
+            23,
+            -24,
+            1 << 70,
+            (0, slice(None, 1 << 70), 99),
+        ):
             with pytest.raises(IndexError):
                 array[key]
             with pytest.raises(IndexError):
@@ -183,6 +232,10 @@ def test_a_small_box_of_a_file_that_changed_is_refused(tmp_path, change):
             file.write(b"\x93NUMPY")
     for key in ((1, 2), slice(2, 3), (slice(1, 3), slice(1, 3)), (slice(None), 0)):
         for _ in range(2):
-            with pytest.raises((tegula.ChangedError, tegula.ShortFileError) if change == "shorter" else tegula.ChangedError) as caught:
+            with pytest.raises(
+                (tegula.ChangedError, tegula.ShortFileError)
+                if change == "shorter"
+                else tegula.ChangedError
+            ) as caught:
                 ds[key]
             assert caught.value.path == str(path)

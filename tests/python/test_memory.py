@@ -46,12 +46,21 @@ def test_the_interfaces_say_where(loaded):
     assert (interface["version"], interface["shape"], interface["typestr"]) == (3, (1000, 7), "<f4")
     assert interface["data"] == (a.local.ctypes.data, False)
     buffer = memoryview(a)
-    assert (buffer.format, buffer.shape, buffer.strides, buffer.readonly) == ("f", (1000, 7), (28, 4), False)
+    assert (buffer.format, buffer.shape, buffer.strides, buffer.readonly) == (
+        "f",
+        (1000, 7),
+        (28, 4),
+        False,
+    )
 
 
 @pytest.mark.parametrize("dtype", ["V3", "V2", "bfloat16"])
 def test_opaque_items_keep_their_dtype(tmp_path, dtype):
-    stored = numpy.arange(12, dtype="u1").reshape(2, 2, 3).view("V3")[..., 0] if dtype == "V3" else numpy.arange(4, dtype="u2").view("V2")
+    stored = (
+        numpy.arange(12, dtype="u1").reshape(2, 2, 3).view("V3")[..., 0]
+        if dtype == "V3"
+        else numpy.arange(4, dtype="u2").view("V2")
+    )
     numpy.save(tmp_path / "x.npy", stored)
     a = tegula.load(tmp_path / "x.npy", dtype=dtype)
     assert numpy.asarray(a).dtype == (ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
@@ -64,9 +73,17 @@ def test_opaque_items_keep_their_dtype(tmp_path, dtype):
 
 
 class Tensor(ctypes.Structure):
-    _fields_ = [("data", ctypes.c_void_p), ("device", ctypes.c_int32 * 2), ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8),
-                ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16), ("shape", ctypes.POINTER(ctypes.c_int64)),
-                ("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", ctypes.c_uint64)]  # fmt: skip
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("device", ctypes.c_int32 * 2),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    ]
 
 
 class Legacy(ctypes.Structure):
@@ -77,10 +94,18 @@ class Versioned(ctypes.Structure):
     pass
 
 
-LEGACY_DELETER, VERSIONED_DELETER = (ctypes.CFUNCTYPE(None, ctypes.POINTER(kind)) for kind in (Legacy, Versioned))
+LEGACY_DELETER, VERSIONED_DELETER = (
+    ctypes.CFUNCTYPE(None, ctypes.POINTER(kind)) for kind in (Legacy, Versioned)
+)
 Legacy._fields_ = [("tensor", Tensor), ("manager", ctypes.c_void_p), ("deleter", LEGACY_DELETER)]
-Versioned._fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("manager", ctypes.c_void_p), ("deleter", VERSIONED_DELETER),
-                      ("flags", ctypes.c_uint64), ("tensor", Tensor)]  # fmt: skip
+Versioned._fields_ = [
+    ("major", ctypes.c_uint32),
+    ("minor", ctypes.c_uint32),
+    ("manager", ctypes.c_void_p),
+    ("deleter", VERSIONED_DELETER),
+    ("flags", ctypes.c_uint64),
+    ("tensor", Tensor),
+]
 get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
 get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
 set_name = ctypes.pythonapi.PyCapsule_SetName
@@ -95,7 +120,12 @@ def test_dlpack_legacy(loaded):
     a, _ = loaded
     capsule = a.__dlpack__()
     tensor = contents(capsule, b"dltensor", Legacy).tensor
-    assert (tensor.data, list(tensor.device), tensor.ndim, tensor.byte_offset) == (a.local.ctypes.data, [1, 0], 2, 0)
+    assert (tensor.data, list(tensor.device), tensor.ndim, tensor.byte_offset) == (
+        a.local.ctypes.data,
+        [1, 0],
+        2,
+        0,
+    )
     assert (tensor.code, tensor.bits, tensor.lanes) == (2, 32, 1)
     assert (tensor.shape[:2], tensor.strides[:2]) == ([1000, 7], [7, 1])
     assert a.__dlpack_device__() == (1, 0)
@@ -113,10 +143,20 @@ def test_dlpack_versioned(loaded, copy, flags):
 
 @pytest.mark.parametrize(
     ("dtype", "expected"),
-    [("?", (6, 8)), ("i1", (0, 8)), ("u8", (1, 64)), ("f2", (2, 16)), ("c16", (5, 128)), ("bfloat16", (4, 16))],
+    [
+        ("?", (6, 8)),
+        ("i1", (0, 8)),
+        ("u8", (1, 64)),
+        ("f2", (2, 16)),
+        ("c16", (5, 128)),
+        ("bfloat16", (4, 16)),
+    ],
 )
 def test_dlpack_dtypes(tmp_path, dtype, expected):
-    numpy.save(tmp_path / "x.npy", numpy.zeros((2, 3), ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype))
+    numpy.save(
+        tmp_path / "x.npy",
+        numpy.zeros((2, 3), ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype),
+    )
     capsule = tegula.load(tmp_path / "x.npy", dtype=dtype).__dlpack__(max_version=(1, 0))
     tensor = contents(capsule, b"dltensor_versioned", Versioned).tensor
     assert (tensor.code, tensor.bits) == expected
@@ -154,7 +194,9 @@ def test_dlpack_gives_the_memory_back(tmp_path, max_version, taken):
     before = sys.getrefcount(out)
     capsule = a.__dlpack__(max_version=max_version)
     assert sys.getrefcount(out) == before + 1
-    name, kind = (b"dltensor", Legacy) if max_version is None else (b"dltensor_versioned", Versioned)
+    name, kind = (
+        (b"dltensor", Legacy) if max_version is None else (b"dltensor_versioned", Versioned)
+    )
     if taken:
         managed = contents(capsule, name, kind)
         used = ctypes.create_string_buffer(b"used_" + name)
@@ -214,7 +256,13 @@ def test_out_of_any_strides(shards, tiles):
 
 def test_out_of_other_kinds_of_memory(tmp_path):
     numpy.save(tmp_path / "x.npy", numpy.arange(64, dtype="u1"))
-    for out in (bytearray(64), arrays.array("B", bytes(64)), mmap.mmap(-1, 64), (ctypes.c_uint8 * 64)(), memoryview(bytearray(64))):
+    for out in (
+        bytearray(64),
+        arrays.array("B", bytes(64)),
+        mmap.mmap(-1, 64),
+        (ctypes.c_uint8 * 64)(),
+        memoryview(bytearray(64)),
+    ):
         tegula.load(tmp_path / "x.npy", out=out)
         assert bytes(out) == bytes(range(64)), type(out)
 
@@ -247,7 +295,11 @@ def test_out_of_other_kinds_of_memory(tmp_path):
         (bytes(28000), ValueError, "read-only"),
         ([0] * 7, TypeError, "list"),
         (numpy.ma.masked_all((1000, 7), "f4"), TypeError, "masked"),
-        (numpy.lib.stride_tricks.as_strided(numpy.zeros(7, "f4"), (1000, 7), (0, 4)), ValueError, None),
+        (
+            numpy.lib.stride_tricks.as_strided(numpy.zeros(7, "f4"), (1000, 7), (0, 4)),
+            ValueError,
+            None,
+        ),
     ],
 )
 def test_what_out_cannot_be(shards, out, error, says):
@@ -284,7 +336,18 @@ before = resident()
 for i in range(900): once(i)
 print(resident() - before)
 """
-    assert int(run_python(program, shards[0], shards[0].parent / "out.npy", TEGULA_THREADS="2", MALLOC_ARENA_MAX="2")) <= 1 << 20
+    assert (
+        int(
+            run_python(
+                program,
+                shards[0],
+                shards[0].parent / "out.npy",
+                TEGULA_THREADS="2",
+                MALLOC_ARENA_MAX="2",
+            )
+        )
+        <= 1 << 20
+    )
 
 
 class Framed(numpy.ndarray):

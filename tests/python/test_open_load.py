@@ -13,18 +13,37 @@ import tegula
 def test_shards_are_one_array(shards):
     folder, array = shards
     ds = tegula.open(folder)
-    assert (ds.shape, ds.dtype, ds.ndim, ds.format, ds.chunks) == ((1000, 7), numpy.dtype("f4"), 2, "npy", None)
+    assert (ds.shape, ds.dtype, ds.ndim, ds.format, ds.chunks) == (
+        (1000, 7),
+        numpy.dtype("f4"),
+        2,
+        "npy",
+        None,
+    )
     assert (ds.size, ds.nbytes, ds.name, len(ds)) == (7000, 28000, "data", 1000)
     assert ds.files == [str(folder / f"part_{i}.npy") for i in range(5)]
     a = tegula.load(folder, tiles=4)
     numpy.testing.assert_array_equal(numpy.asarray(a), array)
-    assert [(box[0].start, box[0].stop) for box, _ in a.tiles] == [(0, 250), (250, 500), (500, 750), (750, 1000)]
+    assert [(box[0].start, box[0].stop) for box, _ in a.tiles] == [
+        (0, 250),
+        (250, 500),
+        (500, 750),
+        (750, 1000),
+    ]
     for box, view in a.tiles:
         numpy.testing.assert_array_equal(view, array[box])
         assert numpy.shares_memory(view, a.local)
 
 
-@pytest.mark.parametrize("path", [lambda f: str(f), lambda f: bytes(f), lambda f: str(f / "part_*.npy"), lambda f: sorted(f.iterdir())])
+@pytest.mark.parametrize(
+    "path",
+    [
+        lambda f: str(f),
+        lambda f: bytes(f),
+        lambda f: str(f / "part_*.npy"),
+        lambda f: sorted(f.iterdir()),
+    ],
+)
 def test_every_way_to_say_a_path(shards, path):
     folder, array = shards
     numpy.testing.assert_array_equal(tegula.open(path(folder))[...], array)
@@ -35,15 +54,24 @@ def test_datasets_that_a_pattern_matches(tmp_path):
     array = numpy.random.default_rng(2).integers(0, 99, (70, 6)).astype("i4")
     with h5py.File(tmp_path / "x.h5", "w") as file:
         for i in range(7):
-            x = file.create_dataset(f"g/x_{i + 5}", data=array[10 * i : 10 * i + 10], chunks=(4, 6), compression="gzip")
+            x = file.create_dataset(
+                f"g/x_{i + 5}", data=array[10 * i : 10 * i + 10], chunks=(4, 6), compression="gzip"
+            )
             x.attrs["number"] = i
         file["g/T [K]"] = array[:2]
     ds = tegula.open(tmp_path / "x.h5", "/g/x_*")
-    assert (ds.shape, ds.name, ds.files, ds.attrs) == ((70, 6), "/g/x", [str(tmp_path / "x.h5")], {"number": 0})
+    assert (ds.shape, ds.name, ds.files, ds.attrs) == (
+        (70, 6),
+        "/g/x",
+        [str(tmp_path / "x.h5")],
+        {"number": 0},
+    )
     numpy.testing.assert_array_equal(ds[...], array)
     numpy.testing.assert_array_equal(ds[8:33, ::2], array[8:33, ::2])
     numpy.testing.assert_array_equal(pickle.loads(pickle.dumps(ds))[9:11], array[9:11])
-    numpy.testing.assert_array_equal(numpy.concatenate([numpy.asarray(piece) for piece, _ in ds.batches((9, 6))]), array)
+    numpy.testing.assert_array_equal(
+        numpy.concatenate([numpy.asarray(piece) for piece, _ in ds.batches((9, 6))]), array
+    )
     loaded = tegula.load(tmp_path / "x.h5", dataset="/g/x_*", tiles=3)
     numpy.testing.assert_array_equal(numpy.asarray(loaded), array)
     assert loaded.hash() == ds.hash() == tegula.load(tmp_path / "x.h5", "/g/x_[0-9]*").hash()
@@ -59,9 +87,16 @@ def test_a_list_keeps_its_order(shards):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "count"), [({}, 1), ({"tiles": 3}, 3), ({"tiles": 2, "overdecompose": 4}, 8), ({"tiles": 2, "axis": 1}, 2),
-                             ({"tiles": 2, "axis": -1}, 2), ({"tile_shape": (600, 4)}, 4)],
-)  # fmt: skip
+    ("arguments", "count"),
+    [
+        ({}, 1),
+        ({"tiles": 3}, 3),
+        ({"tiles": 2, "overdecompose": 4}, 8),
+        ({"tiles": 2, "axis": 1}, 2),
+        ({"tiles": 2, "axis": -1}, 2),
+        ({"tile_shape": (600, 4)}, 4),
+    ],
+)
 def test_tiles_cover_the_array_once(shards, arguments, count):
     folder, array = shards
     a = tegula.load(folder, **arguments)
@@ -73,14 +108,22 @@ def test_tiles_cover_the_array_once(shards, arguments, count):
     assert (seen == 1).all()
 
 
-DTYPES = ["?", "i1", "u1", "i2", ">i4", "<u8", "f2", ">f4", "f8", "c8", ">c16", "M8[ns]", ">m8[25s]", "S5", "U3", ">U3", "V3",
-          [("a", ">f4"), ("b", "i8", (2,))]]  # fmt: skip
+DTYPES = [
+    "?", "i1", "u1", "i2", ">i4", "<u8", "f2", ">f4", "f8", "c8", ">c16", "M8[ns]", ">m8[25s]",
+    "S5", "U3", ">U3", "V3", [("a", ">f4"), ("b", "i8", (2,))],
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_dtypes_through_npy(tmp_path, dtype):
-    raw = numpy.random.default_rng(1).integers(0, 100, 4 * 3 * numpy.dtype(dtype).itemsize, dtype="u1").tobytes()
-    stored = numpy.frombuffer(raw, dtype).reshape(4, 3) if dtype != "?" else numpy.eye(4, 3, dtype="?")
+    raw = (
+        numpy.random.default_rng(1)
+        .integers(0, 100, 4 * 3 * numpy.dtype(dtype).itemsize, dtype="u1")
+        .tobytes()
+    )
+    stored = (
+        numpy.frombuffer(raw, dtype).reshape(4, 3) if dtype != "?" else numpy.eye(4, 3, dtype="?")
+    )
     if numpy.dtype(dtype).kind == "U":
         stored = numpy.array([["a", "äö", ""], ["xyz", "b", "c"]] * 2, dtype)
     numpy.save(tmp_path / "x.npy", stored)
@@ -88,7 +131,11 @@ def test_dtypes_through_npy(tmp_path, dtype):
     ds = tegula.open(tmp_path / "x.npy")
     native = expected.dtype if expected.dtype.names else expected.dtype.newbyteorder("=")
     assert ds.dtype == native
-    for found in (ds[...], numpy.asarray(tegula.load(ds)), ds.read(out=numpy.empty((4, 3), native))):
+    for found in (
+        ds[...],
+        numpy.asarray(tegula.load(ds)),
+        ds.read(out=numpy.empty((4, 3), native)),
+    ):
         assert found.dtype == native
         assert found.tobytes() == expected.astype(native).tobytes()
 
@@ -110,9 +157,13 @@ def test_raw(tmp_path):
     ds = tegula.open(tmp_path / "x.bin", dtype=">f8", row_shape=(3, 4), offset=8)
     numpy.testing.assert_array_equal(ds[...], stored)
     assert ds.dtype.isnative
-    again = tegula.open(tmp_path / "x.bin", format="raw", dtype="f8", shape=[5, 3, 4], offset=8, byte_order=">")
+    again = tegula.open(
+        tmp_path / "x.bin", format="raw", dtype="f8", shape=[5, 3, 4], offset=8, byte_order=">"
+    )
     numpy.testing.assert_array_equal(again[...], stored)
-    records = tegula.open(tmp_path / "x.bin", dtype=[("a", ">f8"), ("b", ">f8")], row_shape=(), offset=8)
+    records = tegula.open(
+        tmp_path / "x.bin", dtype=[("a", ">f8"), ("b", ">f8")], row_shape=(), offset=8
+    )
     numpy.testing.assert_array_equal(records[:]["b"], stored.ravel()[1::2])
 
 
@@ -123,13 +174,24 @@ def test_hdf5(tmp_path):
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file.create_dataset("/g/a", data=data, chunks=(16, 10), compression="gzip", shuffle=True)
         file["/g/b"] = data[::-1]
-        file["/g/a"].attrs.update({"units": "m", "n": 3, "v": [1.5, 2.5], "t": ["a", "ä"], "e": h5py.Empty("f4"), "y": numpy.True_})
+        file["/g/a"].attrs.update(
+            {
+                "units": "m",
+                "n": 3,
+                "v": [1.5, 2.5],
+                "t": ["a", "ä"],
+                "e": h5py.Empty("f4"),
+                "y": numpy.True_,
+            }
+        )
         file["/g/a"].attrs["r"] = file["/g"].ref
         theirs = dict(file["/g/a"].attrs)
         file.flush()
         with pytest.raises(tegula.Error, match="lock"):
             tegula.open(tmp_path / "x.h5", "/g/a")
-        numpy.testing.assert_array_equal(tegula.open(tmp_path / "x.h5", "/g/a", locked=True)[...], data)
+        numpy.testing.assert_array_equal(
+            tegula.open(tmp_path / "x.h5", "/g/a", locked=True)[...], data
+        )
     ours = tegula.open(tmp_path / "x.h5", "/g/a")
     assert (ours.format, ours.chunks, ours.codecs) == ("hdf5", (16, 10), "shuffle,deflate:4")
     attrs = ours.attrs
@@ -151,7 +213,11 @@ def test_scalars_and_empty_arrays(tmp_path):
     numpy.save(tmp_path / "e.npy", numpy.empty((0, 4), "f4"))
     scalar, empty = tegula.open(tmp_path / "s.npy"), tegula.open(tmp_path / "e.npy")
     assert (scalar[()], scalar.shape, tegula.load(scalar).local.shape) == (3.5, (), ())
-    assert (empty[:].shape, empty[:, 2:].shape, tegula.load(empty, tiles=3).local.shape) == ((0, 4), (0, 2), (0, 4))
+    assert (empty[:].shape, empty[:, 2:].shape, tegula.load(empty, tiles=3).local.shape) == (
+        (0, 4),
+        (0, 2),
+        (0, 4),
+    )
     assert tegula.load(scalar).hash() == scalar.hash() == "tegula1:7c12c993b6b8c21ff93add91baf78844"
     assert tegula.load(empty).hash() == empty.hash() == "tegula1:4c519d72ff89e088e13e8831d35f3a49"
 
@@ -159,7 +225,9 @@ def test_scalars_and_empty_arrays(tmp_path):
 def test_hash_is_the_published_one(tmp_path):
     numpy.save(tmp_path / "x.npy", numpy.arange(100000, dtype="<i4").reshape(1000, 100))
     ds = tegula.open(tmp_path / "x.npy")
-    assert ds.hash() == tegula.load(ds, tiles=7).hash() == "tegula1:d6d09fb0a9574ab84bb79cc39418d26d"
+    assert (
+        ds.hash() == tegula.load(ds, tiles=7).hash() == "tegula1:d6d09fb0a9574ab84bb79cc39418d26d"
+    )
     target = numpy.empty((1000, 100), "i4", order="F")
     assert tegula.load(ds, out=target).hash() == ds.hash()
 
@@ -180,7 +248,9 @@ def test_missing_chunks(tmp_path):
 
 def test_explain_reads_nothing(shards):
     plan = tegula.open(shards[0]).explain(tiles=4)
-    assert [tile["box"] for tile in plan["tiles"]] == [[[i, i + 250], [0, 7]] for i in range(0, 1000, 250)]
+    assert [tile["box"] for tile in plan["tiles"]] == [
+        [[i, i + 250], [0, 7]] for i in range(0, 1000, 250)
+    ]
     assert sum(tile["bytes"] for tile in plan["tiles"]) == 28000
 
 
@@ -230,12 +300,18 @@ def test_a_raising_progress_stops_the_load(tmp_path):
 def test_numbers_of_numpy_as_options(tmp_path):
     numpy.save(tmp_path / "x.npy", numpy.arange(7.0))
     assert tegula.open(tmp_path / "x.npy", threads=numpy.int64(2))[:].tolist() == list(range(7))
-    assert len(tegula.load(tmp_path / "x.npy", threads=numpy.uint8(1), tiles=numpy.int32(3)).tiles) == 3
+    assert (
+        len(tegula.load(tmp_path / "x.npy", threads=numpy.uint8(1), tiles=numpy.int32(3)).tiles)
+        == 3
+    )
 
 
 def test_settings_of_the_environment(run_python, tmp_path):
     numpy.save(tmp_path / "x.npy", numpy.zeros(3))
-    program = "import tegula, tegula._context as c, sys; tegula.open(sys.argv[1]); print(c.context().threads())"
+    program = (
+        "import tegula, tegula._context as c, sys; tegula.open(sys.argv[1]); "
+        "print(c.context().threads())"
+    )
     assert run_python(program, tmp_path / "x.npy", TEGULA_THREADS="3") == "3\n"
     wrong = """
 import sys, tegula
@@ -260,7 +336,13 @@ def test_headers_that_come_with_the_data_may_differ(tmp_path):
     numpy.save(other, parts[1].astype(">f4"))
     swapped = other.read_bytes()
     text = b"{'descr': '<f4', 'fortran_order': False, 'shape': (6, 4), }"
-    shorter = b"\x93NUMPY\x01\x00" + (64 + 118).to_bytes(2, "little") + text.ljust(64 + 117) + b"\n" + parts[1][:6].tobytes()
+    shorter = (
+        b"\x93NUMPY\x01\x00"
+        + (64 + 118).to_bytes(2, "little")
+        + text.ljust(64 + 117)
+        + b"\n"
+        + parts[1][:6].tobytes()
+    )
     for content, expected in ((swapped, parts[1]), (shorter, parts[1][:6])):
         other.write_bytes(content)
         assert other.stat().st_size == size and (numpy.load(other) == expected).all()
@@ -291,4 +373,6 @@ def test_a_load_is_one_request_for_each_small_file(tmp_path):
     with mount as slow:
         assert (numpy.asarray(tegula.load(slow.path))[:, 0] == numpy.arange(8).repeat(5)).all()
         counts = slow.counts()
-    assert counts["open"] == 8 and counts["read"] <= 8 + 1, "only the first file is looked at beforehand"
+    assert counts["open"] == 8 and counts["read"] <= 8 + 1, (
+        "only the first file is looked at beforehand"
+    )

@@ -19,7 +19,13 @@ HERE = pathlib.Path(__file__).parent
 
 
 def tool(*arguments):
-    done = subprocess.run([sys.executable, "-m", *map(str, arguments)], cwd=ROOT, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        [sys.executable, "-m", *map(str, arguments)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -41,19 +47,27 @@ def test_the_stubs_name_what_is_there():
     for name in dir(_core):
         if not name.startswith("__"):
             assert f"class {name}" in stub or f"def {name}(" in stub, name
-            for method in vars(getattr(_core, name)) if isinstance(getattr(_core, name), type) else ():
+            for method in (
+                vars(getattr(_core, name)) if isinstance(getattr(_core, name), type) else ()
+            ):
                 assert method.startswith("__") or f"def {method}(" in stub, f"{name}.{method}"
 
 
 def test_the_typed_program_runs(run_python, tmp_path):
-    program = f"import sys; sys.path.insert(0, {str(HERE)!r}); import use, pathlib; print(use.main(pathlib.Path(sys.argv[1])))"
+    program = (
+        f"import sys; sys.path.insert(0, {str(HERE)!r}); import use, pathlib; "
+        "print(use.main(pathlib.Path(sys.argv[1])))"
+    )
     assert run_python(program, tmp_path) == "True not_found True 1.5\n"
 
 
 def modules():
     yield tegula
     for found in pkgutil.walk_packages(tegula.__path__, "tegula."):
-        if found.name not in ("tegula.__main__", "tegula._core") and not found.name.startswith("tegula.legate"):  # tests/legate
+        # tests/legate
+        if found.name not in ("tegula.__main__", "tegula._core") and not found.name.startswith(
+            "tegula.legate"
+        ):
             yield importlib.import_module(found.name)
 
 
@@ -74,7 +88,8 @@ PAGES = [ROOT / "docs/python.md", *sorted((ROOT / "docs/howto").glob("*.md"))]
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_examples_of_a_page(page, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(PACKAGE))  # of the shell command
-    text = re.sub("^```.*$", "", page.read_text(), flags=re.MULTILINE)  # the end of a block is no output
+    # the end of a block is no output
+    text = re.sub("^```.*$", "", page.read_text(), flags=re.MULTILINE)
     runner = doctest.DocTestRunner()
     runner.run(doctest.DocTestParser().get_doctest(text, {}, page.name, str(page), 0))
     result = runner.summarize()
@@ -83,16 +98,37 @@ def test_examples_of_a_page(page, monkeypatch):
 
 
 def test_the_pages_are_a_site(tmp_path):
-    """Every page is reached, every link and every name leads somewhere, every docstring is well formed."""
+    """Every page is reached, every link and every name leads somewhere,
+    every docstring is well formed."""
     pytest.importorskip("sphinx")
     pytest.importorskip("myst_parser")
-    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-d", tmp_path / "doctrees", ROOT / "docs", tmp_path / "site"]
-    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(PACKAGE)}, capture_output=True, text=True, timeout=300)
+    command = [
+        sys.executable,
+        "-m",
+        "sphinx",
+        "-q",
+        "-W",
+        "--keep-going",
+        "-d",
+        tmp_path / "doctrees",
+        ROOT / "docs",
+        tmp_path / "site",
+    ]
+    done = subprocess.run(
+        command,
+        env={**os.environ, "PYTHONPATH": str(PACKAGE)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     pages = {page.stem for page in (tmp_path / "site/howto").glob("*.html")}
     assert pages == {page.stem for page in PAGES[1:]} and len(pages) == 11
     interface = (tmp_path / "site/api.html").read_text()
-    assert all(f'id="tegula.{name}"' in interface for name in ("open", "load", "save", "fence", "Dataset.read", "Array.tiles"))
+    assert all(
+        f'id="tegula.{name}"' in interface
+        for name in ("open", "load", "save", "fence", "Dataset.read", "Array.tiles")
+    )
 
 
 def test_everything_public_is_explained():
@@ -102,7 +138,11 @@ def test_everything_public_is_explained():
             continue
         assert thing.__doc__, name
         for method in vars(thing) if isinstance(thing, type) else ():
-            if not method.startswith("_") and name in ("Dataset", "Array") and method not in ("ndim",):
+            if (
+                not method.startswith("_")
+                and name in ("Dataset", "Array")
+                and method not in ("ndim",)
+            ):
                 assert getattr(thing, method).__doc__, f"{name}.{method}"
 
 
@@ -158,10 +198,15 @@ print("fine")
 
 
 def test_numpy_is_imported_when_it_is_needed(run_python, tmp_path):
-    """A load needs none of it; arrays, dtypes and small reads that come later are the same, also in a child and from many threads."""
+    """A load needs none of it; arrays, dtypes and small reads that come later are the same, also
+    in a child and from many threads."""
     import numpy
 
-    arrays = {"numbers": numpy.arange(24).reshape(8, 3), "big": numpy.arange(6, dtype=">f8"), "empty": numpy.zeros((0, 4), "i2")}
+    arrays = {
+        "numbers": numpy.arange(24).reshape(8, 3),
+        "big": numpy.arange(6, dtype=">f8"),
+        "empty": numpy.zeros((0, 4), "i2"),
+    }
     arrays["records"] = numpy.array([(1, 2.5), (3, 4.5)], [("a", "i4"), ("b", "f8")])
     arrays["text"] = numpy.array(["a", "bc", "def"])
     for name, array in arrays.items():
@@ -214,7 +259,11 @@ print(tegula.open(sys.argv[1], "y")[:].sum())
 def test_the_shell_command(tmp_path):
     def run(*arguments):
         return subprocess.run(
-            [sys.executable, "-m", "tegula", *arguments], env={"PYTHONPATH": str(PACKAGE)}, capture_output=True, text=True, timeout=60
+            [sys.executable, "-m", "tegula", *arguments],
+            env={"PYTHONPATH": str(PACKAGE)},
+            capture_output=True,
+            text=True,
+            timeout=60,
         )
 
     assert run("--version").stdout == f"tegula {tegula.__version__}\n"
@@ -229,8 +278,13 @@ def test_a_wheel_is_built_of_all_that_goes_into_it():
     """`pip install .` builds the targets that pyproject.toml names, and no others."""
     import tomllib
 
-    built = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["scikit-build"]["build"]["targets"]
-    installed = re.findall(r"install\(TARGETS ([^)]*?) (?:LIBRARY|RUNTIME|ARCHIVE)", (ROOT / "python/CMakeLists.txt").read_text())
+    built = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["scikit-build"]["build"][
+        "targets"
+    ]
+    installed = re.findall(
+        r"install\(TARGETS ([^)]*?) (?:LIBRARY|RUNTIME|ARCHIVE)",
+        (ROOT / "python/CMakeLists.txt").read_text(),
+    )
     assert sorted(" ".join(installed).split()) == sorted(built) and len(built) > 3
 
 
@@ -239,7 +293,11 @@ def test_installed(tmp_path, run_python):
     build = PACKAGE.parent
     if not (build / "CMakeCache.txt").exists():
         pytest.skip("the package was not built here")
-    subprocess.run(["cmake", "--install", build, "--component", "python", "--prefix", tmp_path / "a"], check=True, capture_output=True)
+    subprocess.run(
+        ["cmake", "--install", build, "--component", "python", "--prefix", tmp_path / "a"],
+        check=True,
+        capture_output=True,
+    )
     (tmp_path / "a").rename(tmp_path / "b")
     program = """
 import sys, numpy, tegula

@@ -85,15 +85,26 @@ def test_readers_may_read_through_us(shards, chunked):
     """In a context of its own: one that waits for the call that it is part of would hang."""
     folder, array = shards
     inner, compressed = tegula.open(folder, threads=2), tegula.open(chunked[0])
-    outer = tegula.from_reader(lambda box, out: inner.read(box, out), array.shape, "f4", chunks=(10, 3), threads=2)
-    twice = tegula.from_reader(lambda box, out: numpy.copyto(out, outer[box]), array.shape, "f4", chunks=(50, 7))
+    outer = tegula.from_reader(
+        lambda box, out: inner.read(box, out), array.shape, "f4", chunks=(10, 3), threads=2
+    )
+    twice = tegula.from_reader(
+        lambda box, out: numpy.copyto(out, outer[box]), array.shape, "f4", chunks=(50, 7)
+    )
     assert (tegula.load(outer).local == array).all() and (twice[...] == array).all()
     contexts = []
     whole = tegula.from_reader(
-        lambda box, out: (contexts.append(context()), numpy.copyto(out, tegula.load(compressed, tiles=3).local[box])),
-        chunked[1].shape, "i4", chunks=(100, 50),
-    )  # fmt: skip
-    assert (tegula.load(whole, out=numpy.zeros(chunked[1].shape, "i4", order="F")).local == chunked[1]).all()
+        lambda box, out: (
+            contexts.append(context()),
+            numpy.copyto(out, tegula.load(compressed, tiles=3).local[box]),
+        ),
+        chunked[1].shape,
+        "i4",
+        chunks=(100, 50),
+    )
+    assert (
+        tegula.load(whole, out=numpy.zeros(chunked[1].shape, "i4", order="F")).local == chunked[1]
+    ).all()
     assert context() not in contexts and len(set(contexts)) == 1
     assert (compressed[...] == chunked[1]).all()
     endless = tegula.from_reader(lambda box, out: endless.read(box, out), (3,), "f4")
@@ -102,14 +113,24 @@ def test_readers_may_read_through_us(shards, chunked):
 
 
 def test_eight_threads_under_thread_sanitizer(tmp_path):
-    """In the build that scripts/test makes for it; the interpreter and numpy are as they are, their locks are seen."""
+    """In the build that scripts/test makes for it;
+    the interpreter and numpy are as they are, their locks are seen."""
     package = PACKAGE.parent / "tsan/python"
     if not (package / "tegula/_core.abi3.so").exists():
-        pytest.skip("the package is not built with ThreadSanitizer (build/tsan, with TEGULA_BUILD_PYTHON)")
-    library = subprocess.run(["gcc", "-print-file-name=libtsan.so"], check=True, capture_output=True, text=True).stdout.strip()
+        pytest.skip(
+            "the package is not built with ThreadSanitizer (build/tsan, with TEGULA_BUILD_PYTHON)"
+        )
+    library = subprocess.run(
+        ["gcc", "-print-file-name=libtsan.so"], check=True, capture_output=True, text=True
+    ).stdout.strip()
     done = subprocess.run(
         [sys.executable, pathlib.Path(__file__).parent / "eight_threads.py", tmp_path],
-        env={**os.environ, "PYTHONPATH": str(package), "LD_PRELOAD": library, "TSAN_OPTIONS": "exitcode=99:halt_on_error=1"},
+        env={
+            **os.environ,
+            "PYTHONPATH": str(package),
+            "LD_PRELOAD": library,
+            "TSAN_OPTIONS": "exitcode=99:halt_on_error=1",
+        },
         capture_output=True,
         text=True,
         timeout=300,
@@ -122,12 +143,14 @@ def test_eight_threads_under_thread_sanitizer(tmp_path):
 
 @contextlib.contextmanager
 def interrupted(when):
-    """What is in it must end by the Ctrl-C that comes as soon as `when` is true, also where this thread gets no processor for a while."""
+    """What is in it must end by the Ctrl-C that comes as soon as `when` is true, also where this
+    thread gets no processor for a while."""
     over = threading.Event()
 
     def press(number, frame):
         while frame is not None:
-            if frame.f_code.co_name in ("__enter__", interrupted.__name__):  # too early: not yet in what must end
+            # too early: not yet in what must end
+            if frame.f_code.co_name in ("__enter__", interrupted.__name__):
                 threading.Timer(0.01, os.kill, (os.getpid(), signal.SIGINT)).start()
                 return
             frame = frame.f_back
@@ -156,7 +179,9 @@ class Slow:
 
     def __init__(self):
         self.calls = 0
-        self.dataset = tegula.from_reader(self.read, (4000, 1000), "f8", chunks=(2, 1000), threads=2)
+        self.dataset = tegula.from_reader(
+            self.read, (4000, 1000), "f8", chunks=(2, 1000), threads=2
+        )
 
     def read(self, box, out):
         self.calls += 1
@@ -164,7 +189,11 @@ class Slow:
         out[...] = 0
 
 
-@pytest.mark.parametrize("call", [lambda ds: tegula.load(ds), lambda ds: ds[...], lambda ds: ds.hash()], ids=["load", "read", "hash"])
+@pytest.mark.parametrize(
+    "call",
+    [lambda ds: tegula.load(ds), lambda ds: ds[...], lambda ds: ds.hash()],
+    ids=["load", "read", "hash"],
+)
 def test_interrupt(call):
     slow = Slow()
     with interrupted(lambda: slow.calls > 5):
@@ -190,7 +219,8 @@ def test_interrupt_within_a_reader(call, kind):
 
 
 def test_failures_that_nobody_heard_of_do_not_hide_later_ones():
-    """Of what the readers of several workers raise at once one arrives; the others stay for a while."""
+    """Of what the readers of several workers raise at once one arrives;
+    the others stay for a while."""
 
     def read(box, out):
         raise KeyError(box)
@@ -249,7 +279,9 @@ def test_time_limit(monkeypatch):
         tegula.load(Slow().dataset)
     assert caught.value.status == "timeout"
     monkeypatch.setenv("TEGULA_TIMEOUT", "60")
-    assert tegula.load(tegula.from_reader(lambda box, out: out.fill(1), (4,), "f8")).local.sum() == 4
+    assert (
+        tegula.load(tegula.from_reader(lambda box, out: out.fill(1), (4,), "f8")).local.sum() == 4
+    )
 
 
 # ---- forks ----
@@ -280,7 +312,9 @@ def in_child(call, timeout=100):
         return file.read()
 
 
-pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:This process .* is multi-threaded:DeprecationWarning"
+)
 
 
 def test_a_child_has_everything(shards, chunked, tmp_path):
@@ -289,7 +323,8 @@ def test_a_child_has_everything(shards, chunked, tmp_path):
     ds[...], h5[...]
     reader = tegula.from_reader(lambda box, out: out.fill(box[0].start), (3,), "i4", chunks=(1,))
     reader[:]
-    tegula.save(a, tmp_path / "parent.npy", block=False)  # starts threads that a child does not have
+    # starts threads that a child does not have
+    tegula.save(a, tmp_path / "parent.npy", block=False)
     tegula.fence()
 
     def use():
@@ -309,9 +344,12 @@ def test_a_child_has_everything(shards, chunked, tmp_path):
     numpy.testing.assert_array_equal(numpy.load(tmp_path / "child.npy"), array)
 
 
-@pytest.mark.parametrize("path", ["x.npy", "x_*.npy", ["x_0.npy", "x_1.npy"], "link/../x.npy"], ids=str)
+@pytest.mark.parametrize(
+    "path", ["x.npy", "x_*.npy", ["x_0.npy", "x_1.npy"], "link/../x.npy"], ids=str
+)
 def test_relative_paths_are_those_of_when_it_was_opened(tmp_path, monkeypatch, path):
-    """In the other folder there are the same names: what is opened again, in a child or from a pickle, are the files that were meant."""
+    """In the other folder there are the same names: what is opened again, in a child or from a
+    pickle, are the files that were meant."""
     import h5py
 
     for number, place in enumerate(("here[1]", "there", "here[1]/inside/deep", "here1")):
@@ -374,7 +412,9 @@ def test_a_fork_by_a_progress_callback_is_said():
                 signal.alarm(20)  # not for ever
 
     try:
-        loaded = tegula.load(tegula.from_reader(read, (200,), "i4", chunks=(2,), threads=2), progress=report)
+        loaded = tegula.load(
+            tegula.from_reader(read, (200,), "i4", chunks=(2,), threads=2), progress=report
+        )
     except tegula.UnsupportedError as error:
         os._exit(0 if "forked while" in str(error) else 2)
     finally:
@@ -410,7 +450,17 @@ def test_pools(shards, method, monkeypatch):
 
 
 def attributes(ds):
-    return ds.shape, ds.dtype, ds.format, ds.name, ds.chunks, ds.codecs, ds.files, ds.nbytes, repr(ds)
+    return (
+        ds.shape,
+        ds.dtype,
+        ds.format,
+        ds.name,
+        ds.chunks,
+        ds.codecs,
+        ds.files,
+        ds.nbytes,
+        repr(ds),
+    )
 
 
 def test_pickled_datasets(shards, chunked, tmp_path):
@@ -424,7 +474,9 @@ def test_pickled_datasets(shards, chunked, tmp_path):
         tegula.open(chunked[0]),
         tegula.open(tmp_path / "r.npy"),
         tegula.open(tmp_path / "x.bin", dtype=">u4", offset=4, row_shape=(3,), format="raw"),
-        tegula.open(tmp_path / "x.bin", dtype=[("a", "u1"), ("b", "u1")], row_shape=(), format="raw"),
+        tegula.open(
+            tmp_path / "x.bin", dtype=[("a", "u1"), ("b", "u1")], row_shape=(), format="raw"
+        ),
         tegula.from_reader(numpy_ones, (3,), "f8", chunks=(2,)),
     ):
         data = ds[...]
@@ -455,13 +507,17 @@ def test_a_virtual_dataset_over_many_files(tmp_path):
     ds = tegula.open(tmp_path / "v.h5", "v")
     assert len(ds.files) == 1
     (tmp_path / "s259.h5").rename(tmp_path / "away")
-    assert numpy.array_equal(ds[7:9, 1:], data[7:9, 1:]) and numpy.array_equal(ds[3:250:80], data[3:250:80])
+    assert numpy.array_equal(ds[7:9, 1:], data[7:9, 1:]) and numpy.array_equal(
+        ds[3:250:80], data[3:250:80]
+    )
     with pytest.raises(tegula.NotFoundError, match="s259"):
         ds[258:]
     (tmp_path / "away").rename(tmp_path / "s259.h5")
     ds = tegula.open(tmp_path / "v.h5", "v")
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        assert [row.tolist() for row in pool.map(lambda k: ds[k], range(0, 260, 3))] == data[::3].tolist()
+        assert [row.tolist() for row in pool.map(lambda k: ds[k], range(0, 260, 3))] == data[
+            ::3
+        ].tolist()
     again = pickle.loads(pickle.dumps(ds))
     assert len(again.files) == 261 and numpy.array_equal(again[...], data)
 
@@ -486,7 +542,9 @@ def test_a_manifest_travels_up_to_a_mebibyte(tmp_path):
     sizes = []
     for count in (1000, 100000):
         with h5py.File(tmp_path / f"{count}.h5", "w", libver="latest") as file:
-            file.create_dataset("x", data=numpy.arange(count, dtype="u1"), chunks=(1,), fletcher32=True)
+            file.create_dataset(
+                "x", data=numpy.arange(count, dtype="u1"), chunks=(1,), fletcher32=True
+            )
         ds = tegula.open(tmp_path / f"{count}.h5")
         text = pickle.dumps(ds)
         assert (b"tegula_manifest" in text) is (count == 1000)
@@ -542,9 +600,12 @@ for k in range(int(sys.argv[2])):
 """
 
 
-@pytest.mark.skipif(bool(os.environ.get("TEGULA_SANITIZER")), reason="sanitizers need terabytes of address space")
+@pytest.mark.skipif(
+    bool(os.environ.get("TEGULA_SANITIZER")), reason="sanitizers need terabytes of address space"
+)
 def test_too_little_memory_is_an_exception(tmp_path):
-    """A save that finds no memory in libhdf5, with limits from nothing on in steps of 32 KiB: MemoryError and no file, or all of it."""
+    """A save that finds no memory in libhdf5, with limits from nothing on in steps of 32 KiB:
+    MemoryError and no file, or all of it."""
     import h5py
 
     count = 350 if os.environ.get("TEGULA_FAULT_ALL") == "1" else 70
@@ -561,5 +622,7 @@ def test_too_little_memory_is_an_exception(tmp_path):
         assert (tmp_path / f"{k}.h5").exists() == (code == 0)
         if code == 0:
             with h5py.File(tmp_path / f"{k}.h5") as file:
-                assert numpy.array_equal(file["x"][()], numpy.arange(100_000)) and file["y"].shape == (1000,)
+                assert numpy.array_equal(file["x"][()], numpy.arange(100_000)) and file[
+                    "y"
+                ].shape == (1000,)
     assert not list(tmp_path.glob(".tegula-*"))

@@ -7,7 +7,9 @@ import pathlib
 import numpy
 import pytest
 
-spec = importlib.util.spec_from_file_location("recipes", pathlib.Path(__file__).parents[2] / "examples/recipes.py")
+spec = importlib.util.spec_from_file_location(
+    "recipes", pathlib.Path(__file__).parents[2] / "examples/recipes.py"
+)
 recipes = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(recipes)
 
@@ -17,7 +19,10 @@ def test_numpy(shards):
     numpy.testing.assert_array_equal(numpy.concatenate(recipes.numpy_in_tiles(folder, 3)), array)
 
 
-@pytest.mark.parametrize("recipe, scheduler", [("dask_array", "threads"), ("dask_array", "processes"), ("dask_blocks", "processes")])
+@pytest.mark.parametrize(
+    "recipe, scheduler",
+    [("dask_array", "threads"), ("dask_array", "processes"), ("dask_blocks", "processes")],
+)
 def test_dask(shards, recipe, scheduler):
     dask = pytest.importorskip("dask")
     pytest.importorskip("dask.array")

@@ -1,4 +1,5 @@
-"""Files that belong together are replaced while they are read: what comes is all old, all new, or the error `changed`.
+"""Files that belong together are replaced while they are read: what comes is all old, all new,
+or the error `changed`.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -87,7 +88,8 @@ WRITERS = {
 
 @pytest.fixture(params=WRITERS)
 def pair(request, tmp_path):
-    """What to open in a folder, which can be exchanged with another: all its elements are 1, all those of the other 2."""
+    """What to open in a folder, which can be exchanged with another: all its elements are 1,
+    all those of the other 2."""
     for name, value in (("a", 1), ("b", 2)):
         (tmp_path / name).mkdir()
         opened = WRITERS[request.param](tmp_path / name, value)
@@ -108,9 +110,12 @@ def values_of(read):
 READS = {
     "load": lambda path: tegula.load(path),
     "index": lambda path: tegula.open(path)[:],
-    "batches": lambda path: numpy.concatenate([batch for batch, _ in tegula.open(path).batches((7, 5))]),
+    "batches": lambda path: numpy.concatenate(
+        [batch for batch, _ in tegula.open(path).batches((7, 5))]
+    ),
 }
-# seconds between two exchanges: what is opened by its name when it is read needs a while without one
+# seconds between two exchanges: what is opened by its name when it is read
+# needs a while without one
 PAUSES = {"virtual": 0.02, "late": 0.5, "external": 0.004, "linked": 0.004}
 
 
@@ -127,7 +132,9 @@ def test_a_folder_that_is_exchanged_is_read_as_one_of_the_two(pair, how, request
 
 
 @pytest.mark.parametrize("writer", [write_npy, write_hdf5, write_virtual])
-def test_files_that_are_renamed_over_one_by_one_are_read_as_they_were_at_one_moment(tmp_path, writer):
+def test_files_that_are_renamed_over_one_by_one_are_read_as_they_were_at_one_moment(
+    tmp_path, writer
+):
     """The state between two renames is one that the folder had; any other mixture is wrong."""
     folder, spare, log = tmp_path / "a", tmp_path / "spare", tmp_path / "log"
     for path, value in ((folder, 1), (spare / "1", 1), (spare / "2", 2)):
@@ -140,7 +147,9 @@ def test_files_that_are_renamed_over_one_by_one_are_read_as_they_were_at_one_mom
             rows.append([rows_of(spare / str(value) / name, stack) for name in names])
     seen = set()
     log.touch()
-    with replacing.running("renew", folder, spare, ",".join(names), 0.001 if writer is write_npy else 0.05, log):
+    with replacing.running(
+        "renew", folder, spare, ",".join(names), 0.001 if writer is write_npy else 0.05, log
+    ):
         for _ in range(ROUNDS):
             begin = time.monotonic_ns()
             try:
@@ -151,7 +160,9 @@ def test_files_that_are_renamed_over_one_by_one_are_read_as_they_were_at_one_mom
             end = time.monotonic_ns()
             found = generations(array[:, 0], rows)
             renames = replacing.states(log)
-            assert replacing.was_there(found, begin, end, renames), replacing.moments(found, begin, end, renames)
+            assert replacing.was_there(found, begin, end, renames), replacing.moments(
+                found, begin, end, renames
+            )
             seen.add(len(set(found)))
     assert seen, "no read has come through"
 

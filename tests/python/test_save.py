@@ -15,7 +15,8 @@ from tegula import _context
 
 ARRAY = numpy.arange(60 * 7, dtype="f8").reshape(60, 7)
 LAYOUTS = {
-    "C": ARRAY.copy(), "F": numpy.asfortranarray(ARRAY), "reversed": ARRAY[::-1, ::-1].copy()[::-1, ::-1],
+    "C": ARRAY.copy(), "F": numpy.asfortranarray(ARRAY),
+    "reversed": ARRAY[::-1, ::-1].copy()[::-1, ::-1],
     "strided": numpy.repeat(ARRAY, 2, axis=1)[:, ::2], "swapped": ARRAY.astype(">f8"),
     "read-only": numpy.frombuffer(ARRAY.tobytes()).reshape(60, 7),
 }  # fmt: skip
@@ -54,16 +55,38 @@ def test_nothing_is_copied(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "dtype", ["?", "i1", "u2", ">i4", "f2", "c8", "M8[ns]", "m8[5s]", "S5", "U3", "V3", [("a", ">f4"), ("b", "S2")]], ids=str
+    "dtype",
+    [
+        "?",
+        "i1",
+        "u2",
+        ">i4",
+        "f2",
+        "c8",
+        "M8[ns]",
+        "m8[5s]",
+        "S5",
+        "U3",
+        "V3",
+        [("a", ">f4"), ("b", "S2")],
+    ],
+    ids=str,
 )
 def test_dtypes(tmp_path, dtype):
-    array = numpy.frombuffer(bytes(range(1, 1 + 6 * numpy.dtype(dtype).itemsize)), dtype) if dtype not in ("?", "U3") else numpy.array(
-        [True, False] * 3 if dtype == "?" else ["a", "äö", "", "x", "y", "z"], dtype)  # fmt: skip
+    array = (
+        numpy.frombuffer(bytes(range(1, 1 + 6 * numpy.dtype(dtype).itemsize)), dtype)
+        if dtype not in ("?", "U3")
+        else numpy.array(
+            [True, False] * 3 if dtype == "?" else ["a", "äö", "", "x", "y", "z"], dtype
+        )
+    )
     tegula.save(array, tmp_path / "x.npy")
     found = numpy.load(tmp_path / "x.npy")
     assert found.dtype == (array.dtype if array.dtype.names else array.dtype.newbyteorder("="))
     assert found.tobytes() == array.astype(found.dtype).tobytes()
-    numpy.testing.assert_array_equal(tegula.load(tmp_path / "x.npy").local.tobytes(), found.tobytes())
+    numpy.testing.assert_array_equal(
+        tegula.load(tmp_path / "x.npy").local.tobytes(), found.tobytes()
+    )
 
 
 def test_bfloat16(tmp_path):
@@ -104,9 +127,15 @@ class Foreign:
 
 @pytest.mark.parametrize(
     ("thing", "expected"),
-    [(Foreign(), ARRAY), (memoryview(ARRAY), ARRAY), (arrays.array("i", [1, 2, 3]), numpy.array([1, 2, 3], "i4")),
-     (bytearray(b"abc"), numpy.frombuffer(b"abc", "u1")), (numpy.float32(2.5), numpy.float32(2.5)), (3, numpy.array(3))],
-)  # fmt: skip
+    [
+        (Foreign(), ARRAY),
+        (memoryview(ARRAY), ARRAY),
+        (arrays.array("i", [1, 2, 3]), numpy.array([1, 2, 3], "i4")),
+        (bytearray(b"abc"), numpy.frombuffer(b"abc", "u1")),
+        (numpy.float32(2.5), numpy.float32(2.5)),
+        (3, numpy.array(3)),
+    ],
+)
 def test_exporters(tmp_path, thing, expected):
     tegula.save(thing, tmp_path / "x.npy")
     found = numpy.load(tmp_path / "x.npy")
@@ -119,7 +148,10 @@ def test_loaded_arrays_and_shards(tmp_path):
     a = tegula.load(tmp_path / "x.npy", tiles=4)
     tegula.save(a, tmp_path / "shards", shards=3)
     assert sorted(os.listdir(tmp_path / "shards")) == [f"shard_000{i}.npy" for i in range(3)]
-    numpy.testing.assert_array_equal(numpy.concatenate([numpy.load(path) for path in sorted((tmp_path / "shards").iterdir())]), ARRAY)
+    numpy.testing.assert_array_equal(
+        numpy.concatenate([numpy.load(path) for path in sorted((tmp_path / "shards").iterdir())]),
+        ARRAY,
+    )
     tegula.save(a, tmp_path / "x.bin", format="raw")
     assert (tmp_path / "x.bin").read_bytes() == ARRAY.tobytes()
 
@@ -137,8 +169,9 @@ def test_virtual_datasets_have_the_tiles(tmp_path):
 
 
 ATTRS = {
-    "text": "äö", "empty": "", "bytes": b"xyz", "int": 3, "float": 2.5, "complex": 1 + 2j, "bool": True, "list": [1, 2, 3],
-    "matrix": numpy.eye(2), "texts": ["a", "bc"], "big": numpy.arange(3, dtype=">i2"), "none": None, "fixed": numpy.array([b"ab", b"c"]),
+    "text": "äö", "empty": "", "bytes": b"xyz", "int": 3, "float": 2.5, "complex": 1 + 2j,
+    "bool": True, "list": [1, 2, 3], "matrix": numpy.eye(2), "texts": ["a", "bc"],
+    "big": numpy.arange(3, dtype=">i2"), "none": None, "fixed": numpy.array([b"ab", b"c"]),
 }  # fmt: skip
 
 
@@ -150,11 +183,25 @@ def test_chunks_are_no_bool(tmp_path, chunks):
 
 
 def test_hdf5(tmp_path):
-    tegula.save(ARRAY, tmp_path / "x.h5", "/g/a", chunks=(7, 3), codec="shuffle,deflate:4", attrs=ATTRS, fill=1.5)
+    tegula.save(
+        ARRAY,
+        tmp_path / "x.h5",
+        "/g/a",
+        chunks=(7, 3),
+        codec="shuffle,deflate:4",
+        attrs=ATTRS,
+        fill=1.5,
+    )
     tegula.save(-ARRAY, tmp_path / "x.h5", "b")
     with h5py.File(tmp_path / "x.h5") as file:
         a, b = file["g/a"], file["b"]
-        assert (a.chunks, a.compression, a.compression_opts, a.shuffle, a.fillvalue) == ((7, 3), "gzip", 4, True, 1.5)
+        assert (a.chunks, a.compression, a.compression_opts, a.shuffle, a.fillvalue) == (
+            (7, 3),
+            "gzip",
+            4,
+            True,
+            1.5,
+        )
         assert b.chunks is None
         numpy.testing.assert_array_equal(a, ARRAY)
         numpy.testing.assert_array_equal(b, -ARRAY)
@@ -167,7 +214,10 @@ def test_hdf5(tmp_path):
         numpy.testing.assert_array_equal(ours[name], value)
 
 
-@pytest.mark.parametrize("dtype, fill", [("u1", 255), ("u8", 2**64 - 1), ("i1", -128), ("f4", 0.1), ("f4", numpy.inf), ("c8", 1j)])
+@pytest.mark.parametrize(
+    "dtype, fill",
+    [("u1", 255), ("u8", 2**64 - 1), ("i1", -128), ("f4", 0.1), ("f4", numpy.inf), ("c8", 1j)],
+)
 def test_fill_values(tmp_path, dtype, fill):
     tegula.save(numpy.zeros(4, dtype), tmp_path / "x.h5", chunks=(2,), fill=fill)
     with h5py.File(tmp_path / "x.h5") as file:
@@ -176,9 +226,21 @@ def test_fill_values(tmp_path, dtype, fill):
 
 @pytest.mark.parametrize(
     "dtype, fill",
-    [("i1", 300), ("u1", -1), ("i4", 2**40), ("i8", 2**63), ("f4", 1e300), ("f2", 10**6), ("c8", 1e300j), (ml_dtypes.bfloat16, 1e300),
-     ("S2", b"abc"), ("V3", numpy.void(b"abcd")), ("f8", []), ("i4", [1, 2, 3])],
-)  # fmt: skip
+    [
+        ("i1", 300),
+        ("u1", -1),
+        ("i4", 2**40),
+        ("i8", 2**63),
+        ("f4", 1e300),
+        ("f2", 10**6),
+        ("c8", 1e300j),
+        (ml_dtypes.bfloat16, 1e300),
+        ("S2", b"abc"),
+        ("V3", numpy.void(b"abcd")),
+        ("f8", []),
+        ("i4", [1, 2, 3]),
+    ],
+)
 def test_fill_values_that_do_not_fit(tmp_path, dtype, fill):
     with pytest.raises(ValueError, match="fill: "):
         tegula.save(numpy.zeros(4, dtype), tmp_path / "x.h5", fill=fill)
@@ -237,7 +299,9 @@ def test_hdf5_functions(tmp_path):
 def test_failures_of_what_is_read_ahead_come_in_their_turn(tmp_path):
     path, array = tmp_path / "x.h5", numpy.random.default_rng(1).random((200, 7))
     with h5py.File(path, "w") as file:
-        chunk = file.create_dataset("x", data=array, chunks=(20, 7), compression="gzip").id.get_chunk_info(6)
+        chunk = file.create_dataset(
+            "x", data=array, chunks=(20, 7), compression="gzip"
+        ).id.get_chunk_info(6)
     with open(path, "r+b") as raw:
         raw.seek(chunk.byte_offset)
         raw.write(b"\xff" * 64)
@@ -257,7 +321,8 @@ def test_failures_of_what_is_read_ahead_come_in_their_turn(tmp_path):
 def test_background_saves(tmp_path):
     for i in range(8):
         tegula.save(ARRAY + i, tmp_path / f"{i}.npy", block=False)
-    numpy.testing.assert_array_equal(tegula.load(tmp_path / "7.npy").local, ARRAY + 7)  # waits for it
+    # waits for it
+    numpy.testing.assert_array_equal(tegula.load(tmp_path / "7.npy").local, ARRAY + 7)
     tegula.save(numpy.zeros(1 << 23), tmp_path / "8.npy", block=False)
     assert tegula.open(tmp_path / "8.npy", threads=1).shape == (1 << 23,)  # with other threads too
     tegula.fence()
@@ -266,7 +331,8 @@ def test_background_saves(tmp_path):
 
 
 def test_background_saves_that_end_just_after_they_were_asked(tmp_path):
-    """A wait that is over and a save that ends right behind it: the save has not failed for that."""
+    """A wait that is over and a save that ends right behind it:
+    the save has not failed for that."""
     for i in range(2000):
         tegula.save(ARRAY, tmp_path / f"{i % 4}.npy", overwrite=True, block=False)
         for operation in list(_context._background):
@@ -276,13 +342,30 @@ def test_background_saves_that_end_just_after_they_were_asked(tmp_path):
 
 
 def test_background_saves_have_their_attributes_and_fill_value(tmp_path):
-    """They are written when the call that named them has long returned and its memory is used by others."""
+    """They are written when the call that named them has long returned and its
+    memory is used by others."""
     array = numpy.random.default_rng(0).integers(0, 1 << 14, 1 << 17).astype("i4")
-    attrs = {"unit" * 10: "metre " * 20, "n" * 50: numpy.arange(100), "s": numpy.array([b"ab", b"c"]), "t": ["a", "bc"], "e": None, "z": []}
+    attrs = {
+        "unit" * 10: "metre " * 20,
+        "n" * 50: numpy.arange(100),
+        "s": numpy.array([b"ab", b"c"]),
+        "t": ["a", "bc"],
+        "e": None,
+        "z": [],
+    }
     for number in range(5):
-        tegula.save(array, tmp_path / f"slow_{number}.h5", codec="deflate:9", chunks=(1 << 12,), block=False)
+        tegula.save(
+            array, tmp_path / f"slow_{number}.h5", codec="deflate:9", chunks=(1 << 12,), block=False
+        )
         more = {**attrs, "number": number}
-        tegula.save(numpy.zeros(8, "i4"), tmp_path / f"{number}.h5", chunks=(4,), fill=1234567 + number, attrs=more, block=False)
+        tegula.save(
+            numpy.zeros(8, "i4"),
+            tmp_path / f"{number}.h5",
+            chunks=(4,),
+            fill=1234567 + number,
+            attrs=more,
+            block=False,
+        )
         junk = [os.urandom(32 + i % 100) for i in range(5000)]
     tegula.fence()
     del junk
@@ -290,8 +373,16 @@ def test_background_saves_have_their_attributes_and_fill_value(tmp_path):
         with h5py.File(tmp_path / f"{number}.h5") as file:
             assert file["data"].fillvalue == 1234567 + number
             found = dict(file["data"].attrs)
-        assert found.keys() == {*attrs, "number"} and found["number"] == number and found["unit" * 10] == "metre " * 20
-        assert (found["n" * 50] == numpy.arange(100)).all() and found["s"].tolist() == [b"ab", b"c"] and found["t"].tolist() == ["a", "bc"]
+        assert (
+            found.keys() == {*attrs, "number"}
+            and found["number"] == number
+            and found["unit" * 10] == "metre " * 20
+        )
+        assert (
+            (found["n" * 50] == numpy.arange(100)).all()
+            and found["s"].tolist() == [b"ab", b"c"]
+            and found["t"].tolist() == ["a", "bc"]
+        )
 
 
 @pytest.mark.parametrize("name", ["x.npy", "x.h5"])
@@ -371,7 +462,10 @@ def test_saves_that_have_ended_hold_nothing(tmp_path):
 
 
 def test_the_end_of_the_program_waits(run_python, tmp_path):
-    run_python("import numpy, tegula, sys; tegula.save(numpy.ones(1 << 20), sys.argv[1], block=False)", tmp_path / "x.npy")
+    run_python(
+        "import numpy, tegula, sys; tegula.save(numpy.ones(1 << 20), sys.argv[1], block=False)",
+        tmp_path / "x.npy",
+    )
     assert numpy.load(tmp_path / "x.npy").sum() == 1 << 20
 
 
@@ -382,7 +476,9 @@ import numpy, os, sys, tegula
 os.dup2(1, 2)
 tegula.save(numpy.ones(3), sys.argv[1] + "/x.npy", block=False)
 """
-    assert run_python(program, tmp_path / "file").startswith("tegula: a save in the background failed: ")
+    assert run_python(program, tmp_path / "file").startswith(
+        "tegula: a save in the background failed: "
+    )
 
 
 # ---- refusals ----
@@ -416,7 +512,12 @@ def test_the_old_file_stays(tmp_path):
         (ARRAY, {"codec": "zip", "format": "hdf5"}, ValueError, "zip"),
         (ARRAY, {"layout": "round", "format": "hdf5"}, ValueError, "round"),
         (numpy.zeros(2, "f4,i4"), {"format": "hdf5"}, tegula.UnsupportedError, "f0.*compound"),
-        ({"a": ARRAY, "b": numpy.zeros(2, "f4,i4")}, {"format": "hdf5"}, tegula.UnsupportedError, "f0.*compound"),
+        (
+            {"a": ARRAY, "b": numpy.zeros(2, "f4,i4")},
+            {"format": "hdf5"},
+            tegula.UnsupportedError,
+            "f0.*compound",
+        ),
         (ARRAY, {"attrs": {"a": {}}, "format": "hdf5"}, TypeError, "'a'"),
         (ARRAY, {"attrs": {"a": 1}}, ValueError, "attributes"),
         (ARRAY, {"attrs": 3}, TypeError, "mapping"),

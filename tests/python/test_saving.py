@@ -17,7 +17,12 @@ ARRAY = numpy.arange(60, dtype="f4").reshape(10, 6)
 def begin(path, format="npy", layout=None, chunks=None, codec=None, overwrite=False):
     target = (format, None, 0, "C", "", overwrite, False, False)
     return _core.save_begin(
-        context(1), "<f4", tiling(ARRAY.shape, (4, 6)), os.fsencode(path), target, (None, layout, chunks, codec, None, [])
+        context(1),
+        "<f4",
+        tiling(ARRAY.shape, (4, 6)),
+        os.fsencode(path),
+        target,
+        (None, layout, chunks, codec, None, []),
     )
 
 
@@ -40,13 +45,23 @@ def test_tiles_and_commit(tmp_path):
 
 
 def test_a_save_does_not_end_under_a_tile_that_is_being_written(tmp_path):
-    """The call of another thread works with the save: freeing it there would be the end of the process."""
+    """The call of another thread works with the save:
+    freeing it there would be the end of the process."""
     big = numpy.random.default_rng(0).integers(0, 200, 16 << 20, "u1")
     for number in range(5):  # a machine that stands still may let the tile end first
         target = ("hdf5", None, 0, "C", "", False, False, False)
         dataset = (None, "chunked", (1 << 20,), "deflate:6", None, [])
-        saving = _core.save_begin(context(2), "|u1", tiling(big.shape, big.shape), os.fsencode(tmp_path / f"{number}.h5"), target, dataset)
-        thread = threading.Thread(target=saving.tile, args=(address(big), (0,), big.shape, big.strides))
+        saving = _core.save_begin(
+            context(2),
+            "|u1",
+            tiling(big.shape, big.shape),
+            os.fsencode(tmp_path / f"{number}.h5"),
+            target,
+            dataset,
+        )
+        thread = threading.Thread(
+            target=saving.tile, args=(address(big), (0,), big.shape, big.strides)
+        )
         thread.start()
         refused = 0
         while thread.is_alive() and refused < 2:
@@ -65,7 +80,9 @@ def test_a_save_does_not_end_under_a_tile_that_is_being_written(tmp_path):
     raise AssertionError("no end has met a tile")
 
 
-@pytest.mark.parametrize("options", [{}, {"format": "hdf5"}, {"format": "hdf5", "layout": "virtual"}])
+@pytest.mark.parametrize(
+    "options", [{}, {"format": "hdf5"}, {"format": "hdf5", "layout": "virtual"}]
+)
 def test_tiles_by_the_text(tmp_path, options):
     saving = begin(tmp_path / "x", **options)
     text = saving.to_json()

@@ -4,4 +4,6 @@
 import os
 import pathlib
 
-PACKAGE = pathlib.Path(os.environ.get("TEGULA_PYTHON", pathlib.Path(__file__).parents[2] / "build/python"))
+PACKAGE = pathlib.Path(
+    os.environ.get("TEGULA_PYTHON", pathlib.Path(__file__).parents[2] / "build/python")
+)

@@ -18,7 +18,13 @@ def halves(box: tuple[slice, ...], out: np.ndarray[tuple[int, ...], np.dtype[np.
 def main(folder: pathlib.Path) -> str:
     data = np.arange(40.0).reshape(10, 4)
     tegula.save(data, folder / "x.npy")
-    tegula.save({"a": data, "b": data}, folder / "x.h5", chunks=(2, 4), codec="shuffle", attrs={"a": {"unit": "m"}})
+    tegula.save(
+        {"a": data, "b": data},
+        folder / "x.h5",
+        chunks=(2, 4),
+        codec="shuffle",
+        attrs={"a": {"unit": "m"}},
+    )
     ds: tegula.Dataset = tegula.open([folder / "x.npy"], missing="strict", threads=2)
     shape: tuple[int, ...] = ds.shape
     a: tegula.Array = tegula.load(ds, tiles=2, progress=lambda done, total: None)

@@ -32,7 +32,8 @@ def from_file(path: str | os.PathLike[str], dataset_name: str) -> NDArray:
     """Reads a dataset, in parallel.
 
     Raises:
-        tegula.Error: NotFoundError for a file or dataset that is not there; CorruptError, UnsupportedError for what is in it.
+        tegula.Error: NotFoundError for a file or dataset that is not there; CorruptError,
+            UnsupportedError for what is in it.
     """
     return load(path, dataset_name, format="hdf5").local
 
@@ -40,7 +41,8 @@ def from_file(path: str | os.PathLike[str], dataset_name: str) -> NDArray:
 def from_file_batched(
     path: str | os.PathLike[str], dataset_name: str, chunk_size: Sequence[int]
 ) -> Iterator[tuple[NDArray, tuple[int, ...]]]:
-    """Walks over a dataset in pieces of `chunk_size` elements along each axis, cut at the end; the next one is read ahead.
+    """Walks over a dataset in pieces of `chunk_size` elements along each axis, cut at the end; the
+    next one is read ahead.
 
     Yields:
         The piece, an array of its own, and where it begins in the dataset.

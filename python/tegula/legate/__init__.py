@@ -1,11 +1,13 @@
-"""Arrays of Legate (``LogicalArray``, and cuPyNumeric by ``cupynumeric.asarray``, which does not copy): loaded and saved by tasks.
+"""Arrays of Legate (``LogicalArray``, and cuPyNumeric by ``cupynumeric.asarray``, which does not
+copy): loaded and saved by tasks.
 
     from tegula.legate import from_file, to_file  # in place of legate.io.hdf5: nothing else changes
     x = cupynumeric.asarray(tegula.legate.load("shards/"))
     tegula.legate.save(x, "out.h5", "/x")
 
-Every task reads or writes its own tile.  What fails in a task arrives here as the exception that :func:`tegula.load` would raise, and the
-runtime goes on.  Needs the packages legate and, for the arrays, nvidia-cupynumeric; importing it starts Legate.
+Every task reads or writes its own tile.  What fails in a task arrives here as the exception that
+:func:`tegula.load` would raise, and the runtime goes on.  Needs the packages legate and, for the
+arrays, nvidia-cupynumeric; importing it starts Legate.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -19,7 +21,10 @@ try:
     _home = threading.main_thread() if "legate.core" in sys.modules else threading.current_thread()
     import_module("legate.core")
 except ImportError as error:
-    raise ImportError(f"tegula.legate needs Legate (pip install legate nvidia-cupynumeric): {error}", name=error.name) from error
+    raise ImportError(
+        f"tegula.legate needs Legate (pip install legate nvidia-cupynumeric): {error}",
+        name=error.name,
+    ) from error
 
 from .._open import open
 from ._errors import (

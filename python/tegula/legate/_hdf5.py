@@ -24,7 +24,8 @@ from ._stream import strict
 from ._wait import hearing
 
 _NOTHING: Any = object()
-_AHEAD_OF = 4  # pieces for which there must be room: given before, given, read ahead, and the program's own
+# pieces for which there must be room: given before, given, read ahead, and the program's own
+_AHEAD_OF = 4
 
 
 def _text(path: Any, dataset_name: Any) -> str:
@@ -38,7 +39,9 @@ def _not_a_folder(name: str) -> None:
         raise NotAFileError("the path is empty, expected the name of a file")
     if os.path.isdir(name) or name.endswith(os.sep):
         hint = "tegula.legate.load takes folders of shards"
-        raise NotAFileError(f'"{name}" is a folder, expected the name of a file', path=name, hint=hint)
+        raise NotAFileError(
+            f'"{name}" is a folder, expected the name of a file', path=name, hint=hint
+        )
 
 
 def _opened(name: str, dataset_name: str) -> Dataset:
@@ -60,11 +63,12 @@ def from_file(path: Any, dataset_name: str) -> Any:
         dataset_name: the full name in the file.
 
     Returns:
-        A ``LogicalArray``.  That of a scalar has one axis of one element, as that of ``legate.io.hdf5`` has.
+        A ``LogicalArray``.  That of a scalar has one axis of one element, as that of
+        ``legate.io.hdf5`` has.
 
     Raises:
-        MissingFileError, UnreadableFileError, TruncatedFileError, ForbiddenFileError, NotAFileError: also RuntimeError, as
-            ``legate.io.hdf5`` raises.
+        MissingFileError, UnreadableFileError, TruncatedFileError, ForbiddenFileError,
+            NotAFileError: also RuntimeError, as ``legate.io.hdf5`` raises.
         MissingDatasetError, UnsupportedError: also ValueError, as there.
         Error: what failed in a task.
     """
@@ -74,17 +78,21 @@ def from_file(path: Any, dataset_name: str) -> Any:
         return source.read((0,) * found.ndim, found.shape, tile, count, flat=True)
 
 
-def from_file_batched(path: Any, dataset_name: str, chunk_size: Sequence[int]) -> Iterator[tuple[Any, tuple[int, ...]]]:
-    """Walks over a dataset in pieces of `chunk_size` elements along each axis, from low to high, cut at the end.
+def from_file_batched(
+    path: Any, dataset_name: str, chunk_size: Sequence[int]
+) -> Iterator[tuple[Any, tuple[int, ...]]]:
+    """Walks over a dataset in pieces of `chunk_size` elements along each axis,
+    from low to high, cut at the end.
 
-    The next piece is read while the one that was given is used, where Legate's memory has room for four of them; what fails there is raised
-    when that piece is asked for.
+    The next piece is read while the one that was given is used, where Legate's memory has room for
+    four of them; what fails there is raised when that piece is asked for.
 
     Yields:
         A ``LogicalArray`` of the piece, and where it begins in the dataset.
 
     Raises:
-        ValueError: for lengths that are not one per axis, or below 1; from the first step on, as all that is raised here.
+        ValueError: for lengths that are not one per axis, or below 1; from the first step on, as
+            all that is raised here.
         UnsupportedError: within a scope of ``StreamingMode.STRICT``, for pieces of several shapes.
         Error: as :func:`from_file`.
     """
@@ -92,14 +100,18 @@ def from_file_batched(path: Any, dataset_name: str, chunk_size: Sequence[int]) -
         chunk = tuple(operator.index(n) if hasattr(n, "__index__") else n for n in chunk_size)
         nothing = math.prod(chunk) <= 0 or any(length <= 0 for length in chunk)
     except TypeError:
-        raise TypeError(f"chunk_size: expected whole numbers, one per axis, found {shown(chunk_size)}") from None
+        raise TypeError(
+            f"chunk_size: expected whole numbers, one per axis, found {shown(chunk_size)}"
+        ) from None
     if nothing:
         raise ValueError(f"chunk_size: expected lengths from 1 on, found {chunk}")
     if not all(hasattr(length, "__index__") for length in chunk):
         raise TypeError(f"chunk_size: expected whole numbers, found {chunk}")
     found = _opened(_text(path, dataset_name), dataset_name)
     if len(chunk) != found.ndim:
-        raise ValueError(f"chunk_size: expected {found.ndim} lengths, one per axis, found {len(chunk)}")
+        raise ValueError(
+            f"chunk_size: expected {found.ndim} lengths, one per axis, found {len(chunk)}"
+        )
     with Source(found) as source:
         yield from _pieces(source, chunk)
 
@@ -108,15 +120,24 @@ def _pieces(source: Source, chunk: Shape) -> Iterator[tuple[Any, Shape]]:
     shape, ahead = source.dataset.shape, list[tuple[Launched, Shape]]()
     most = 2 if _AHEAD_OF * math.prod(chunk) * source.dataset.dtype.itemsize <= room() else 1
     uneven = any(n > length and n % length for n, length in zip(shape, chunk, strict=True))
-    origins = itertools.product(*(range(0, n, length) for n, length in zip(shape, chunk, strict=True)))
+    origins = itertools.product(
+        *(range(0, n, length) for n, length in zip(shape, chunk, strict=True))
+    )
     try:
         while True:
             if uneven and strict():  # Legate would end the process
                 hint = "use RELAXED, or a chunk_size that divides the shape"
-                raise UnsupportedError("within a scope of StreamingMode.STRICT all pieces must have one shape", hint=hint)
+                raise UnsupportedError(
+                    "within a scope of StreamingMode.STRICT all pieces must have one shape",
+                    hint=hint,
+                )
             for lo in itertools.islice(origins, most - len(ahead)):
-                hi = tuple(min(low + length, n) for low, length, n in zip(lo, chunk, shape, strict=True))
-                tile, count = tile_of(tuple(high - low for low, high in zip(lo, hi, strict=True)), None, 0, None, 1)
+                hi = tuple(
+                    min(low + length, n) for low, length, n in zip(lo, chunk, shape, strict=True)
+                )
+                tile, count = tile_of(
+                    tuple(high - low for low, high in zip(lo, hi, strict=True)), None, 0, None, 1
+                )
                 ahead.append((source.launch(lo, hi, tile, count, False), lo))
             if not ahead:
                 return
@@ -139,18 +160,27 @@ def to_file(*, obj: Any, path: Any, dataset_name: str, layout: str | None = None
 
 
 def to_file(
-    array: Any = _NOTHING, path: Any = _NOTHING, dataset_name: Any = _NOTHING, *, layout: str | None = None, obj: Any = _NOTHING
+    array: Any = _NOTHING,
+    path: Any = _NOTHING,
+    dataset_name: Any = _NOTHING,
+    *,
+    layout: str | None = None,
+    obj: Any = _NOTHING,
 ) -> None:
-    """Writes an HDF5 file that holds this one dataset; what was there is replaced, at once and whole.
+    """Writes an HDF5 file that holds this one dataset;
+    what was there is replaced, at once and whole.
 
-    Missing folders are made.  Returns when the file is there; within a scope of ``StreamingMode.STRICT`` at once, see
-    :func:`tegula.legate.save`, which has more options, ``block=False`` among them.
+    Missing folders are made.  Returns when the file is there; within a scope of
+    ``StreamingMode.STRICT`` at once, see :func:`tegula.legate.save`, which has more options,
+    ``block=False`` among them.
 
     Args:
-        array: a ``LogicalArray``, a ``LogicalStore`` or what has its data interface, such as cuPyNumeric arrays.
+        array: a ``LogicalArray``, a ``LogicalStore`` or what has its data interface,
+            such as cuPyNumeric arrays.
         path: the file.
         dataset_name: the full name in the file; groups are made.
-        layout: "contiguous" (the default): a plain dataset; "virtual": a file for each tile and one that maps them.
+        layout: "contiguous" (the default): a plain dataset; "virtual":
+            a file for each tile and one that maps them.
         obj: what newer versions of Legate call `array`.
 
     Raises:

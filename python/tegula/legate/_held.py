@@ -1,4 +1,5 @@
-"""Tasks of a scope of ``StreamingMode.STRICT``, which Legate cuts as it cuts all of that scope (_stream.py).
+"""Tasks of a scope of ``StreamingMode.STRICT``,
+which Legate cuts as it cuts all of that scope (_stream.py).
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -23,15 +24,22 @@ from ._errors import portable
 
 
 class Held(_tasks.Run):
-    """Tasks of a STRICT scope, which Legate cuts as it likes: a run of so many elements.  They copy from memory that was read, or write
-    what is saved; the last one gives the name."""
+    """Tasks of a STRICT scope, which Legate cuts as it likes: a run of so many elements.  They copy
+    from memory that was read, or write what is saved; the last one gives the name."""
 
-    def __init__(self, number: int, elements: int, memory: NDArray | None = None, saving: tuple[_core.Saving, bytes] | None = None) -> None:
+    def __init__(
+        self,
+        number: int,
+        elements: int,
+        memory: NDArray | None = None,
+        saving: tuple[_core.Saving, bytes] | None = None,
+    ) -> None:
         super().__init__(number, elements)
         self.memory, self.saving, self.begun = memory, saving, set[Shape]()
 
     def claim(self, box: Shape) -> bool:
-        """Whether a task is the first with that box: along an axis that was broadcast all tasks see the same one."""
+        """Whether a task is the first with that box:
+        along an axis that was broadcast all tasks see the same one."""
         with self.lock:
             first = box not in self.begun
             self.begun.add(box)
@@ -58,7 +66,11 @@ class Held(_tasks.Run):
 def _held_of(number: int, store: Any) -> Held | None:
     """None for a task that is not needed."""
     held = _tasks.runs.get(number)
-    return held if isinstance(held, Held) and held.claim((*store.domain.lo, *store.domain.hi)) else None
+    return (
+        held
+        if isinstance(held, Held) and held.claim((*store.domain.lo, *store.domain.hi))
+        else None
+    )
 
 
 def _part(ctx: TaskContext, store: Any) -> tuple[Shape, Shape, NDArray | _device.Tile]:
@@ -81,7 +93,9 @@ def _put_part(ctx: TaskContext, out: Any, number: int) -> None:
     lo, hi, local = _part(ctx, out)
     source = held.memory[slices(lo, hi)]
     if isinstance(local, _device.Tile):
-        _device.fill(local, source.dtype, lambda low, high, part: np.copyto(part, source[slices(low, high)]))
+        _device.fill(
+            local, source.dtype, lambda low, high, part: np.copyto(part, source[slices(low, high)])
+        )
     else:
         local.view(source.dtype)[...] = source
     held.leave(source.size)
@@ -98,7 +112,9 @@ def _write_part(ctx: TaskContext, array: Any, number: int, scalar: int) -> None:
     if held is None or held.saving is None:
         return
     saving, _ = held.saving
-    size = math.prod(high - low + 1 for low, high in zip(array.domain.lo, array.domain.hi, strict=True))
+    size = math.prod(
+        high - low + 1 for low, high in zip(array.domain.lo, array.domain.hi, strict=True)
+    )
     try:
         _tasks.wanted(number)
         lo, hi, local = _part(ctx, array)
@@ -118,7 +134,9 @@ def _write_part(ctx: TaskContext, array: Any, number: int, scalar: int) -> None:
         held.leave(size)
 
 
-def submit_held(kind: Any, held: Held, inputs: Sequence[Any] = (), outputs: Sequence[Any] = (), *arguments: int) -> None:
+def submit_held(
+    kind: Any, held: Held, inputs: Sequence[Any] = (), outputs: Sequence[Any] = (), *arguments: int
+) -> None:
     """One that Legate cuts, as it cuts what else is in the scope."""
     job = get_legate_runtime().create_auto_task(kind.library, kind.task_id)
     for store in inputs:

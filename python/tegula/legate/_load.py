@@ -43,7 +43,8 @@ from ._wait import hearing, stop, wait_for
 
 
 def processors() -> int:
-    """How many of them run our tasks: GPUs, where there are any, else groups of cores, else cores."""
+    """How many of them run our tasks: GPUs, where there are any,
+    else groups of cores, else cores."""
     machine = get_legate_runtime().get_machine()
     gpus = machine.count(TaskTarget.GPU) if VariantCode.GPU in _tasks.VARIANTS_OF_TILES else 0
     return max(1, int(gpus or machine.count(TaskTarget.OMP) or machine.count(TaskTarget.CPU)))
@@ -53,7 +54,11 @@ def room() -> int:
     """Bytes of the memory that Legate has for arrays."""
     config = get_legate_runtime().realm_config()
     gpus = get_legate_runtime().get_machine().count(TaskTarget.GPU)
-    return int(config.fbmem or 0) * gpus if gpus else int(config.sysmem or 0) + int(config.numamem or 0)
+    return (
+        int(config.fbmem or 0) * gpus
+        if gpus
+        else int(config.sysmem or 0) + int(config.numamem or 0)
+    )
 
 
 def at_home() -> bool:
@@ -63,16 +68,23 @@ def at_home() -> bool:
 
 def not_in_a_task() -> None:
     if is_running_in_task():
-        raise RuntimeError("tasks cannot make arrays of Legate: use tegula.load and tegula.save in them")
+        raise RuntimeError(
+            "tasks cannot make arrays of Legate: use tegula.load and tegula.save in them"
+        )
     if not at_home():
-        raise RuntimeError("this thread cannot use Legate, only the one that started it can: use tegula.load and tegula.save in others")
+        raise RuntimeError(
+            "this thread cannot use Legate, only the one that started it can: use tegula.load and "
+            "tegula.save in others"
+        )
 
 
 def add_bytes(job: Any, data: bytes) -> None:
     job.add_scalar_arg(np.frombuffer(data, "u1"), (ty.uint8,))
 
 
-def tile_of(shape: Shape, tiles: int | None, axis: int, tile_shape: Sequence[int] | None, overdecompose: int) -> tuple[Shape, int]:
+def tile_of(
+    shape: Shape, tiles: int | None, axis: int, tile_shape: Sequence[int] | None, overdecompose: int
+) -> tuple[Shape, int]:
     """The shape of the first tile, and the number of all."""
     if tiles is None and tile_shape is None:
         tiles = processors()
@@ -83,7 +95,9 @@ def tile_of(shape: Shape, tiles: int | None, axis: int, tile_shape: Sequence[int
 
 def check_axes(ndim: int, path: str | None = None) -> None:
     if ndim > LEGATE_MAX_DIM:
-        raise TooManyAxesError(f"arrays of Legate have at most {LEGATE_MAX_DIM} axes, found {ndim}", path=path)
+        raise TooManyAxesError(
+            f"arrays of Legate have at most {LEGATE_MAX_DIM} axes, found {ndim}", path=path
+        )
 
 
 def _first(dataset: Dataset) -> str | None:
@@ -97,10 +111,17 @@ def _type_of(dataset: Dataset) -> Any:
             return Type.from_numpy_dtype(dtype)
         except (NotImplementedError, TypeError, ValueError):
             pass
-    elif dtype.kind == "V" and dtype.names is None and not is_bfloat16(dtype) and not dataset._text.endswith("bfloat16"):
+    elif (
+        dtype.kind == "V"
+        and dtype.names is None
+        and not is_bfloat16(dtype)
+        and not dataset._text.endswith("bfloat16")
+    ):
         return ty.binary_type(dtype.itemsize)
     hint = "tegula.load gives a numpy array"
-    raise UnsupportedError(f"Legate has no type for elements of dtype {dtype}", path=_first(dataset), hint=hint)
+    raise UnsupportedError(
+        f"Legate has no type for elements of dtype {dtype}", path=_first(dataset), hint=hint
+    )
 
 
 class Launched(NamedTuple):
@@ -110,7 +131,8 @@ class Launched(NamedTuple):
     run: _tasks.Run | None
 
 
-_stopping: list[tuple[_tasks.Run, bytes]] = []  # interrupted ones whose tasks have not ended, and what they read
+# interrupted ones whose tasks have not ended, and what they read
+_stopping: list[tuple[_tasks.Run, bytes]] = []
 
 
 def _sweep() -> None:
@@ -120,8 +142,9 @@ def _sweep() -> None:
 
 
 class Source:
-    """An open dataset as tasks get it: as a manifest, with which each process opens it once more for its tasks; what has none that is short
-    enough, and a reader, is lent to the tasks of this process as it is."""
+    """An open dataset as tasks get it: as a manifest, with which each process opens it once more
+    for its tasks; what has none that is short enough, and a reader, is lent to the tasks of this
+    process as it is."""
 
     def __init__(self, dataset: Dataset) -> None:
         not_in_a_task()
@@ -131,7 +154,8 @@ class Source:
         parts = dataset.__reduce__()[1]
         try:
             self.text = pickle.dumps(parts)
-        except (pickle.PicklingError, AttributeError, TypeError):  # a reader's function that is no function of a module
+        except (pickle.PicklingError, AttributeError, TypeError):
+            # a reader's function that is no function of a module
             if get_legate_runtime().node_count > 1:
                 raise
             self.text = os.urandom(16)
@@ -141,18 +165,33 @@ class Source:
             _tasks.datasets.lend(self.key, dataset)
 
     def read(self, lo: Shape, hi: Shape, tile: Shape, tiles: int, flat: bool = False) -> Any:
-        """A new array of that box, read by as many tasks as it has tiles; a 0-d one with `flat` as one axis of one element."""
-        return self.finish(self.launch(lo, hi, tile, tiles, flat, Scope.exception_mode() == ExceptionMode.DEFERRED))
+        """A new array of that box, read by as many tasks as it has tiles; a 0-d one with `flat`
+        as one axis of one element."""
+        return self.finish(
+            self.launch(lo, hi, tile, tiles, flat, Scope.exception_mode() == ExceptionMode.DEFERRED)
+        )
 
-    def launch(self, lo: Shape, hi: Shape, tile: Shape, tiles: int, flat: bool, deferred: bool = False) -> Launched:
-        """Begins to read that array.  With `deferred`, and where runs are not known, what fails is the runtime's to raise."""
+    def launch(
+        self, lo: Shape, hi: Shape, tile: Shape, tiles: int, flat: bool, deferred: bool = False
+    ) -> Launched:
+        """Begins to read that array.  With `deferred`, and where runs are not known, what fails
+        is the runtime's to raise."""
         with launching():
             shape = tuple(high - low for low, high in zip(lo, hi, strict=True)) or (1,)
             store = get_legate_runtime().create_store(self.type, shape)
             array = array_of(store if self.dataset.shape or flat else store.project(0, 0))
             if math.prod(shape) == 0:
                 kind = self.dataset.dtype.kind
-                store.fill(Scalar(bytes(self.dataset.dtype.itemsize) if kind == "V" else False if kind == "b" else 0, self.type))
+                store.fill(
+                    Scalar(
+                        bytes(self.dataset.dtype.itemsize)
+                        if kind == "V"
+                        else False
+                        if kind == "b"
+                        else 0,
+                        self.type,
+                    )
+                )
                 return Launched(array, None)
             if strict():
                 self._put(store, lo, hi)
@@ -160,18 +199,24 @@ class Source:
             return Launched(array, self._launch(store, lo, tile or (1,), tiles, deferred))
 
     def _put(self, store: Any, lo: Shape, hi: Shape) -> None:
-        """Reads it here and now, because what fails in a task of a STRICT scope arrives nowhere; tasks put it into the array."""
+        """Reads it here and now, because what fails in a task of a STRICT scope arrives nowhere;
+        tasks put it into the array."""
         check_one_process("load")
         memory = np.empty(tuple(store.shape), self.dataset.dtype)
         with hearing():
             self.dataset._read_box(lo, hi, memory if self.dataset.shape else memory.reshape(()))
         submit_held(put_part, Held(next(_tasks.numbers), memory.size, memory), outputs=(store,))
 
-    def _launch(self, store: Any, lo: Shape, tile: Shape, tiles: int, deferred: bool) -> _tasks.Run | None:
+    def _launch(
+        self, store: Any, lo: Shape, tile: Shape, tiles: int, deferred: bool
+    ) -> _tasks.Run | None:
         runtime, shape = get_legate_runtime(), tuple(store.shape)
         partition = store.partition_by_tiling(tile)
         if math.prod(partition.color_shape) != tiles:
-            raise InternalError(f"Legate cuts the array into another number of tiles: expected {tiles}, found {partition.color_shape}")
+            raise InternalError(
+                f"Legate cuts the array into another number of tiles: expected {tiles}, found "
+                f"{partition.color_shape}"
+            )
         number = next(_tasks.numbers)
         run = None if deferred else _tasks.new_run(number, tiles)
         kind = _tasks.read_tile if run is None else _tasks.read_tile_of_run
@@ -188,7 +233,8 @@ class Source:
 
     def _submit(self, job: Any) -> None:
         job.throws_exception(Exception)
-        ignored = Scope.exception_mode() == ExceptionMode.IGNORED  # the array would be there without its numbers
+        # the array would be there without its numbers
+        ignored = Scope.exception_mode() == ExceptionMode.IGNORED
         try:
             with Scope(exception_mode=ExceptionMode.IMMEDIATE) if ignored else nullcontext():
                 get_legate_runtime().submit(job)
@@ -237,12 +283,14 @@ def load(
     overdecompose: int = 1,
     **open_options: Any,
 ) -> Any:
-    """Loads an array of any format and layout into a new ``LogicalArray``, which ``cupynumeric.asarray`` takes without a copy.
+    """Loads an array of any format and layout into a new ``LogicalArray``, which
+    ``cupynumeric.asarray`` takes without a copy.
 
-    It is a ``LogicalStore`` where Legate has no other arrays.  The files are described here; then each tile is read by a task of its own,
-    straight into its memory.  Returns when the array is there; within
-    ``legate.core.Scope(exception_mode=ExceptionMode.DEFERRED)`` at once, and what failed is raised at the end of that scope.
-    Exceptions that a scope ignores are raised all the same.  Within a scope of ``StreamingMode.STRICT`` the caller reads (docs/legate.md).
+    It is a ``LogicalStore`` where Legate has no other arrays.  The files are described here; then
+    each tile is read by a task of its own, straight into its memory.  Returns when the array is
+    there; within ``legate.core.Scope(exception_mode=ExceptionMode.DEFERRED)`` at once, and what
+    failed is raised at the end of that scope.  Exceptions that a scope ignores are raised all the
+    same.  Within a scope of ``StreamingMode.STRICT`` the caller reads (docs/legate.md).
 
     Only the thread that started Legate may call it.
 

@@ -69,8 +69,8 @@ def _end(saved: _Pending) -> None:
 
 
 def fence() -> None:
-    """Waits until every ``save(..., block=False)`` has ended; so does ``get_legate_runtime().issue_execution_fence(block=True)``, without
-    raising.
+    """Waits until every ``save(..., block=False)`` has ended; so does
+    ``get_legate_runtime().issue_execution_fence(block=True)``, without raising.
 
     Raises:
         Error: of the first save that failed; call it again for the next one.
@@ -89,19 +89,25 @@ def _within(a: str, b: str) -> bool:
 
 
 def _wait_for(paths: Sequence[bytes]) -> None:
-    """Before something is opened or saved to: saves to these paths, to what is in them, and to what they are in."""
+    """Before something is opened or saved to: saves to these paths, to what is in them,
+    and to what they are in."""
     if not _pending or is_running_in_task():
         return
     names = [os.fsdecode(path) for path in paths]
     places = list(map(os.path.realpath, names))
     patterns = any(set("*?[") & set(name) for name in names)
     for saved in list(_pending):
-        if patterns or any(_within(place, saved.place) or _within(saved.place, place) for place in places):
+        if patterns or any(
+            _within(place, saved.place) or _within(saved.place, place) for place in places
+        ):
             if at_home():
                 _end(saved)
-            elif saved.run is None or (isinstance(saved.run, Held) and not saved.run.ended.is_set()):
+            elif saved.run is None or (
+                isinstance(saved.run, Held) and not saved.run.ended.is_set()
+            ):
                 raise RuntimeError(
-                    "this thread cannot wait for a save by Legate: call tegula.legate.fence() before in the one that started it"
+                    "this thread cannot wait for a save by Legate: call tegula.legate.fence() "
+                    "before in the one that started it"
                 )
             else:
                 saved.run.ended.wait()
@@ -119,7 +125,9 @@ def _store_of(array: Any) -> Any:
     if logical.unbound:
         raise ValueError("array: it has no shape yet (unbound), so it cannot be saved")
     if is_nested(logical):
-        raise ValueError("array: expected numbers, found an array with missing values, or of texts or records")
+        raise ValueError(
+            "array: expected numbers, found an array with missing values, or of texts or records"
+        )
     check_axes(logical.ndim)
     return data_of(logical)
 
@@ -135,20 +143,28 @@ def _chunks_of(shape: Shape, dtype: np.dtype[Any], chunks: Shape | None) -> Shap
         return chunks
     row = max(1, math.prod(shape[1:]) * dtype.itemsize)
     if row > _CHUNK_BYTES:
-        raise ValueError(f"chunks: rows of {row} bytes are too long for chunks of whole rows, say which")
+        raise ValueError(
+            f"chunks: rows of {row} bytes are too long for chunks of whole rows, say which"
+        )
     return (max(1, min(shape[0] if shape else 1, _CHUNK_BYTES // row)), *shape[1:])
 
 
 def _aligned(tile: Shape, shape: Shape, chunks: Shape) -> Shape:
     """Tiles that hold whole chunks."""
     if len(chunks) != len(shape):
-        raise ValueError(f"chunks: expected {len(shape)} lengths, one per axis, found {len(chunks)}")
+        raise ValueError(
+            f"chunks: expected {len(shape)} lengths, one per axis, found {len(chunks)}"
+        )
     if any(c < 1 for c in chunks):
         raise ValueError(f"chunks: expected lengths from 1 on, found {chunks}")
-    return tuple(max(1, min(-(-t // c) * c, n)) for t, c, n in zip(tile, chunks, shape, strict=True))
+    return tuple(
+        max(1, min(-(-t // c) * c, n)) for t, c, n in zip(tile, chunks, shape, strict=True)
+    )
 
 
-def _job(kind: Any, shape: Shape, stores: Sequence[Any], outputs: Sequence[Any], arguments: Sequence[Any]) -> Any:
+def _job(
+    kind: Any, shape: Shape, stores: Sequence[Any], outputs: Sequence[Any], arguments: Sequence[Any]
+) -> Any:
     job = get_legate_runtime().create_manual_task(kind.library, kind.task_id, shape)
     for store in stores:
         job.add_input(store)
@@ -162,54 +178,79 @@ def _job(kind: Any, shape: Shape, stores: Sequence[Any], outputs: Sequence[Any],
     return job
 
 
-def _launch(store: Any, path: bytes, tile: Shape, target: Any, described: Any, chunked: bool) -> _Pending:
+def _launch(
+    store: Any, path: bytes, tile: Shape, target: Any, described: Any, chunked: bool
+) -> _Pending:
     runtime = get_legate_runtime()
     shape, ndim, dtype = tuple(store.shape), store.ndim, text_of(_dtype_of(store))
     elsewhere = runtime.node_count > 1 or _tasks.pretend_elsewhere
     if chunked and elsewhere:
-        raise ValueError("layout: only one process can write a chunked dataset, and Legate runs several: expected contiguous or virtual")
+        raise ValueError(
+            "layout: only one process can write a chunked dataset, and Legate runs several: "
+            "expected contiguous or virtual"
+        )
     number = next(_tasks.numbers)
     # a 0-d store cannot be cut; a task sees it with one axis of one element
     part, colors, full = None if ndim else store.promote(0, 1), (1,), shape or (1,)
     if ndim and math.prod(shape):
         part = store.partition_by_tiling(tile)
         colors = tuple(part.color_shape)
-    size = _tasks.RECORD + ((60 << 10) + math.prod(colors) * (2 * len(path) + 1024) if elsewhere else 0)
-    token, result = runtime.create_store(ty.uint8, (size,)), runtime.create_store(ty.uint8, (_tasks.RECORD,))
+    size = _tasks.RECORD + (
+        (60 << 10) + math.prod(colors) * (2 * len(path) + 1024) if elsewhere else 0
+    )
+    token, result = (
+        runtime.create_store(ty.uint8, (size,)),
+        runtime.create_store(ty.uint8, (_tasks.RECORD,)),
+    )
     what = pickle.dumps((path, dtype, shape, tile, target, described))
     jobs = [_job(_tasks.begin, (1,), (), (token,), (number, what, int(elsewhere)))]
     if math.prod(full):
         status = runtime.create_store(ty.uint8, (*colors[:-1], colors[-1] * _tasks.RECORD))
         each = status.partition_by_tiling((*(1,) * (len(colors) - 1), _tasks.RECORD))
-        place = pickle.dumps((dtype, ndim, full, tile or (1,), described[2] if chunked and ndim else None))
+        place = pickle.dumps(
+            (dtype, ndim, full, tile or (1,), described[2] if chunked and ndim else None)
+        )
         try:
             jobs.append(_job(_tasks.write_tile, colors, (part, token), (each,), (number, place)))
-        except RuntimeError:  # what was broadcast from no axes cannot be cut: every task sees its one element
+        except RuntimeError:
+            # what was broadcast from no axes cannot be cut: every task sees its one element
             jobs.append(_job(_tasks.write_tile, colors, (store, token), (each,), (number, place)))
     else:
         status = runtime.create_store(ty.uint8, (_tasks.RECORD,))
         status.fill(0)
     expected = math.prod(full) * store.type.size
     jobs.append(_job(_tasks.publish, (1,), (token, status), (result,), (number, expected)))
-    saved = _Pending(os.path.realpath(os.fsdecode(path)), _tasks.new_run(number, 1), result)  # which ends with the last task
+    # which ends with the last task
+    saved = _Pending(os.path.realpath(os.fsdecode(path)), _tasks.new_run(number, 1), result)
     for job in jobs:  # all of them are sound by now: what is begun is ended
         runtime.submit(job)
     return saved
 
 
-def _launch_held(store: Any, path: bytes, tile: Shape, target: Any, described: Any, chunked: bool) -> _Pending:
-    """In a STRICT scope: the files are begun here and now, one task writes all that Legate cuts for it."""
+def _launch_held(
+    store: Any, path: bytes, tile: Shape, target: Any, described: Any, chunked: bool
+) -> _Pending:
+    """In a STRICT scope: the files are begun here and now,
+    one task writes all that Legate cuts for it."""
     check_one_process("save")
     if chunked:
         hint = "save after the scope, or use RELAXED"
-        raise UnsupportedError("chunked datasets cannot be written within a scope of StreamingMode.STRICT, which cuts tiles", hint=hint)
+        raise UnsupportedError(
+            "chunked datasets cannot be written within a scope of StreamingMode.STRICT, which cuts "
+            "tiles",
+            hint=hint,
+        )
     shape = tuple(store.shape)
-    begun = _core.save_begin(context(1), text_of(_dtype_of(store)), tiling(shape, tile), path, target, described, None)
+    begun = _core.save_begin(
+        context(1), text_of(_dtype_of(store)), tiling(shape, tile), path, target, described, None
+    )
     held = Held(next(_tasks.numbers), math.prod(shape), saving=(begun, path))
     if math.prod(shape) == 0:
         held.end()
     else:
-        submit_held(write_part, held, (store if shape else store.promote(0, 1),), (), int(not shape))
+        submit_held(
+            write_part, held, (store if shape else store.promote(0, 1),), (), int(not shape)
+        )
     return _Pending(os.path.realpath(os.fsdecode(path)), held, None)
 
 
@@ -236,15 +277,20 @@ def save(
     whole_file: bool = False,
     block: bool = True,
 ) -> None:
-    """Saves an array of Legate.  The target appears whole or not at all; each tile is written by a task, from its own memory.
+    """Saves an array of Legate.  The target appears whole or not at all; each tile is written by a
+    task, from its own memory.
 
     Args:
-        array: a ``LogicalArray``, a ``LogicalStore`` or what has its data interface, such as cuPyNumeric arrays.
-        tiles, axis, tile_shape, overdecompose: the tiles, as in :func:`load`; of chunked datasets they grow to whole chunks.
-        layout: HDF5: "contiguous" (the default), "virtual" (a file for each tile, and one that maps them) or "chunked" (default with
-            `chunks` or `codec`; where all of Legate is one process).
-        block: False: return at once; the runtime orders the save with what happens to the array before and after.  :func:`fence` waits
-            and raises what failed; Legate's own ``issue_execution_fence(block=True)`` waits too.  Opening the path waits.  Within a
+        array: a ``LogicalArray``, a ``LogicalStore`` or what has its data interface,
+            such as cuPyNumeric arrays.
+        tiles, axis, tile_shape, overdecompose: the tiles, as in :func:`load`; of chunked datasets
+            they grow to whole chunks.
+        layout: HDF5: "contiguous" (the default), "virtual" (a file for each tile, and one that maps
+            them) or "chunked" (default with `chunks` or `codec`; where all of Legate is one
+            process).
+        block: False: return at once; the runtime orders the save with what happens to the array
+            before and after.  :func:`fence` waits and raises what failed; Legate's own
+            ``issue_execution_fence(block=True)`` waits too.  Opening the path waits.  Within a
             scope of ``StreamingMode.STRICT`` nothing can be waited for: it is always False.
         path, dataset and the rest: as for :func:`tegula.save`.
 
@@ -252,7 +298,8 @@ def save(
         ValueError: for arrays without a shape yet (unbound), and arguments that make no sense.
         TypeError: for what has no data interface of Legate.
         Error: when it could not be saved; nothing of it is left then.
-        KeyboardInterrupt: when the user pressed Ctrl-C: the save stops, and nothing of it is left (docs/legate.md).
+        KeyboardInterrupt: when the user pressed Ctrl-C: the save stops,
+            and nothing of it is left (docs/legate.md).
     """
     not_in_a_task()
     store, name = _store_of(array), path_of(path)
@@ -262,7 +309,8 @@ def save(
     if shards is not None:
         number("shards", shards, 1)
     dataset, format, layout, codec = (
-        text_or_none(*one) for one in (("dataset", dataset), ("format", format), ("layout", layout), ("codec", codec))
+        text_or_none(*one)
+        for one in (("dataset", dataset), ("format", format), ("layout", layout), ("codec", codec))
     )
     flags = flag("overwrite", overwrite), flag("durable", durable), flag("whole_file", whole_file)
     block = flag("block", block)

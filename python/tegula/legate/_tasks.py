@@ -1,10 +1,12 @@
-"""What runs on Legate's processors.  Tasks have a variant for single cores and one for groups of cores (OMP); those that hold a tile have
-one for GPUs, too, where Legate has some: their tile is memory of the GPU, and is copied piece by piece (_device.py).
+"""What runs on Legate's processors.  Tasks have a variant for single cores and one for groups of
+cores (OMP); those that hold a tile have one for GPUs, too, where Legate has some: their tile is
+memory of the GPU, and is copied piece by piece (_device.py).
 
 SPDX-License-Identifier: Apache-2.0
 
-Saving: `begin` makes the files, `write_tile` writes one tile each, `publish` gives the name or takes everything back.  What happened goes
-through small stores of records, which order the tasks; no task of a save raises.
+Saving: `begin` makes the files, `write_tile` writes one tile each, `publish` gives the name or
+takes everything back.  What happened goes through small stores of records, which order the tasks;
+no task of a save raises.
 """
 
 import gc
@@ -17,7 +19,15 @@ from collections import OrderedDict
 from typing import Any
 
 import numpy as np
-from legate.core import StoreTarget, TaskContext, TaskTarget, VariantCode, VariantOptions, get_legate_runtime, is_running_in_task
+from legate.core import (
+    StoreTarget,
+    TaskContext,
+    TaskTarget,
+    VariantCode,
+    VariantOptions,
+    get_legate_runtime,
+    is_running_in_task,
+)
 from legate.core.task import InputStore, OutputStore, task
 
 from .. import _core, _device
@@ -45,7 +55,8 @@ Shape = tuple[int, ...]
 
 
 def _not_in_tasks(phase: str, info: dict[str, int]) -> None:
-    """Keeps the garbage collector from working in tasks: the first array of Legate that it found there would end the process.
+    """Keeps the garbage collector from working in tasks: the first array of Legate that it found
+    there would end the process.
 
     What is frozen it does not look at; another thread's collection finds it later.
     """
@@ -63,7 +74,11 @@ class Datasets:
     """Datasets that tasks of this process have open, each once."""
 
     def __init__(self) -> None:
-        self.lock, self.kept, self.opened = threading.Lock(), OrderedDict[tuple[bytes, int], Dataset](), 0
+        self.lock, self.kept, self.opened = (
+            threading.Lock(),
+            OrderedDict[tuple[bytes, int], Dataset](),
+            0,
+        )
         self.lent = dict[bytes, Dataset]()
 
     def get(self, key: bytes, source: bytes, threads: int) -> Dataset:
@@ -91,17 +106,23 @@ class Datasets:
 
 
 datasets = Datasets()
-causes: dict[str, BaseException] = {}  # what readers raised, by the text of the error that it became
+# what readers raised, by the text of the error that it became
+causes: dict[str, BaseException] = {}
 pretend_elsewhere = False  # tests: as if tasks ran in other processes
 savings: dict[int, tuple[_core.Saving, bytes]] = {}  # begun in this process, and their paths
 
 
 class Run:
-    """The tasks of a load or save in this process: how many have not ended yet, what failed, and whether it is still wanted."""
+    """The tasks of a load or save in this process: how many have not ended yet, what failed, and
+    whether it is still wanted."""
 
     def __init__(self, number: int, tasks: int) -> None:
         self.number, self.left, self.lock = number, tasks, threading.Lock()
-        self.stop, self.ended, self.failures = _core.Flag(), threading.Event(), list[tuple[Shape, Error]]()
+        self.stop, self.ended, self.failures = (
+            _core.Flag(),
+            threading.Event(),
+            list[tuple[Shape, Error]](),
+        )
 
     def leave(self, done: int = 1) -> None:
         """One of them has ended."""
@@ -164,17 +185,28 @@ def memory_of(ctx: TaskContext, store: Any) -> NDArray | _device.Tile:
     return np.asarray(store)
 
 
-def _local(ctx: TaskContext, store: Any, shape: Shape, tile: Shape) -> tuple[Shape, Shape, NDArray | _device.Tile]:
+def _local(
+    ctx: TaskContext, store: Any, shape: Shape, tile: Shape
+) -> tuple[Shape, Shape, NDArray | _device.Tile]:
     """The box of this task, and its memory."""
     index = tuple(ctx.task_index)
     lo = tuple(i * t for i, t in zip(index, tile, strict=True))
     hi = tuple(min(low + t, n) for low, t, n in zip(lo, tile, shape, strict=True))
     memory = memory_of(ctx, store)
     first = tuple(store.domain.lo)  # of what is mapped, which may be more
-    if any(low < f or high > f + n for low, high, f, n in zip(lo, hi, first, memory.shape, strict=True)):
-        raise InternalError(f"a task was given another part of the array than its own: expected {lo} to {hi}, found {store.domain}")
+    if any(
+        low < f or high > f + n for low, high, f, n in zip(lo, hi, first, memory.shape, strict=True)
+    ):
+        raise InternalError(
+            f"a task was given another part of the array than its own: expected {lo} to {hi}, "
+            f"found {store.domain}"
+        )
     at, end = (tuple(a - f for a, f in zip(side, first, strict=True)) for side in (lo, hi))
-    return lo, hi, memory.part(at, end) if isinstance(memory, _device.Tile) else memory[slices(at, end)]
+    return (
+        lo,
+        hi,
+        memory.part(at, end) if isinstance(memory, _device.Tile) else memory[slices(at, end)],
+    )
 
 
 def without_axes(local: NDArray | _device.Tile) -> NDArray | _device.Tile:
@@ -190,7 +222,9 @@ def sum_of(a: Shape, b: Shape) -> Shape:
     return tuple(x + y for x, y in zip(a, b, strict=True))
 
 
-def _read(ctx: TaskContext, out: Any, key: bytes, source: bytes, place: bytes, number: int) -> Error | None:
+def _read(
+    ctx: TaskContext, out: Any, key: bytes, source: bytes, place: bytes, number: int
+) -> Error | None:
     """What it failed with, fit for the way."""
     try:
         stop = wanted(number)
@@ -202,7 +236,9 @@ def _read(ctx: TaskContext, out: Any, key: bytes, source: bytes, place: bytes, n
         add = origin if dataset.shape else ()
         lo, hi = sum_of(lo, add), sum_of(hi, add)
         if local.itemsize != dataset.dtype.itemsize:
-            raise InternalError(f"expected elements of {dataset.dtype}, found some of {local.itemsize} bytes")
+            raise InternalError(
+                f"expected elements of {dataset.dtype}, found some of {local.itemsize} bytes"
+            )
 
         def read(low: Shape, high: Shape, memory: NDArray) -> None:
             dataset._read_box(low, high, memory, stop)
@@ -229,11 +265,15 @@ def read_tile(ctx: TaskContext, out: OutputStore, key: bytes, source: bytes, pla
     try:
         raise failure.with_traceback(None) from None  # its frames would travel too
     finally:
-        del failure  # or it would hold this frame, and the tile with it, until a collection in who knows which thread or scope
+        # or it would hold this frame, and the tile with it,
+        # until a collection in who knows which thread or scope
+        del failure
 
 
 @task(variants=VARIANTS_OF_TILES)
-def read_tile_of_run(ctx: TaskContext, out: OutputStore, key: bytes, source: bytes, place: bytes, number: int) -> None:
+def read_tile_of_run(
+    ctx: TaskContext, out: OutputStore, key: bytes, source: bytes, place: bytes, number: int
+) -> None:
     """For who waits for the run, and not for the runtime."""
     run = runs[number]
     failure = _read(ctx, out, key, source, place, number)
@@ -280,10 +320,21 @@ SAVES = VariantOptions(has_side_effect=True)
 def begin(ctx: TaskContext, token: OutputStore, number: int, what: bytes, elsewhere: int) -> None:
     try:
         path, dtype, shape, tile, target, described = pickle.loads(what)
-        saving = _core.save_begin(context(threads_of(ctx)), dtype, tiling(shape, tile), path, target, described, wanted(number))
+        saving = _core.save_begin(
+            context(threads_of(ctx)),
+            dtype,
+            tiling(shape, tile),
+            path,
+            target,
+            described,
+            wanted(number),
+        )
         savings[number] = saving, path
         try:
-            write_record(token, payload=saving.to_json().encode("utf-8", "surrogateescape") if elsewhere else b"")
+            write_record(
+                token,
+                payload=saving.to_json().encode("utf-8", "surrogateescape") if elsewhere else b"",
+            )
         except BaseException:
             savings.pop(number)[0].abandon()
             raise
@@ -292,14 +343,23 @@ def begin(ctx: TaskContext, token: OutputStore, number: int, what: bytes, elsewh
 
 
 @task(variants=VARIANTS_OF_TILES, options=SAVES)
-def write_tile(ctx: TaskContext, array: InputStore, token: InputStore, status: OutputStore, number: int, place: bytes) -> None:
+def write_tile(
+    ctx: TaskContext,
+    array: InputStore,
+    token: InputStore,
+    status: OutputStore,
+    number: int,
+    place: bytes,
+) -> None:
     if ctx.get_variant_kind() == VariantCode.GPU:
         _write_from_gpu(ctx, array, token, status, number, place)
     else:
         _write(ctx, array, token, status, number, place)
 
 
-def _write_from_gpu(ctx: TaskContext, array: Any, token: Any, status: Any, number: int, place: bytes) -> None:
+def _write_from_gpu(
+    ctx: TaskContext, array: Any, token: Any, status: Any, number: int, place: bytes
+) -> None:
     """The records are in its memory, too."""
     told, tell = (memory_of(ctx, store) for store in (token, status))
     if isinstance(told, _device.Tile):
@@ -314,7 +374,9 @@ def _write_from_gpu(ctx: TaskContext, array: Any, token: Any, status: Any, numbe
         tell[...] = made
 
 
-def _write(ctx: TaskContext, array: Any, token: Any, status: Any, number: int, place: bytes) -> None:
+def _write(
+    ctx: TaskContext, array: Any, token: Any, status: Any, number: int, place: bytes
+) -> None:
     try:
         failed, _, text = read_record(np.asarray(token))
         written = 0
@@ -344,13 +406,16 @@ def _writer(ctx: TaskContext, number: int, text: bytes, dtype: str) -> _device.M
         if found is not None:
             found[0].tile(address(memory), lo, hi, memory.strides)
         else:
-            _core.save_tile_from(context(threads_of(ctx)), json, dtype, address(memory), lo, hi, memory.strides)
+            _core.save_tile_from(
+                context(threads_of(ctx)), json, dtype, address(memory), lo, hi, memory.strides
+            )
 
     return write
 
 
 def _held(path: bytes) -> int | None:
-    """The big file that will be replaced, open: giving its space back takes as long as writing half of it, and need not be waited for."""
+    """The big file that will be replaced, open: giving its space back takes as long as writing
+    half of it, and need not be waited for."""
     try:
         held = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -380,12 +445,23 @@ def _let_go(held: int | None) -> None:
 
 
 @task(variants=_VARIANTS, options=SAVES)
-def publish(ctx: TaskContext, token: InputStore, status: InputStore, result: OutputStore, number: int, expected: int) -> None:
+def publish(
+    ctx: TaskContext,
+    token: InputStore,
+    status: InputStore,
+    result: OutputStore,
+    number: int,
+    expected: int,
+) -> None:
     saving, path = savings.pop(number, (None, b""))
     outcome = b""
     try:
         failed, _, payload = read_record(np.asarray(token))
-        records = [(failed, 0, payload)] if failed else [read_record(one) for one in np.asarray(status).reshape(-1, RECORD)]
+        records = (
+            [(failed, 0, payload)]
+            if failed
+            else [read_record(one) for one in np.asarray(status).reshape(-1, RECORD)]
+        )
         outcome = next((payload for failed, _, payload in records if failed), b"")
         written = sum(value for _, value, _ in records)
         if outcome:
@@ -393,7 +469,9 @@ def publish(ctx: TaskContext, token: InputStore, status: InputStore, result: Out
         elif saving is None:
             raise InternalError("the save was begun in another process")
         elif written != expected:
-            raise InternalError(f"tasks have written another number of bytes: expected {expected}, found {written}")
+            raise InternalError(
+                f"tasks have written another number of bytes: expected {expected}, found {written}"
+            )
         else:
             wanted(number)
             committed, saving = saving, None

@@ -2,8 +2,8 @@
 
 SPDX-License-Identifier: Apache-2.0
 
-Legate's runtime has a handler of its own for Ctrl-C, which prints a backtrace and ends the process.  While we wait it is Python's, where
-the program has one.
+Legate's runtime has a handler of its own for Ctrl-C, which prints a backtrace and ends the process.
+While we wait it is Python's, where the program has one.
 """
 
 from __future__ import annotations
