@@ -20,9 +20,10 @@ import sys
 import tempfile
 import time
 
-import make_data
 import numpy as np
-from run import Bench, Unavailable, describe_machine, h5py_library, make_hdf5, repeated, interleave
+
+import make_data
+from run import Bench, Unavailable, describe_machine, h5py_library, interleave, make_hdf5, repeated
 
 LIMITS = {"instructions": 1.01, "calls": 1.0, "allocations": 1.0, "seconds": 1.05}
 RUNS = {"instructions": 1, "calls": 4, "allocations": 1}

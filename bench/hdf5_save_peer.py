@@ -21,7 +21,7 @@ except ImportError:
     hdf5plugin = None
 
 KINDS = {
-    "contiguous": lambda: {},
+    "contiguous": dict,
     "gzip": lambda: {"chunks": (1024, 1024), "compression": "gzip", "compression_opts": 4, "shuffle": True},
     "zstd": lambda: {"chunks": (1024, 1024), **hdf5plugin.Zstd(clevel=3)},
 }

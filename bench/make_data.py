@@ -5,6 +5,7 @@ SPDX-License-Identifier: Apache-2.0
 A data set is made under a temporary name and renamed when it is whole and on the disk, so that an interrupted run leaves none
 behind that looks finished. The same call gives the same bytes on every machine.
 """
+import itertools
 import os
 import shutil
 
@@ -26,7 +27,7 @@ def uneven_cuts(rows, shards):
 
 
 def write_shards(folder, array, cuts, convert):
-    for index, (low, high) in enumerate(zip(cuts, cuts[1:])):
+    for index, (low, high) in enumerate(itertools.pairwise(cuts)):
         np.save(f"{folder}/shard_{index:04d}.npy", convert(array[low:high]))
 
 

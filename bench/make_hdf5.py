@@ -11,7 +11,7 @@ import make_data
 CHUNKS = {"chunks": (1024, 1024)}
 # name -> (what h5py is told, the chain as the library calls it)
 KINDS = {
-    "contiguous": (lambda: {}, []),
+    "contiguous": (dict, []),
     "chunked": (lambda: CHUNKS, []),
     "gzip": (lambda: {**CHUNKS, "compression": "gzip", "compression_opts": 4, "shuffle": True}, ["shuffle 4", "deflate"]),
     "zstd": (lambda: {**CHUNKS, **hdf5plugin.Zstd(clevel=3)}, ["zstd"]),

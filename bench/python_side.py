@@ -3,7 +3,8 @@
 SPDX-License-Identifier: Apache-2.0
 
 usage: python_side.py load FOLDER | import-numpy | import-tegula
-       python_side.py boxes FOLDER     (both sides of the row, in one process: a JSON object as of tegula_bench pairs)
+       python_side.py boxes FOLDER
+boxes: both sides of the row, in one process: a JSON object as of tegula_bench pairs.
 """
 import json
 import random

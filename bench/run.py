@@ -9,6 +9,7 @@ numbers depend on the machine; 1 when a row could not be measured. A row that th
 """
 import argparse
 import importlib.util
+import itertools
 import json
 import os
 import pathlib
@@ -24,13 +25,13 @@ import make_data
 from scratch import Scratch
 
 try:
-    import make_hdf5  # noqa: F401
+    import make_hdf5
 except ImportError:
     make_hdf5 = None  # its rows are skipped
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests/support"))
 
-from slowfs import SlowFolder, Unavailable  # noqa: E402
+from slowfs import SlowFolder, Unavailable
 
 ATTEMPTS, LOW, HIGH = 3, 0.97, 1.03
 STAGING = 64 << 20  # the library's default budget
@@ -169,7 +170,7 @@ def against_numpy(data, subject=None):
         folder = bench.data(data)
         if data == "uneven":
             cuts = make_data.uneven_cuts(make_data.ROWS, make_data.SHARDS)
-            rows, lengths = make_data.ROWS, [high - low for low, high in zip(cuts, cuts[1:])]
+            rows, lengths = make_data.ROWS, [high - low for low, high in itertools.pairwise(cuts)]
         else:
             rows, lengths = 40_000, [4]
         loop = [sys.executable, str(HERE / "numpy_loop.py"), folder, str(rows), "1024", *map(str, lengths)]

@@ -12,7 +12,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "support"))
 
-from probe import Probe  # noqa: E402
+from probe import Probe
 
 
 def h5py_library():

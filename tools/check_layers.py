@@ -50,18 +50,22 @@ LIBRARIES = {
     "xxhash.h": ("src/verify/", "src/codec/", "tests/"),
     "xxh_x86dispatch.h": ("src/verify/",),
     "cmocka.h": ("tests/unit/",),
-    **{name: ("src/codec/",) for name in ("libdeflate.h", "zstd.h", "zstd_errors.h", "lz4.h", "blosc.h", "blosc2.h", "b2nd.h",
-                                          "libaec.h")},
+    **dict.fromkeys(("libdeflate.h", "zstd.h", "zstd_errors.h", "lz4.h", "blosc.h", "blosc2.h", "b2nd.h", "libaec.h"), ("src/codec/",)),
     "fuse.h": ("tests/support/",),
     "hdf5.h": ("nowhere: plugins declare what they call",),
 }
 
 # calls that move file content
-BYTE_CALLS = """read pread pread64 preadv preadv2 readv write pwrite pwrite64 pwritev pwritev2 writev open open64 openat creat
-fopen fdopen fread fwrite fgets fputs getline mmap sendfile copy_file_range splice io_uring_setup io_uring_enter""".split()
+BYTE_CALLS = """
+    read pread pread64 preadv preadv2 readv write pwrite pwrite64 pwritev pwritev2 writev open
+    open64 openat creat fopen fdopen fread fwrite fgets fputs getline mmap sendfile
+    copy_file_range splice io_uring_setup io_uring_enter
+""".split()
 # calls that change names or wait for the disk
-NAME_CALLS = """rename renameat renameat2 unlink unlinkat remove mkdir mkdirat rmdir link linkat symlink symlinkat
-fsync fdatasync syncfs""".split()
+NAME_CALLS = """
+    rename renameat renameat2 unlink unlinkat remove mkdir mkdirat rmdir link linkat
+    symlink symlinkat fsync fdatasync syncfs
+""".split()
 # folder (or file) -> calls it may make; anything else from the two lists is a violation
 ALLOWED = {
     "src/io/": set(BYTE_CALLS) | {"fsync", "fdatasync"},
@@ -168,7 +172,7 @@ def self_test():
 def main():
     root = pathlib.Path(__file__).resolve().parent.parent
     problems = self_test()
-    files = [path for top in ("src",) + OUTSIDE for path in sorted((root / top).rglob("*.[ch]"))]
+    files = [path for top in ("src", *OUTSIDE) for path in sorted((root / top).rglob("*.[ch]"))]
     for path in files:
         name = path.relative_to(root).as_posix()
         problems += [f"{name}:{line}: {problem}" for line, problem in check_file(name, path.read_text())]

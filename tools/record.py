@@ -4,8 +4,10 @@
 SPDX-License-Identifier: Apache-2.0
 
 usage: record.py record OUT.json [--build BUILD] [--only TEXT]
-       record.py coverage OUT.json [PYTEST-ARGUMENT...]      lines that tests reach, by function (record_coverage.py)
-       record.py compare OLD.json NEW.json                   prints each difference; exit status 1 when there is one
+       record.py coverage OUT.json [PYTEST-ARGUMENT...]
+       record.py compare OLD.json NEW.json
+coverage: lines that tests reach, by function (record_coverage.py). compare: prints each difference;
+exit status 1 when there is one.
 Run it with build/venv/bin/python: inputs are made by numpy and h5py. A record holds, for each run of the shell command,
 arguments, exit status, output and the files made; exported symbols and needed libraries; names of tests. What varies by
 nature is masked (MASKS).
@@ -171,7 +173,7 @@ def differences(old, new, where=""):
 def compare(old, new):
     records = [json.loads(pathlib.Path(path).read_text()) for path in (old, new)]
     found = list(differences(*records))
-    print("\n".join(found + ["%d differences, %d runs" % (len(found), len(records[1].get("runs", [])))]))
+    print("\n".join([*found, "%d differences, %d runs" % (len(found), len(records[1].get("runs", [])))]))
     return 1 if found else 0
 
 

@@ -7,7 +7,6 @@ import shutil
 import numpy
 import pytest
 
-import generate_arrays as gen
 from files import check_equal, load_all
 from probe import check_error
 from reference_hash import FIXTURES, content_hash

@@ -85,7 +85,7 @@ def test_random_shards_load_the_same(shared_probe, group):
         moved = folder.with_name("moved")
         path = moved / path.relative_to(folder)
         tiles = int(rng.integers(1, 7))
-        got, info, statistics = load_all(shared_probe, moved, path, tiles=tiles)
+        got, info, _ = load_all(shared_probe, moved, path, tiles=tiles)
         check_equal(got, full)
         assert info["statistics"]["opens"] == 1, "the manifest alone"
         again = shared_probe.call("to_json", folder=str(path.parent))["text"]

@@ -50,7 +50,7 @@ def test_every_form_gives_the_array(probe, tmp_path, number):
     dtype, fields = FORMS[number]
     write_raw(tmp_path / "s", pieces(dtype=dtype))
     side_file(tmp_path / "s", **fields)
-    got, info, statistics = load_all(probe, tmp_path, tmp_path / "s", tiles=3)
+    got, info, _ = load_all(probe, tmp_path, tmp_path / "s", tiles=3)
     check_equal(got, FULL)
     assert info["format"] == "raw" and info["files"] == 4
     got, _, _ = load_all(probe, tmp_path, tmp_path / "s" / "part_*.bin")

@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Shards are made by numpy; what a tile reads is computed here from the lengths of the shards.
+import itertools
 import json
 import os
 
@@ -17,7 +18,7 @@ LENGTHS = [7, 0, 12, 1, 30]
 def save(folder, array, cuts=LENGTHS, name="shard_%04d.npy"):
     folder.mkdir(exist_ok=True)
     borders = numpy.cumsum([0, *cuts])
-    for number, (lo, hi) in enumerate(zip(borders, borders[1:])):
+    for number, (lo, hi) in enumerate(itertools.pairwise(borders)):
         numpy.save(folder / (name % number), array[lo:hi])
     return folder
 

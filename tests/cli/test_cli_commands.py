@@ -15,7 +15,20 @@ import time
 import numpy
 import pytest
 
-from command import BIN, COUNT, NUMBER, SECONDS, TEXT, TIME_LIMIT, environment, refused, report, start, tegula, usage_error
+from command import (
+    BIN,
+    COUNT,
+    NUMBER,
+    SECONDS,
+    TEXT,
+    TIME_LIMIT,
+    environment,
+    refused,
+    report,
+    start,
+    tegula,
+    usage_error,
+)
 from reference_demo import demo_values
 from reference_hash import content_hash
 

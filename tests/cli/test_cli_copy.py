@@ -467,7 +467,9 @@ ssize_t pwrite(int fd, const void *data, size_t size, off_t offset) {
   changed[size / 2] ^= 4;
   return real(fd, changed, size, offset);
 }
-ssize_t pwrite64(int fd, const void *data, size_t size, off_t offset) { return pwrite(fd, data, size, offset); }
+ssize_t pwrite64(int fd, const void *data, size_t size, off_t offset) {
+  return pwrite(fd, data, size, offset);
+}
 """
 
 

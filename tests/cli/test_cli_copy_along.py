@@ -64,7 +64,7 @@ def every_attribute(file):
 
 def dumped_attributes(path, name):
     tool = shutil.which("h5dump") or pytest.skip("h5dump is not installed (hdf5-tools)")
-    text = subprocess.run([tool, "-d", name, path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True, text=True).stdout
+    text = subprocess.run([tool, "-d", name, path], capture_output=True, check=True, text=True).stdout
     return [part.split("\n   }\n")[0] for part in re.split(r"\n   (?=ATTRIBUTE)", text)[1:]]
 
 
@@ -445,7 +445,7 @@ def test_attributes_of_a_set_are_those_of_the_first_file(tmp_path, source):
     assert dropped == ([("attributes", None)] if source == "m.json" else [("dimension scale", "/row")])
     with h5py.File(tmp_path / "b.h5") as file:
         assert numpy.array_equal(file["x"][...], data)
-        assert source == "m.json" or file["x"].attrs["number"] == 0 and file["x"].dims[1]["col"].shape == (10,) and len(file["x"].dims[0]) == 0
+        assert source == "m.json" or (file["x"].attrs["number"] == 0 and file["x"].dims[1]["col"].shape == (10,) and len(file["x"].dims[0]) == 0)
 
 
 @pytest.mark.parametrize("library", LIBRARIES.values(), ids=LIBRARIES)

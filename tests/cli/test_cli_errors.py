@@ -69,20 +69,20 @@ def test_foreign_file_and_sub_folder(tmp_path):
 
 
 def test_dtypes_differ(tmp_path):
-    save(tmp_path, good(2) + [numpy.ones((5, 3), "f8")])
+    save(tmp_path, [*good(2), numpy.ones((5, 3), "f8")])
     error = refused("load", tmp_path, status="mismatch", says=["shard_0002.npy", "f8", "f4"])
     assert error["path"] == str(tmp_path / "shard_0002.npy")
 
 
 def test_trailing_axes_differ(tmp_path):
-    save(tmp_path, good(2) + [numpy.ones((5, 4), "f4")])
+    save(tmp_path, [*good(2), numpy.ones((5, 4), "f4")])
     refused("load", tmp_path, status="mismatch", says=["shard_0002.npy", "3", "4"])
-    save(tmp_path, good(2) + [numpy.ones((5, 3, 1), "f4")])
+    save(tmp_path, [*good(2), numpy.ones((5, 3, 1), "f4")])
     refused("load", tmp_path, status="mismatch", says=["shard_0002.npy"])
 
 
 def test_scalar_shard(tmp_path):
-    save(tmp_path, good(1) + [numpy.float32(1)])
+    save(tmp_path, [*good(1), numpy.float32(1)])
     refused("load", tmp_path, status=("mismatch", "unsupported"), says=["shard_0001.npy"])
 
 

@@ -8,6 +8,7 @@ import subprocess
 
 import numpy
 import pytest
+
 import replacing
 from command import BIN
 

@@ -102,11 +102,11 @@ def test_killed_before_each_call(name, old, tmp_path):
         for swept in (False, True):
             found = read(target)
             assert found is not None or not old, (where, "the old one is gone")
-            assert found is None or numpy.array_equal(found, VALUES) or old and numpy.array_equal(found, OLD), (where, found)
+            assert found is None or numpy.array_equal(found, VALUES) or (old and numpy.array_equal(found, OLD)), (where, found)
             if not swept:
                 sweep(folder)
         assert entries(folder) == sorted(["next.npy"] + ([target.name] if target.exists() else [])), (where, entries(folder))
-        assert not [path for path in folder.rglob(".*")], where
+        assert not list(folder.rglob(".*")), where
 
     most = 999 if faulty.EVERY else 12 if faulty.SANITIZER == "" else 3
     plan = [(family, n) for family in FAMILIES for n in places(calls[family], most)]
@@ -130,7 +130,7 @@ def test_write_killed_before_each_call(tmp_path):
         run = Run(words(folder / "x"), tmp_path / ("report%d" % number), "%s:%d:KILL" % (family, n))
         run.expect(run.code == -signal.SIGKILL, "not killed")
         for _ in range(2):
-            left = [name for name in entries(folder / "x")] if (folder / "x").exists() else []
+            left = list(entries(folder / "x")) if (folder / "x").exists() else []
             run.expect(left == [] or numpy.array_equal(read_shards(folder / "x"), expected), "part of a folder")
             again = Run(words(folder / "next"), tmp_path / ("report%d" % number))
             run.expect(again.code == 0 or again.answer()["error"]["status"] == "exists", "the next one fails: %s" % again.err)
@@ -277,7 +277,7 @@ def refused(target, fault=None, prepare=None, **settings):
     answer = json.loads(done.stdout.splitlines()[-1])
     assert "error" in answer, answer
     assert {path: path.read_bytes() for path in target.parent.rglob("*") if path.is_file()} == before
-    assert not [path for path in target.parent.rglob(".*")]
+    assert not list(target.parent.rglob(".*"))
     return answer["error"]
 
 
@@ -309,7 +309,8 @@ def test_space_that_runs_out_while_writing(target, kind):
 @pytest.mark.skipif(faulty.SANITIZER == "thread", reason="its runtime makes a larger file of its own")
 def test_limit_of_file_size(target):
     for most in (0, 100, 300000):
-        error = refused(target, prepare=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most)))
+        limits = most, most
+        error = refused(target, prepare=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limits))  # noqa: B023
         assert str(target) in error["message"] and ".tegula-" not in error["message"]
 
 

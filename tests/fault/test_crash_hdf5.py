@@ -18,7 +18,7 @@ import pytest
 h5py = pytest.importorskip("h5py", reason="h5py is not installed: it judges these files")
 
 import faulty  # noqa: E402
-from faulty import BIN, CONTEXT, PROBE, each, places, preload  # noqa: E402
+from faulty import BIN, CONTEXT, each, places, preload  # noqa: E402
 from test_crash import entries, lines, probe  # noqa: E402
 
 LIBRARY = {"TEGULA_HDF5_LIBRARY": os.environ["TEGULA_HDF5_LIBRARY"]} if os.environ.get("TEGULA_HDF5_LIBRARY") else {}
@@ -61,8 +61,8 @@ def sweep(folder):
 def check_old_or_new(path, name, old, where):
     found = read(path, {"shards": "data", "added": "new"}.get(name, "x"))
     was = None if not old or name == "added" else numpy.concatenate([OLD, OLD]) if name == "shards" else OLD
-    assert found is None and was is None or found is not None and (
-        numpy.array_equal(found, NEW) or was is not None and numpy.array_equal(found, was)), (where, found)
+    assert (found is None and was is None) or (found is not None and (
+        numpy.array_equal(found, NEW) or (was is not None and numpy.array_equal(found, was)))), (where, found)
     if name == "added" and old:
         assert numpy.array_equal(read(path, "x"), OLD) and numpy.array_equal(read(path, "g/y"), OLD * 2), where
 
@@ -339,9 +339,10 @@ FAILING = """
 #include <stdatomic.h>
 #include <stddef.h>
 size_t ZSTD_compressCCtx(void *c, void *to, size_t room, const void *from, size_t size, int level) {
-  static size_t (*real)(void *, void *, size_t, const void *, size_t, int);
+  typedef size_t function(void *, void *, size_t, const void *, size_t, int);
+  static function *real;
   static atomic_int calls;
-  if (!real) real = (size_t (*)(void *, void *, size_t, const void *, size_t, int))dlsym(RTLD_NEXT, "ZSTD_compressCCtx");
+  if (!real) real = (function *)dlsym(RTLD_NEXT, "ZSTD_compressCCtx");
   return atomic_fetch_add(&calls, 1) == 2 ? (size_t)-1 : real(c, to, room, from, size, level);
 }
 """

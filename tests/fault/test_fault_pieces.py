@@ -117,7 +117,7 @@ def test_checks_through_the_interface(name, first, inputs, tmp_path):
 
     clean, expected, error = run("clean")
     assert error is None
-    assert name not in ("verify", "compare") or expected.get("equal", True) and expected.get("problems", []) == []
+    assert name not in ("verify", "compare") or (expected.get("equal", True) and expected.get("problems", []) == [])
 
     def check(number, family, kind, fault):
         got, answer, error = run(number, fault)

@@ -6,13 +6,26 @@
 # A clean run counts the calls of each family; then the Nth of them fails, for every N (a stated stride where there are many).
 import json
 import shutil
-import subprocess
 
 import numpy
 import pytest
 
 import faulty
-from faulty import BIN, CONTEXT, HARMLESS, VALUES, Run, contents, each, first_error, harmless, judge, plan, probe_run, words_of
+from faulty import (
+    BIN,
+    CONTEXT,
+    HARMLESS,
+    VALUES,
+    Run,
+    contents,
+    each,
+    first_error,
+    harmless,
+    judge,
+    plan,
+    probe_run,
+    words_of,
+)
 from reference_hash import content_hash
 
 # ---- commands --------------------------------------------------------------------------------------------------------------

@@ -125,7 +125,7 @@ def test_a_file_that_changes_under_the_load(no_hang, mount, tmp_path, kind):
     data = write(tmp_path, kind)
     slow = mount(tmp_path / "s", direct_io=1)
     refused = 0
-    for number in [*range(0, 10), 14, 25, 40, 10000]:
+    for number in [*range(10), 14, 25, 40, 10000]:
         slow.set(change_after=number)
         got, error = load(no_hang, tmp_path, slow.path / "a.h5")
         slow.set(change_after=-1)

@@ -28,10 +28,10 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "support"))
 
-import h5py  # noqa: E402
-import numpy  # noqa: E402
+import h5py
+import numpy
 
-import hdf5_cases  # noqa: E402
+from hdf5_cases import CASES, VERSIONS
 
 HANG = 10  # seconds
 LARGEST = 1 << 22  # bytes of an array that is read whole; of larger ones a corner
@@ -96,8 +96,6 @@ class Seed:
 
 
 def make_seeds(folder):
-    from hdf5_cases import CASES, VERSIONS
-
     seeds = []
     for version in ("earliest", "latest"):
         for name, make in CASES.items():
@@ -301,7 +299,7 @@ def judge_loop():
     import hashlib
 
     with contextlib.suppress(ImportError):
-        import hdf5plugin  # noqa: F401: brings filters
+        import hdf5plugin  # noqa: F401  (it brings filters)
 
     for line in sys.stdin:
         asked = json.loads(line)

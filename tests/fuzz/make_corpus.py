@@ -19,9 +19,12 @@ def put(target, name, data):
 
 
 def dtypes():
-    texts = """b1 <f4 >f8 f2 bfloat16 >bfloat16 |V12 <U3 S5 <M8[ns] M8[25us] m8 <c16 float32 uint64 int8 complex128 O g <f16 f3 M8[] M8[0s]
-               V0 V4294967295 V4294967296 U1073741823 U1073741824 M8[2147483647D] M8[4294967296D] =i4 @i4 ><f4 M8[ns] M8[ns/2]""".split()
-    for number, text in enumerate(texts + ["", " f4", "f4 ", "<", "M8[", "M8[generic]", "f" * 100, "V" + "9" * 40]):
+    texts = """
+        b1 <f4 >f8 f2 bfloat16 >bfloat16 |V12 <U3 S5 <M8[ns] M8[25us] m8 <c16 float32 uint64 int8
+        complex128 O g <f16 f3 M8[] M8[0s] V0 V4294967295 V4294967296 U1073741823 U1073741824
+        M8[2147483647D] M8[4294967296D] =i4 @i4 ><f4 M8[ns] M8[ns/2]
+    """.split()
+    for number, text in enumerate([*texts, "", " f4", "f4 ", "<", "M8[", "M8[generic]", "f" * 100, "V" + "9" * 40]):
         put("dtype", "%02d" % number, text.encode())
 
 

@@ -3,7 +3,9 @@
 
 SPDX-License-Identifier: Apache-2.0
 
-usage: python generate.py [FOLDER]   (needs numpy; without FOLDER the files beside the script are made anew)
+usage: python generate.py [FOLDER]
+
+Needs numpy; without FOLDER the files beside the script are made anew.
 Good files: values and digests come from numpy's own reader. Hostile files: headers written by hand, with the statuses of which
 one must come. Small on purpose; the same bytes come out on every run.
 """
@@ -18,8 +20,8 @@ import numpy
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 
-from generate_arrays import dtype_text, npy_frame, npy_header, plain_bytes, random_array, swapped  # noqa: E402
-from reference_hash import content_hash  # noqa: E402
+from generate_arrays import dtype_text, npy_frame, npy_header, plain_bytes, random_array, swapped
+from reference_hash import content_hash
 
 PLAIN = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16", "M8[s]", "M8[25us]", "M8", "m8[ns]",
          "m8[D]", "S5", "U3", "V6"]

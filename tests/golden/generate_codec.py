@@ -3,7 +3,9 @@
 
 SPDX-License-Identifier: Apache-2.0
 
-usage: python generate_codec.py [FOLDER]   (needs numpy, h5py, hdf5plugin and blosc2; without FOLDER codec/ beside the script is made anew)
+usage: python generate_codec.py [FOLDER]
+
+Needs numpy, h5py, hdf5plugin and blosc2; without FOLDER codec/ beside the script is made anew.
 Each dataset has one chunk; h5py must read it back before its stored bytes are taken. NAME.chunk is a line of text
 `DATA MASK CODEC[:PARAMETER...] ...` (in the order of encoding) and then the stored bytes; DATA.raw is what must come out.
 """

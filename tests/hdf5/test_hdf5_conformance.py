@@ -12,7 +12,6 @@ pytest.importorskip("hdf5plugin", reason="hdf5plugin is not installed: it brings
 import hdf5_cases  # noqa: E402
 from hdf5_files import compare_opened, without_blosc2  # noqa: E402
 
-
 VERSIONS = [version for version in hdf5_cases.VERSIONS if hdf5_cases.writable(version)]
 
 

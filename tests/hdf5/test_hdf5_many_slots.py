@@ -163,7 +163,7 @@ def test_a_damaged_block_is_an_error(probe, tmp_path, block):
         head = file.read(1 << 22)
         at = head.find(b"FADB" if block == "page" else block.encode())
         assert at > 0
-        bitmap = -(-(-(-KINDS["very large"][0][0] // 1024)) // 8)
+        bitmap = -(-(-(-KINDS["very large"][0][0] // 1024)) // 8)  # noqa: B002
         at += 6 + 8 + bitmap + 4 + 8 if block == "page" else 7
         file.seek(at)
         byte = file.read(1)

@@ -69,8 +69,7 @@ PATCHED = {
               (141, 8, 32, 0), (141, 8, 32, 5000), (4294967295,) * 4]),
 }
 UNKNOWN = ["bitshuffle(0, 4, 4, 0, 9)"]  # the plugin takes a compressor that it does not know for none
-REFUSED = UNKNOWN + ["bitshuffle()", "bitshuffle(0,)", "bitshuffle(0, 4)", "bitshuffle(0, 4, 4, 7)", "bitshuffle(0, 4, 0)", "bitshuffle_lz4()",
-                     "shuffle None", "shuffle(0,)", "szip None", "szip(141, 0, 32, 256)", "szip(141, 3, 32, 256)", "szip(141, 8, 0, 256)"]
+REFUSED = [*UNKNOWN, "bitshuffle()", "bitshuffle(0,)", "bitshuffle(0, 4)", "bitshuffle(0, 4, 4, 7)", "bitshuffle(0, 4, 0)", "bitshuffle_lz4()", "shuffle None", "shuffle(0,)", "szip None", "szip(141, 0, 32, 256)", "szip(141, 3, 32, 256)", "szip(141, 8, 0, 256)"]
 
 
 def encoded(options):

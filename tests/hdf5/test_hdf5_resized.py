@@ -110,7 +110,7 @@ def odd_shapes(file):
     for name, more in (("axes_32_c", {}), ("axes_32_z", {"compression": "gzip"})):
         shape = (2, 1, 3) + (1,) * 26 + (2, 3, 2)
         chunks = (1, 1, 2) + (1,) * 26 + (2, 2, 1)
-        file.create_dataset(name, data=rng.integers(0, 99, shape).astype("<i4"), chunks=chunks, maxshape=(None,) + shape[1:], **more)
+        file.create_dataset(name, data=rng.integers(0, 99, shape).astype("<i4"), chunks=chunks, maxshape=(None, *shape[1:]), **more)
     file.create_dataset("axes_32_2", data=rng.integers(0, 99, (2,) * 12 + (1,) * 20).astype("u1"), chunks=(1,) * 6 + (2,) * 6 + (1,) * 20)
 
 

@@ -17,10 +17,10 @@ import pytest
 
 pytest.importorskip("hdf5plugin")
 
-import generate_arrays as gen  # noqa: E402
-import hdf5_files as h5  # noqa: E402
-from probe import check_error  # noqa: E402
-from saving import attribute, check, check_file, even, grid, keep_all, left, put  # noqa: E402
+import generate_arrays as gen
+import hdf5_files as h5
+from probe import check_error
+from saving import attribute, check, check_file, even, grid, keep_all, left, put
 
 DTYPES = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16", "S1", "S7", "U3", "M8[s]", "M8[25us]", "m8[ns]",
           "m8[D]", "V1", "V12"]
@@ -191,7 +191,7 @@ NAMES = ["x", "/a/b/c", "a/b/d", "name with blanks", "%b", "%%", "100%d", "é/ü
                                  {"shards": 2, "format": "hdf5"}], ids=lambda how: "_".join(map(str, how)) + how.get("layout", ""))
 def test_records_are_refused_in_every_layout(probe, tmp_path, how, existing):
     """With their fields, before anything is made: they would be compounds, which are not read."""
-    if existing and how.get("layout") == "virtual" or how.get("shards") and existing:
+    if (existing and how.get("layout") == "virtual") or (how.get("shards") and existing):
         pytest.skip("these replace what is there as a whole")
     records = numpy.arange(9, dtype="<i8").view([("a", "<f4"), ("b", "<i4")])
     path = tmp_path / "x.h5"
@@ -366,7 +366,8 @@ out = {"hdf5": h5py.version.hdf5_version}
 with h5py.File(sys.argv[1], "r") as file:
     for name in sys.argv[2:]:
         data = file[name][()]
-        out[name] = [str(file[name].dtype.str), list(data.shape), hashlib.sha256(numpy.ascontiguousarray(data).tobytes()).hexdigest()]
+        digest = hashlib.sha256(numpy.ascontiguousarray(data).tobytes()).hexdigest()
+        out[name] = [str(file[name].dtype.str), list(data.shape), digest]
 print(json.dumps(out))
 """
 
@@ -467,7 +468,7 @@ def test_a_reader_keeps_the_old_virtual_file_open(probe, tmp_path, which, lockin
                 assert ask() == walk((12, 8)).tolist(), number
         reader.stdin.close()
         assert reader.wait(timeout=60) == 0
-    for number in range(2):  # what nobody has open any more goes
+    for _ in range(2):  # what nobody has open any more goes
         probe.call("save", path=str(path), layout="virtual", overwrite=True)
     assert len(list((tmp_path / "out").iterdir())) == 1 + 3
     check_file(path, {"data": walk((12, 8)) + 1000 * saves})
@@ -499,7 +500,7 @@ def test_other_releases_of_h5py(mixed, tmp_path, which):
     folder, arrays = mixed
     modules = os.environ.get("TEGULA_OTHER_H5PY", "") if which == "newer" else ""
     python = sys.executable if which == "newer" else "/usr/bin/python3"
-    if which == "newer" and not modules or not os.path.exists(python):
+    if (which == "newer" and not modules) or not os.path.exists(python):
         pytest.skip("no other h5py is at hand")
     answer = read_elsewhere(python, folder / "x.h5", list(arrays), tmp_path, modules)
     assert answer["hdf5"] != h5py.version.hdf5_version or which == "older"

@@ -10,9 +10,9 @@ import pytest
 
 pytest.importorskip("hdf5plugin")
 
-import generate_arrays as gen  # noqa: E402
-from probe import check_error  # noqa: E402
-from saving import attribute, check, check_file, even, grid, keep_all, left, put  # noqa: E402
+import generate_arrays as gen
+from probe import check_error
+from saving import attribute, check, check_file, even, grid, keep_all, left, put
 
 DATA = numpy.cumsum(numpy.random.default_rng(3).integers(-3, 4, (24, 16)), axis=-1).astype("<i4")
 

@@ -295,7 +295,7 @@ def test_a_group_into_an_existing_file(probe, tmp_path):
     keep_all(probe, tmp_path, arrays.values())
     members = [{"array": k, "dataset": name, "chunk": [2] * array.ndim, "byte_order": ">", "codec": "lzf"} for k, (name, array) in
                enumerate(arrays.items())]
-    check_error(probe.refused("save_group", path=str(path), members=members + [{"array": 0, "dataset": "again"}]), "exists", ["again"], path)
+    check_error(probe.refused("save_group", path=str(path), members=[*members, {"array": 0, "dataset": "again"}]), "exists", ["again"], path)
     assert contents(path) == before and left(tmp_path) == ["x.h5"]
     probe.call("save_group", path=str(path), members=members)
     check_file(path, arrays, ">")

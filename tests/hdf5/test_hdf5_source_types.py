@@ -12,7 +12,6 @@ import pytest
 
 h5py = pytest.importorskip("h5py", reason="h5py is not installed: it writes and judges these files")
 
-import hdf5_cases  # noqa: E402
 import hdf5_files as h5  # noqa: E402
 
 SHAPE = (12, 10)

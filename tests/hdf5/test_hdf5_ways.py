@@ -40,7 +40,7 @@ def file(tmp_path_factory):
         a.create_dataset("holes", DATA.shape, "<i4", chunks=(4, 3, 7), fillvalue=-5)[2:6, 1:4] = DATA[2:6, 1:4]
         a.create_dataset("scaleoffset", data=DATA, chunks=(5, 4, 7), scaleoffset=0)
     h5.low_level(path, "compact", "<i4", DATA.shape, h5.compact, DATA)
-    h5.low_level(path, "external", "<i4", DATA.shape, 
+    h5.low_level(path, "external", "<i4", DATA.shape,
                  h5.external((folder / "x.bin", 0, 2000), (folder / "y.bin", 8, DATA.nbytes - 2000)), DATA)
     kind = h5py.h5t.STD_I32LE.copy()
     kind.set_precision(24)

@@ -16,7 +16,6 @@ if not WITHOUT:
 
 import hdf5_cases  # noqa: E402
 import hdf5_files as h5  # noqa: E402
-from probe import check_error  # noqa: E402
 
 NEEDS = {"zstd": "libzstd", "lz4": "liblz4", "blosc": "libblosc", "blosc2": "libblosc2", "szip": "libaec", "bitshuffle_lz4": "liblz4",
          "bitshuffle_zstd": "libzstd", "bitshuffle_block": "liblz4"}

@@ -10,9 +10,8 @@ import types
 
 import h5py
 import numpy
-from legate.core import StoreTarget, VariantCode
-
 import tegula
+from legate.core import StoreTarget, VariantCode
 from tegula import _core, _device
 from tegula._context import context
 from tegula._memory import tiling

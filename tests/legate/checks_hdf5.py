@@ -6,17 +6,17 @@ import sys
 import cupynumeric
 import h5py
 import numpy
+import tegula
+import tegula.legate as ours
 from legate.core import LogicalArray, get_legate_runtime
 from legate.core import types as ty
 from legate.io import hdf5 as theirs
-
-import tegula
-import tegula.legate as ours
-from harness import Skip
-from make_files import COLUMNS, SHAPES, name_of, of_shape
 from tegula import Dataset
 from tegula.legate import _hdf5, _tasks
 from tegula.legate._errors import as_theirs
+
+from harness import Skip
+from make_files import COLUMNS, SHAPES, name_of, of_shape
 
 DTYPES = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"]
 

@@ -9,7 +9,6 @@ import time
 
 import cupynumeric
 import numpy
-
 import tegula
 import tegula.legate
 from tegula.legate import _hdf5, _load, _save, _tasks, fence, load, save

@@ -6,14 +6,22 @@ import weakref
 
 import cupynumeric
 import numpy
-from legate.core import ExceptionMode, LogicalArray, Scope, TaskTarget, VariantCode, VariantOptions, get_legate_runtime
-from legate.core import types as ty
-from legate.core.task import OutputStore, task
-
 import tegula
 import tegula.legate
-from harness import Skip
+from legate.core import (
+    ExceptionMode,
+    LogicalArray,
+    Scope,
+    TaskTarget,
+    VariantCode,
+    VariantOptions,
+    get_legate_runtime,
+)
+from legate.core import types as ty
+from legate.core.task import OutputStore, task
 from tegula.legate import _tasks
+
+from harness import Skip
 
 
 def seen(array):

@@ -6,10 +6,9 @@ import time
 import cupynumeric
 import h5py
 import numpy
-from legate.core import get_legate_runtime
-
 import tegula
 import tegula.legate
+from legate.core import get_legate_runtime
 from tegula.legate import _save, _tasks, fence, load, save
 
 ROWS = numpy.random.default_rng(8).random((300, 11)).astype("f4")

@@ -9,13 +9,24 @@ import threading
 import cupynumeric
 import h5py
 import numpy
-from legate.core import ExceptionMode, ParallelPolicy, Scope, StreamingMode, get_legate_runtime
-from legate.core import types as ty
-
 import tegula
 import tegula.legate
+from legate.core import ExceptionMode, ParallelPolicy, Scope, StreamingMode, get_legate_runtime
+from legate.core import types as ty
+from tegula.legate import (
+    _hdf5,
+    _held,
+    _save,
+    _tasks,
+    fence,
+    from_file,
+    from_file_batched,
+    load,
+    save,
+    to_file,
+)
+
 from make_files import COLUMNS, ROWS, rows
-from tegula.legate import _hdf5, _held, _save, _tasks, fence, from_file, from_file_batched, load, save, to_file
 
 MODES = {"off": StreamingMode.OFF, "relaxed": StreamingMode.RELAXED, "strict": StreamingMode.STRICT}
 BIG = numpy.random.default_rng(3).random((400, 1000))  # large enough to be cut by Legate itself

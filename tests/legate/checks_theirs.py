@@ -7,17 +7,25 @@ import math
 
 import h5py
 import numpy
-from legate.core import Field, LogicalArray, ParallelPolicy, Scope, StreamingMode, Table, get_legate_runtime
+import tegula.legate as ours
+from legate.core import (
+    Field,
+    LogicalArray,
+    ParallelPolicy,
+    Scope,
+    StreamingMode,
+    Table,
+    get_legate_runtime,
+)
 from legate.core import types as ty
 from legate.io import hdf5 as theirs
 
-import tegula.legate as ours
-
+LATER = "theirs are written when the scope ends"
 DIFFERENT = {
     "complex64": "theirs refuse complex numbers",
     "complex128": "theirs refuse complex numbers",
-    "the file is there when to_file returns in a relaxed scope": "theirs are written when the scope ends",
-    "a number of the scope is in the file before a relaxed scope ends": "theirs are written when the scope ends",
+    "the file is there when to_file returns in a relaxed scope": LATER,
+    "a number of the scope is in the file before a relaxed scope ends": LATER,
 }
 
 SHAPES = {(2,): (2,), (5,): (2,), (4, 2): (2, 2), (2, 4): (2, 2), (2, 3): (2, 2), (5, 4, 3, 2): (2, 2, 2, 2)}  # and chunks, or pieces

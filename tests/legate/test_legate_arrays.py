@@ -46,9 +46,10 @@ import sys
 import cupynumeric, numpy
 {imports}
 for _ in range(2):
-    arrays = [numpy.asarray(cupynumeric.asarray(module.from_file(sys.argv[1] + "/plain.h5", "gzip")))
+    path = sys.argv[1] + "/plain.h5"
+    arrays = [numpy.asarray(cupynumeric.asarray(module.from_file(path, "gzip")))
               for module in (tegula.legate, legate.io.hdf5)]
-    with h5py.File(sys.argv[1] + "/plain.h5") as file:
+    with h5py.File(path) as file:
         arrays.append(file["gzip"][()])
     assert all(numpy.array_equal(array, numpy.load(sys.argv[1] + "/rows.npy")) for array in arrays)
 with open("/proc/self/maps") as maps:
@@ -80,7 +81,9 @@ NEWER = """
 import sys
 import legate.core
 del legate.core.LogicalArray, legate.core.as_logical_array
-legate.core.as_logical_store = lambda given: next(iter(given.__legate_data_interface__["data"].values()))
+def as_logical_store(given):
+    return next(iter(given.__legate_data_interface__["data"].values()))
+legate.core.as_logical_store = as_logical_store
 import h5py, numpy, tegula.legate
 from legate.core import LogicalStore
 
@@ -96,7 +99,8 @@ for given in (store, Wrapped(store)):
     with h5py.File(sys.argv[1]) as file:
         assert numpy.array_equal(file["x"][()], numpy.full((3, 4), 7))
 pieces = [piece for piece, _ in tegula.legate.from_file_batched(sys.argv[1], "x", (3, 2))]
-for found in (tegula.legate.load(sys.argv[1], "x"), tegula.legate.from_file(sys.argv[1], "x"), *pieces):
+loaded = [load(sys.argv[1], "x") for load in (tegula.legate.load, tegula.legate.from_file)]
+for found in (*loaded, *pieces):
     assert isinstance(found, LogicalStore), type(found)
     assert (numpy.asarray(found.get_physical_store()) == 7).all()
 print("right")

@@ -8,7 +8,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
-import launch  # noqa: E402
+import launch
 
 
 @pytest.fixture(params=launch.ONCE or [None], ids=str)

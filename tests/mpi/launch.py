@@ -103,8 +103,7 @@ class Job:
             words = ["env", f"LD_PRELOAD={FAULTS}", "TEGULA_FAULT_WINDOW=1", "TEGULA_FAULT_ONLY=program", *words]
         elif faults is not None:  # (rank, plan): on that rank only
             rank, plan = faults
-            words = ["sh", "-c", f'if [ "{RANK}" = {rank} ]; then export LD_PRELOAD={FAULTS} TEGULA_FAULT={plan} TEGULA_FAULT_WINDOW=1 '
-                     'TEGULA_FAULT_ONLY=program; fi; exec "$@"', "sh"] + words
+            words = ["sh", "-c", f'if [ "{RANK}" = {rank} ]; then export LD_PRELOAD={FAULTS} TEGULA_FAULT={plan} TEGULA_FAULT_WINDOW=1 ' 'TEGULA_FAULT_ONLY=program; fi; exec "$@"', "sh", *words]
         self.code = None
         self.files = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # no pipes: what a launcher leaves behind would hold them open
         self.process = subprocess.Popen([*mpi.before, mpi.launcher, *mpi.words, "-n", str(ranks), *words], env=environment(mpi, **(env or {})),

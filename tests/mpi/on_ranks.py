@@ -1,13 +1,13 @@
 # What test_ranks_python.py starts on ranks by mpi4py. Each rank appends what it saw to OUT/RANK.txt; a failed assertion ends the job.
 #
 # SPDX-License-Identifier: Apache-2.0
+import itertools
 import pathlib
 import sys
 
 import numpy
-from mpi4py import MPI
-
 import tegula
+from mpi4py import MPI
 
 world = MPI.COMM_WORLD
 folder, out = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
@@ -41,7 +41,7 @@ for comm in (world, world.Split(world.rank % 2), world.Split(world.rank, 0)):
     lo = sum(comm.allgather(len(a.local))[: comm.rank])
     assert (a.local == expected[lo : lo + len(a.local)]).all()
     assert a.hash() == sys.argv[3]
-    for words in (dict(axis=1), dict(tile_shape=(30, 3)), dict(tiles=2), dict(overdecompose=5)):
+    for words in ({"axis": 1}, {"tile_shape": (30, 3)}, {"tiles": 2}, {"overdecompose": 5}):
         covered(comm, tegula.load(folder / "shards", comm=comm, threads=1, **words))
 
 # an open dataset: its parts can be read on each rank alone
@@ -71,7 +71,7 @@ walk.close()  # no call of all
 nothing = tegula.open(folder / "nothing.npy", comm=world)
 assert [(piece.tiles, offset) for piece, offset in nothing.batches((3, 4))] == []
 (scalar, offset), = tegula.open(folder / "scalar.npy", comm=world).batches(())
-assert offset == () and sum(world.allgather([tile[()] for _, tile in scalar.tiles]), []) == [7]
+assert offset == () and [*itertools.chain(*world.allgather([tile[()] for _, tile in scalar.tiles]))] == [7]
 
 # more ranks than rows; only one rank has everything
 few = tegula.load(folder / "few.npy", comm=world)

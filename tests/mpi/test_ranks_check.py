@@ -5,7 +5,6 @@ import json
 import os
 import subprocess
 
-import h5py
 import numpy
 import pytest
 

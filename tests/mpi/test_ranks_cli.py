@@ -8,8 +8,8 @@ import subprocess
 
 import numpy
 import pytest
-import replacing
 
+import replacing
 from launch import BIN, MPIS, Job, environment, some_at_once
 from reference_hash import content_hash
 

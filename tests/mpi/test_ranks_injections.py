@@ -74,7 +74,7 @@ def right(path):
 
 def judge(injection, answers, left):
     """What is wrong with the outcome; None when nothing is."""
-    step, rank, plan = injection
+    _, rank, plan = injection
     outcomes = {(answer["status"], answer["message"], answer["failed"]) for answer in answers}
     if len(outcomes) != 1:
         return f"the ranks do not agree: {outcomes}"

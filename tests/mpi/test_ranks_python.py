@@ -60,14 +60,16 @@ try:
     for piece, offset in walk:
         seen.append(offset[0])
 except tegula.CorruptError as error:
-    assert seen == [0, 60] and error.rank == comm.size - 1 and "(160, 0)" in str(error), (seen, error)
+    assert seen == [0, 60] and error.rank == comm.size - 1, (seen, error)
+    assert "(160, 0)" in str(error), error
 assert next(walk, None) is None and len(seen) == 2
 walk = ds.batches((60, 7))
 next(walk)
 try:
     tegula.open(sys.argv[1], "x", comm=comm) if comm.rank == 1 else next(walk)
 except tegula.Error as error:
-    assert "the ranks do not make the same call: rank 0 is in tegula_batches_next, rank 1 in" in str(error), error
+    said = "the ranks do not make the same call: rank 0 is in tegula_batches_next, rank 1 in"
+    assert said in str(error), error
 else:
     raise AssertionError("the ranks made different calls")
 assert ds[:3].shape == (3, 7)

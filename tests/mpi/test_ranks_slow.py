@@ -48,7 +48,7 @@ def test_slow_storage_with_short_answers(some_mpi, mounts, shards, tmp_path):
 
 def test_a_request_that_fails_is_the_same_error_everywhere(some_mpi, mounts, shards, tmp_path):
     """Of a file that rank 0 opens, of the header that it reads, of data that one of the ranks reads, and of a file that is opened for that."""
-    cases = [(dict(fail_open=2), "open"), (dict(fail_read=3), "open"), (dict(fail_read=9), "load"), (dict(fail_open=8), "load")]
+    cases = [({"fail_open": 2}, "open"), ({"fail_read": 3}, "open"), ({"fail_read": 9}, "load"), ({"fail_open": 8}, "load")]
     jobs = [Ranks(some_mpi, 3, tmp_path / str(i), mounts.add(shards, **case).path, "threads=1", "deadline=60") for i, (case, _) in enumerate(cases)]
     for (case, step), job in zip(cases, jobs):
         answers = job.answers()

@@ -116,7 +116,7 @@ def part_values(out, part, shape, dtype):
     if part["kind"] == "dense":
         content = np.fromfile(out["files"][part["file"]], "u1")
         last = part["offset"] + sum((n - 1) * s for n, s in zip(shape, part["strides"])) + dtype.itemsize
-        assert 0 <= part["offset"] and last <= len(content) and all(s > 0 for s in part["strides"])
+        assert part["offset"] >= 0 and last <= len(content) and all(s > 0 for s in part["strides"])
         stored = np.ndarray(shape, dtype.newbyteorder(part["order"]), content, part["offset"], part["strides"])
         return stored.astype(dtype)
     if part["kind"] == "chunked":

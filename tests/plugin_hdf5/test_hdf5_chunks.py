@@ -270,7 +270,7 @@ def test_an_unfiltered_chunk_of_another_length_is_an_error(tmp_path, library):
         x = f.create_dataset("x", (8,), "<i4", chunks=(4,), compression="gzip")
         x.id.write_direct_chunk((0,), zlib.compress(bytes(16)))
         x.id.write_direct_chunk((4,), bytes(12), filter_mask=1)
-    with pytest.raises(Refused, match="corrupt.*12 bytes: expected 16"):
+    with pytest.raises(Refused, match=r"corrupt.*12 bytes: expected 16"):
         dump(tmp_path / "a.h5", library=library)
 
 

@@ -130,14 +130,14 @@ def test_a_damaged_list_of_mappings_is_refused_before_it_is_decoded(tmp_path, li
     path = tmp_path / "a.h5"
     write(path)
     sound = path.read_bytes()
-    _, (mappings, blocks) = collections(sound).items()
+    _, (_, blocks) = collections(sound).items()
     start, size = blocks[0][1] + 16, blocks[0][2]
     assert sound[start] == 0 and sound[start + 9 : start + 13] == b".\0x\0"
     ones = [at for at in range(start + 13, start + size - 4) if sound[at] == 1]  # versions, axes, counts
     assert len(ones) >= 6
     for at in ones[:12]:
         path.write_bytes(sound[:at] + b"\xff" + sound[at + 1 :])
-        with pytest.raises(Refused, match="corrupt: .*checksum of a list of mappings is wrong|version"):
+        with pytest.raises(Refused, match=r"corrupt: .*checksum of a list of mappings is wrong|version"):
             dump(path, "v", library=library, timeout=120)
     path.write_bytes(sound)
     assert values(path, "v", library=library).tolist() == [*DATA, *DATA]

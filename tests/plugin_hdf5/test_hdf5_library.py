@@ -16,7 +16,6 @@ import pytest
 import described
 from described import DUMP, PLUGIN, Refused, dump
 
-
 not_sanitized = pytest.mark.skipif(bool(described.os.environ.get("TEGULA_SANITIZER")), reason="a sanitizer must be first in its process")
 
 
@@ -99,36 +98,43 @@ CONTEXTS = """
 import ctypes, sys, threading
 lib = ctypes.CDLL(sys.argv[1])
 class Options(ctypes.Structure):
-    _fields_ = [("size", ctypes.c_size_t), ("threads", ctypes.c_int32), ("files", ctypes.c_int32), ("staging", ctypes.c_int64),
-                ("io_threads", ctypes.c_int32), ("reserved", ctypes.c_uint32), ("io", ctypes.c_char_p), ("plugins", ctypes.c_char_p),
-                ("library", ctypes.c_char_p), ("candidates", ctypes.c_char_p)]
+    _fields_ = [("size", ctypes.c_size_t), ("threads", ctypes.c_int32), ("files", ctypes.c_int32),
+                ("staging", ctypes.c_int64), ("io_threads", ctypes.c_int32),
+                ("reserved", ctypes.c_uint32), ("io", ctypes.c_char_p),
+                ("plugins", ctypes.c_char_p), ("library", ctypes.c_char_p),
+                ("candidates", ctypes.c_char_p)]
 class Error(ctypes.Structure):
-    _fields_ = [("status", ctypes.c_int), ("numbers", ctypes.c_int32 * 3), ("offset", ctypes.c_int64), ("message", ctypes.c_char * 1024),
+    _fields_ = [("status", ctypes.c_int), ("numbers", ctypes.c_int32 * 3),
+                ("offset", ctypes.c_int64), ("message", ctypes.c_char * 1024),
                 ("hint", ctypes.c_char * 512), ("path", ctypes.c_char * 1024)]
 class Dtype(ctypes.Structure):
-    _fields_ = [("kind", ctypes.c_uint8), ("order", ctypes.c_uint8), ("unit", ctypes.c_uint16), ("count", ctypes.c_uint32), ("item", ctypes.c_uint32)]
+    _fields_ = [("kind", ctypes.c_uint8), ("order", ctypes.c_uint8), ("unit", ctypes.c_uint16),
+                ("count", ctypes.c_uint32), ("item", ctypes.c_uint32)]
 class Box(ctypes.Structure):
-    _fields_ = [("ndim", ctypes.c_int32), ("reserved", ctypes.c_int32), ("lo", ctypes.c_int64 * 64), ("hi", ctypes.c_int64 * 64)]
+    _fields_ = [("ndim", ctypes.c_int32), ("reserved", ctypes.c_int32),
+                ("lo", ctypes.c_int64 * 64), ("hi", ctypes.c_int64 * 64)]
 class View(ctypes.Structure):
-    _fields_ = [("data", ctypes.c_void_p), ("flags", ctypes.c_uint32), ("dtype", Dtype), ("device", ctypes.c_int32 * 2), ("box", Box),
-                ("strides", ctypes.c_int64 * 64)]
+    _fields_ = [("data", ctypes.c_void_p), ("flags", ctypes.c_uint32), ("dtype", Dtype),
+                ("device", ctypes.c_int32 * 2), ("box", Box), ("strides", ctypes.c_int64 * 64)]
 
 def context(library=None, candidates=None):
     options, out, error = Options(), ctypes.c_void_p(), Error()
     lib.tegula_context_options_init(ctypes.byref(options))
     options.library, options.candidates, options.threads = library, candidates, 2
-    assert lib.tegula_context_create(ctypes.byref(options), None, ctypes.byref(out), ctypes.byref(error)) == 0, error.message
+    given = ctypes.byref(options), None, ctypes.byref(out), ctypes.byref(error)
+    assert lib.tegula_context_create(*given) == 0, error.message
     return out
 
 def opened(context, path):
     out, error = ctypes.c_void_p(), Error()
-    status = lib.tegula_dataset_open(context, path.encode(), None, ctypes.byref(out), ctypes.byref(error))
-    return out if status == 0 else error
+    given = context, path.encode(), None, ctypes.byref(out), ctypes.byref(error)
+    return out if lib.tegula_dataset_open(*given) == 0 else error
 
 def load(context, path, count=600):
     dataset, data, error = opened(context, path), (ctypes.c_int32 * count)(), Error()
     assert not isinstance(dataset, Error), dataset.message
-    view = View(data=ctypes.addressof(data), dtype=Dtype(ord("i"), ord("<"), 0, 0, 4), box=Box(ndim=1))
+    dtype = Dtype(ord("i"), ord("<"), 0, 0, 4)
+    view = View(data=ctypes.addressof(data), dtype=dtype, box=Box(ndim=1))
     view.box.hi[0], view.strides[0] = count, 4
     status = lib.tegula_dataset_read(dataset, ctypes.byref(view), None, ctypes.byref(error))
     assert status == 0, (error.message, error.hint)
@@ -179,7 +185,8 @@ def work(order):
         assert load(one, path) == list(range(600)), path
     lib.tegula_context_destroy(one)
 for turn in range(len(names)):
-    threads = [threading.Thread(target=work, args=(order,)) for order in (names[turn:] + names[:turn], names[::-1])]
+    orders = names[turn:] + names[:turn], names[::-1]
+    threads = [threading.Thread(target=work, args=(order,)) for order in orders]
     for thread in threads: thread.start()
     for thread in threads: thread.join()
 work(names)
@@ -201,7 +208,8 @@ def work(one, name):
     for turn in range(5):
         for path in files[:3]:
             if load(one, path) != list(range(600)): bad.append((name, path))
-        if f"({name})" not in library_of(one, files[3]): bad.append((name, library_of(one, files[3])))
+        found = library_of(one, files[3])
+        if f"({name})" not in found: bad.append((name, found))
 for pair in zip(contexts, names): work(*pair)
 threads = [threading.Thread(target=work, args=pair) for pair in zip(contexts, names)]
 for thread in threads: thread.start()
@@ -235,14 +243,17 @@ sys.path.insert(0, {str(described.__file__).rsplit('/', 1)[0]!r})
 first = {'h5py' in library!r}
 if first: import h5py
 class Options(ctypes.Structure):
-    _fields_ = [("size", ctypes.c_size_t), ("library", ctypes.c_char_p), ("candidates", ctypes.c_void_p)]
+    _fields_ = [("size", ctypes.c_size_t), ("library", ctypes.c_char_p),
+                ("candidates", ctypes.c_void_p)]
+Open = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 4)
 class Plugin(ctypes.Structure):
-    _fields_ = [("size", ctypes.c_size_t), ("version", ctypes.c_int32), ("reserved", ctypes.c_int32), ("name", ctypes.c_char_p),
-                ("open", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p))]
+    _fields_ = [("size", ctypes.c_size_t), ("version", ctypes.c_int32),
+                ("reserved", ctypes.c_int32), ("name", ctypes.c_char_p), ("open", Open)]
 handle = ctypes.CDLL({str(PLUGIN)!r})
 handle.tegula_plugin_entry.restype = ctypes.POINTER(Plugin)
 plugin = handle.tegula_plugin_entry(0).contents
-host, state, options = ctypes.create_string_buffer(512), ctypes.c_void_p(), Options(24, {library!r}.encode(), None)
+host, state = ctypes.create_string_buffer(512), ctypes.c_void_p()
+options = Options(24, {library!r}.encode(), None)
 assert plugin.open(host, ctypes.byref(options), ctypes.byref(state), None) == 0
 maps = open("/proc/self/maps").read()
 assert "tegula-libhdf5" in maps

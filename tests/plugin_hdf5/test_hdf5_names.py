@@ -43,7 +43,7 @@ def test_without_a_name_the_datasets_are_listed(path, library):
 def test_a_file_without_datasets(tmp_path, library):
     with h5py.File(tmp_path / "a.h5", "w") as f:
         f.create_group("g")
-    with pytest.raises(Refused, match="not_found.*holds no datasets"):
+    with pytest.raises(Refused, match=r"not_found.*holds no datasets"):
         dump(tmp_path / "a.h5", library=library)
 
 
@@ -78,12 +78,12 @@ def test_a_group_and_a_type_are_no_datasets(path, library):
     assert refused.value.hint == 'name a dataset in it: "/run/deep/er/x"'
     with pytest.raises(Refused, match="named datatype"):
         dump(path, "type", library=library)
-    with pytest.raises(Refused, match="not_found.*is no group"):
+    with pytest.raises(Refused, match=r"not_found.*is no group"):
         dump(path, "temperature/x", library=library)
 
 
 def test_links_that_lead_nowhere(path, library):
-    with pytest.raises(Refused, match="not_found.*\"/nothing\""):
+    with pytest.raises(Refused, match=r'not_found.*"/nothing"'):
         dump(path, "dangling", library=library)
     with pytest.raises(Refused, match="round in a circle"):
         dump(path, "circle", library=library)

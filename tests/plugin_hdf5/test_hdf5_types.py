@@ -227,7 +227,7 @@ def test_integers_that_no_dtype_holds_are_refused(tmp_path, library):
     odd.set_size(16)
     odd.set_precision(65)
     low_level(tmp_path / "a.h5", "x", odd, bytes(32), (2,))
-    with pytest.raises(Refused, match="unsupported.*integers of 65 bits in 16 bytes"):
+    with pytest.raises(Refused, match=r"unsupported.*integers of 65 bits in 16 bytes"):
         dump(tmp_path / "a.h5", library=library)
 
 

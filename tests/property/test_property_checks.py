@@ -50,7 +50,7 @@ def explain_case(probe, rng, folder):
     plan, ranked_plan = plan["plan"], ranked_plan["plan"]
     if not CUTS_REQUESTS:
         assert plan["reads"] == moved["statistics"]["reads"], "the plan says what the load does"
-    for plan, ranks, tiles in ((plan, 1, tiles), (ranked_plan, tiling["ranks"], ranked)):
+    for plan, ranks, tiles in ((plan, 1, tiles), (ranked_plan, tiling["ranks"], ranked)):  # noqa: B020
         assert (plan["shape"], plan["dtype"]) == (info["shape"], info["dtype"])
         assert (plan["files"], plan["bytes"], plan["ranks"]) == (info["files"], array.nbytes, ranks)
         assert [(tile["box"], tile["rank"]) for tile in plan["tiles"]] == [(tile["box"], tile["rank"]) for tile in tiles["tiles"]]

@@ -2,6 +2,7 @@
 #
 # SPDX-License-Identifier: Apache-2.0
 import ast
+import itertools
 
 import numpy
 import pytest
@@ -10,6 +11,7 @@ import generate_arrays as gen
 import property_runner
 from generate_arrays import array_command, context_command
 from reference_hash import content_hash
+
 
 def shard_names(rng, count, suffix):
     """Numbered names that start anywhere, with or without padding."""
@@ -26,7 +28,7 @@ def shard_names(rng, count, suffix):
 def write_npy(rng, folder, array, alike=False):
     """`alike`: all shards have the order, byte order and version of the first."""
     cuts = gen.random_cuts(rng, len(array)) if array.ndim else [0]
-    pieces = [array[a:b] for a, b in zip(cuts, cuts[1:])] if array.ndim else [array]
+    pieces = [array[a:b] for a, b in itertools.pairwise(cuts)] if array.ndim else [array]
     paths = [folder / name for name in shard_names(rng, len(pieces), ".npy")]
     for number, (path, piece) in enumerate(zip(paths, pieces)):
         if number == 0 or not alike:
@@ -66,7 +68,7 @@ def write_raw(rng, folder, array):
         cuts = [0, len(array)] if array.ndim else [0, 0]
     if gap:
         options["row_gap"] = gap
-    pieces = [stored[a:b] for a, b in zip(cuts, cuts[1:])] if array.ndim else [stored]
+    pieces = [stored[a:b] for a, b in itertools.pairwise(cuts)] if array.ndim else [stored]
     paths = [folder / name for name in shard_names(rng, len(pieces), ".bin")]
     for path, piece in zip(paths, pieces):
         gen.raw_file(path, piece, order, options["offset"], gap, bool(rng.random() < 0.5))

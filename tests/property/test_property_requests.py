@@ -5,6 +5,7 @@
 #
 # The bounds know sizes only: files, bytes, chunks, pieces, windows. A request for each element, or for each row of a few bytes,
 # is far beyond them.
+import itertools
 import json
 import math
 import os
@@ -88,17 +89,17 @@ class Part:
 
 def write_npy(rng, folder, array, cuts, mixed):
     hows = ["CF"[rng.integers(2)] for _ in cuts] if mixed else ["CF"[rng.integers(2)]] * len(cuts)
-    for number, (a, b) in enumerate(zip(cuts, cuts[1:])):
+    for number, (a, b) in enumerate(itertools.pairwise(cuts)):
         gen.npy_file(folder / ("p%d.npy" % number), array[a:b], hows[number])
     return folder, {}, [Part(a, array[a:b], how) for a, b, how in zip(cuts, cuts[1:], hows)]
 
 
 def write_raw(rng, folder, array, cuts, mixed):
     how = "CF"[rng.integers(2)]
-    for number, (a, b) in enumerate(zip(cuts, cuts[1:])):
+    for number, (a, b) in enumerate(itertools.pairwise(cuts)):
         gen.raw_file(folder / ("p%d.bin" % number), array[a:b], how)
     options = {"dtype": array.dtype.str, "row_shape": list(array.shape[1:]), "order": how, "format": "raw"}
-    return folder, options, [Part(a, array[a:b], how) for a, b in zip(cuts, cuts[1:])]
+    return folder, options, [Part(a, array[a:b], how) for a, b in itertools.pairwise(cuts)]
 
 
 def random_storage(rng, shape, item):
@@ -113,7 +114,7 @@ def random_storage(rng, shape, item):
 
 def write_hdf5(rng, folder, array, cuts, mixed):
     parts, alike = [], random_storage(rng, array.shape, array.itemsize)
-    for number, (a, b) in enumerate(zip(cuts, cuts[1:])):
+    for number, (a, b) in enumerate(itertools.pairwise(cuts)):
         options = random_storage(rng, (b - a, *array.shape[1:]), array.itemsize) if mixed else alike
         with h5py.File(folder / ("p%d.h5" % number), "w") as file:
             if not array[a:b].any():
@@ -127,7 +128,7 @@ def write_hdf5(rng, folder, array, cuts, mixed):
 def write_virtual(rng, folder, array, cuts, mixed):
     _, _, parts = write_hdf5(rng, folder, array, cuts, mixed)
     layout = h5py.VirtualLayout(array.shape, array.dtype)
-    for number, (a, b) in enumerate(zip(cuts, cuts[1:])):
+    for number, (a, b) in enumerate(itertools.pairwise(cuts)):
         if a < b:
             layout[a:b] = h5py.VirtualSource(folder / ("p%d.h5" % number), "x", array[a:b].shape)
     with h5py.File(folder / "v.h5", "w") as file:

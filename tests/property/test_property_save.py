@@ -103,10 +103,7 @@ def check_raw(array, command, paths):
     native = []
     for path in paths:
         flat = numpy.fromfile(path, dtype)
-        if array.ndim == 0 or 0 in row:
-            piece = flat
-        else:
-            piece = flat.reshape((-1, *row), order=order)
+        piece = flat if array.ndim == 0 or 0 in row else flat.reshape((-1, *row), order=order)
         native.append((gen.swapped(piece) if dtype.str[0] == ">" else piece).tobytes())
     assert b"".join(native) == array.tobytes()
 

@@ -7,10 +7,10 @@ import pytest
 
 pytest.importorskip("hdf5plugin")
 
-import generate_arrays as gen  # noqa: E402
-import property_runner  # noqa: E402
-from generate_arrays import array_command, context_command  # noqa: E402
-from saving import check, left, put  # noqa: E402
+import generate_arrays as gen
+import property_runner
+from generate_arrays import array_command, context_command
+from saving import check, left, put
 
 CODECS = ["shuffle", "bitshuffle", "deflate:1", "deflate:6", "deflate:9", "zstd:1", "zstd:7", "lz4", "lz4:1000", "lzf", "fletcher32",
           "bitshuffle-lz4", "bitshuffle-zstd:2", "blosc", "blosc:zstd:3:bitshuffle", "blosc:zlib:2:noshuffle"]

@@ -10,6 +10,7 @@ import sys
 
 import numpy
 import pytest
+
 from tested import PACKAGE
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))

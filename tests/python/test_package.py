@@ -12,6 +12,7 @@ import sys
 
 import pytest
 import tegula
+
 from tested import PACKAGE
 
 ROOT = pathlib.Path(__file__).parents[2]

@@ -17,6 +17,7 @@ import numpy
 import pytest
 import tegula
 from tegula._context import context
+
 from tested import PACKAGE
 
 

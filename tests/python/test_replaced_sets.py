@@ -14,8 +14,9 @@ import time
 import h5py
 import numpy
 import pytest
-import replacing
 import tegula
+
+import replacing
 
 ROUNDS = 2000 if os.environ.get("TEGULA_FAULT_ALL") == "1" else 100
 FILES = 64

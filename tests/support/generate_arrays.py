@@ -129,7 +129,7 @@ def grid_boxes(shape, tile):
     boxes = [[]]
     for length, step in zip(shape, tile):
         cuts = [[i * step, min((i + 1) * step, length)] for i in range(-(-length // step))]
-        boxes = [box + [cut] for box in boxes for cut in cuts]
+        boxes = [[*box, cut] for box in boxes for cut in cuts]
     return boxes
 
 
@@ -146,7 +146,7 @@ def split_boxes(rng, shape):
         axis = axes[rng.integers(len(axes))]
         cut = int(rng.integers(box[axis][0] + 1, box[axis][1]))
         for part in ([box[axis][0], cut], [cut, box[axis][1]]):
-            todo.append(box[:axis] + [part] + box[axis + 1 :])
+            todo.append([*box[:axis], part, *box[axis + 1:]])
     return [done[i] for i in rng.permutation(len(done))]
 
 

@@ -57,18 +57,18 @@ NUMBERS = ["i1", "u1", "<i2", ">i2", "<u2", "<i4", ">i4", "<u4", "<i8", ">i8", "
 
 @case
 def contiguous_dtypes(file, rng):
-    for dtype in NUMBERS + ["?", "<c8", ">c8", "<c16", ">c16"]:
+    for dtype in [*NUMBERS, "?", "<c8", ">c8", "<c16", ">c16"]:
         name = "d_" + dtype.replace("<", "le").replace(">", "be").replace("?", "bool")
         file.create_dataset(name, data=values(rng, (5, 7), dtype))
-    return {name: None for name in file}
+    return dict.fromkeys(file)
 
 
 @case
 def chunked_dtypes(file, rng):
-    for dtype in NUMBERS + ["?", "<c8", ">c16"]:
+    for dtype in [*NUMBERS, "?", "<c8", ">c16"]:
         name = "d_" + dtype.replace("<", "le").replace(">", "be").replace("?", "bool")
         file.create_dataset(name, data=values(rng, (11, 9), dtype), chunks=(4, 5), compression="gzip", shuffle=True)
-    return {name: None for name in file}
+    return dict.fromkeys(file)
 
 
 @case
@@ -88,7 +88,7 @@ def refused_types(file, rng):
     file.create_dataset("array_type", (3,), dtype=numpy.dtype(("i4", (2, 2))))
     file.create_dataset("reference", (2,), dtype=h5py.ref_dtype)
     file["empty"] = h5py.Empty("f4")
-    return {name: "unsupported" for name in file}
+    return dict.fromkeys(file, "unsupported")
 
 
 @case
@@ -129,7 +129,7 @@ def unallocated(file, rng):
     none[0, 0] = -1
     big = file.create_dataset("sparse", (1 << 20, 1 << 20), "u1", chunks=(64, 64), maxshape=(None, None), fillvalue=9)
     big[(1 << 20) - 1, 5] = 3
-    return {name: None for name in file}
+    return dict.fromkeys(file)
 
 
 @case
@@ -137,7 +137,7 @@ def single_chunk(file, rng):
     file.create_dataset("plain", data=values(rng, (10, 3), "i4"), chunks=(10, 3))
     file.create_dataset("gzip", data=values(rng, (10, 3), "i4"), chunks=(10, 3), compression="gzip")
     file.create_dataset("growing", data=values(rng, (10, 3), "i4"), chunks=(10, 3), maxshape=(None, 3))
-    return {name: None for name in file}
+    return dict.fromkeys(file)
 
 
 @case
@@ -180,14 +180,14 @@ def index_kinds(file, rng):
 def filters(file, rng):
     data = values(rng, (37, 29), "<i4") // 100000
     options = {
-        "gzip": dict(compression="gzip", compression_opts=4),
-        "shuffle_gzip": dict(compression="gzip", shuffle=True),
-        "fletcher": dict(fletcher32=True),
-        "all": dict(compression="gzip", shuffle=True, fletcher32=True),
-        "lzf": dict(compression="lzf"),
-        "lzf_shuffle": dict(compression="lzf", shuffle=True),
-        "scaleoffset": dict(scaleoffset=0),
-        "shuffle_only": dict(shuffle=True),
+        "gzip": {"compression": "gzip", "compression_opts": 4},
+        "shuffle_gzip": {"compression": "gzip", "shuffle": True},
+        "fletcher": {"fletcher32": True},
+        "all": {"compression": "gzip", "shuffle": True, "fletcher32": True},
+        "lzf": {"compression": "lzf"},
+        "lzf_shuffle": {"compression": "lzf", "shuffle": True},
+        "scaleoffset": {"scaleoffset": 0},
+        "shuffle_only": {"shuffle": True},
     }
     for name, more in options.items():
         file.create_dataset(name, data=data, chunks=(10, 8), **more)
@@ -195,7 +195,7 @@ def filters(file, rng):
     if h5py.h5z.filter_avail(h5py.h5z.FILTER_SZIP):
         file.create_dataset("szip", data=data, chunks=(16, 16), compression="szip")
         file.create_dataset("szip_ec", data=data.astype("u2"), chunks=(16, 16), compression="szip", compression_opts=("ec", 8))
-    return {name: None for name in file}
+    return dict.fromkeys(file)
 
 
 @case
@@ -221,7 +221,7 @@ def plugin_filters(file, rng):
     for name, filter_options in options.items():
         file.create_dataset(name, data=data, chunks=(33, 30), **filter_options)
         file.create_dataset(name + "_i8", data=data.astype(">i8"), chunks=(33, 30), **filter_options)
-    return {name: None for name in file}
+    return dict.fromkeys(file)
 
 
 @case

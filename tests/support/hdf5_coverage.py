@@ -170,13 +170,14 @@ def layout_by_dtype(file, rng):
         (folder / ("%d.rest" % number)).write_bytes(stored[half:])
 
         def external(plist):
-            plist.set_external(b"%d.bin" % number, 4, half)
-            plist.set_external(b"%d.rest" % number, 0, h5py.h5f.UNLIMITED)
+            plist.set_external(b"%d.bin" % number, 4, half)  # noqa: B023
+            plist.set_external(b"%d.rest" % number, 0, h5py.h5f.UNLIMITED)  # noqa: B023
         create(file, "external/" + name, kind, shape, None, external)
 
         def virtual(plist):
             whole = h5py.h5s.create_simple(shape)
-            plist.set_virtual(whole, b".", ("/shuffle, deflate/" + name).encode(), whole)
+            source = ("/shuffle, deflate/" + name).encode()  # noqa: B023
+            plist.set_virtual(whole, b".", source, whole)
         create(file, "virtual/" + name, kind, shape, None, virtual)
         for layout in [*LAYOUTS, "external", "virtual"]:
             found[layout + "/" + name] = native(data).reshape(shape)
@@ -187,10 +188,10 @@ def codec_options():
     import hdf5plugin as plugins
 
     return {
-        "deflate": dict(compression="gzip"), "shuffle": dict(shuffle=True), "shuffle, deflate": dict(compression="gzip", shuffle=True),
-        "fletcher32": dict(fletcher32=True), "shuffle, deflate, fletcher32": dict(compression="gzip", shuffle=True, fletcher32=True),
-        "lzf": dict(compression="lzf"), "szip": dict(compression="szip"), "szip ec": dict(compression="szip", compression_opts=("ec", 8)),
-        "scaleoffset": dict(scaleoffset=0), "zstd": plugins.Zstd(), "lz4": plugins.LZ4(),
+        "deflate": {"compression": "gzip"}, "shuffle": {"shuffle": True}, "shuffle, deflate": {"compression": "gzip", "shuffle": True},
+        "fletcher32": {"fletcher32": True}, "shuffle, deflate, fletcher32": {"compression": "gzip", "shuffle": True, "fletcher32": True},
+        "lzf": {"compression": "lzf"}, "szip": {"compression": "szip"}, "szip ec": {"compression": "szip", "compression_opts": ("ec", 8)},
+        "scaleoffset": {"scaleoffset": 0}, "zstd": plugins.Zstd(), "lz4": plugins.LZ4(),
         "bitshuffle": plugins.Bitshuffle(cname="none"), "bitshuffle lz4": plugins.Bitshuffle(cname="lz4"),
         "bitshuffle zstd": plugins.Bitshuffle(cname="zstd"), "blosc lz4": plugins.Blosc(cname="lz4"),
         "blosc zstd": plugins.Blosc(cname="zstd", shuffle=plugins.Blosc.BITSHUFFLE), "blosc2 lz4": plugins.Blosc2(cname="lz4"),
@@ -289,7 +290,7 @@ def virtual_datasets(file, rng):
     file.create_dataset("inner", data=data, chunks=(4, 3))
 
     def points(plist):
-        whole, some = h5py.h5s.create_simple((6, 8)), h5py.h5s.create_simple((6, 8))
+        some = h5py.h5s.create_simple((6, 8))
         some.select_elements([(0, 1), (2, 3)])
         plist.set_virtual(some, b".", b"/inner", some)
     result = dict.fromkeys(kinds)

@@ -121,7 +121,7 @@ def compare_opened(probe, info, path, name, dataset, rng):
     assert info["shape"] == list(shape), name
     if small:
         data = native(numpy.asarray(dataset[()], dataset.dtype))
-        tiling, boxes = gen.random_tiling(rng, list(shape), from_dataset=False)
+        tiling, _ = gen.random_tiling(rng, list(shape), from_dataset=False)
         probe.batch([tiling, gen.array_command(rng, data)])
         moved = probe.call("load", progress=True)
         dump = probe.call("dump", path=str(path) + ".tiles")
