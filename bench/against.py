@@ -1,15 +1,18 @@
-"""Compares the build in build/ with an older one: times of the main rows, and what ten operations and the start of the command
-cost in instructions, system calls and allocations. Writes build/bench/against.json, prints a table.
+"""Compares the build in build/ with an older one: times of the main rows, and what ten operations
+and the start of the command cost in instructions, system calls and allocations. Writes
+build/bench/against.json, prints a table.
 
 SPDX-License-Identifier: Apache-2.0
 
-usage: scripts/bench --against BUILD [NAME...]; BUILD is the build folder of the older one, which is not changed.
-Times: as run.py takes them, whole processes of both builds in turn; A/A is the older build against itself. Costs: one thread, no
-randomised addresses, less those of a baseline (`tegula --version`, or the same Python program without the reads): callgrind's
-instructions, strace's calls, and memcheck's allocations. Saves look for what killed ones have left at random, so the least of
-RUNS runs counts. A cost or time is worse when a repetition agrees: over LIMITS, and for times also over what A/A varies.
-Exit status 1: something is worse, or was not measured.
+usage: scripts/bench --against BUILD [NAME...]; BUILD is the build folder of the older one, which is
+not changed. Times: as run.py takes them, whole processes of both builds in turn; A/A is the older
+build against itself. Costs: one thread, no randomised addresses, less those of a baseline
+(`tegula --version`, or the same Python program without the reads): callgrind's instructions,
+strace's calls, and memcheck's allocations. Saves look for what killed ones have left at random, so
+the least of RUNS runs counts. A cost or time is worse when a repetition agrees: over LIMITS, and
+for times also over what A/A varies. Exit status 1: something is worse, or was not measured.
 """
+
 import argparse
 import json
 import os
@@ -46,7 +49,9 @@ def make_costs(folder):
     part = make_data.walk()[:512]
     np.save(folder + "/small.npy", part[0])
     with open(folder + "/big.npy", "wb") as file:  # 4 GiB without storage
-        np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": (1 << 20, 1024)})
+        np.lib.format.write_array_header_1_0(
+            file, {"descr": "<f4", "fortran_order": False, "shape": (1 << 20, 1024)}
+        )
         file.truncate(file.tell() + (1 << 32))
     os.mkdir(folder + "/many")
     make_data.make_many(folder + "/many", 1000)
@@ -70,20 +75,42 @@ COSTS = {
     "load_many": ["load", "COSTS/many"],
     "load_gzip": ["load", "COSTS/gzip.h5"],
     "save_npy": ["copy", "COSTS/part.npy", "SAVE/x.npy"],
-    "save_gzip": ["copy", "COSTS/part.npy", "SAVE/x.h5", "--chunks", "64,128", "--codec", "shuffle,deflate:4"],
+    "save_gzip": [
+        "copy",
+        "COSTS/part.npy",
+        "SAVE/x.h5",
+        "--chunks",
+        "64,128",
+        "--codec",
+        "shuffle,deflate:4",
+    ],
     "info_hdf5": ["info", "COSTS/gzip.h5"],
     "hash": ["load", "COSTS/part.npy", "--hash"],
     "verify": ["verify", "COSTS/many"],
     "python_box": [PYTHON, "COSTS/part.npy", str(READS)],
 }
 TIMES = {
-    "load": ["load", "uneven", "--json"], "load_big_endian": ["load", "big_endian", "--json"],
-    "load_fortran": ["load", "fortran", "--json"], "load_10000": ["load", "many_10000", "--json"],
-    "load_contiguous": ["load", "hdf5_contiguous/x.h5", "--json"], "load_gzip": ["load", "hdf5_gzip/x.h5", "--json"],
-    "load_zstd": ["load", "hdf5_zstd/x.h5", "--json"], "hash": ["load", "uneven", "--hash"], "verify": ["verify", "uneven"],
+    "load": ["load", "uneven", "--json"],
+    "load_big_endian": ["load", "big_endian", "--json"],
+    "load_fortran": ["load", "fortran", "--json"],
+    "load_10000": ["load", "many_10000", "--json"],
+    "load_contiguous": ["load", "hdf5_contiguous/x.h5", "--json"],
+    "load_gzip": ["load", "hdf5_gzip/x.h5", "--json"],
+    "load_zstd": ["load", "hdf5_zstd/x.h5", "--json"],
+    "hash": ["load", "uneven", "--hash"],
+    "verify": ["verify", "uneven"],
     "save_npy": ["copy", "uneven", "SAVE/x.npy"],
-    "save_gzip": ["copy", "part/x.npy", "SAVE/x.h5", "--chunks", "1024,1024", "--codec", "shuffle,deflate:4"],
-    "info": ["info", "small"], "python_box": [PYTHON, "part/x.npy", str(20 * READS)],
+    "save_gzip": [
+        "copy",
+        "part/x.npy",
+        "SAVE/x.h5",
+        "--chunks",
+        "1024,1024",
+        "--codec",
+        "shuffle,deflate:4",
+    ],
+    "info": ["info", "small"],
+    "python_box": [PYTHON, "part/x.npy", str(20 * READS)],
 }
 
 
@@ -93,11 +120,18 @@ class Side:
     def __init__(self, bench, build):
         self.bench, self.build = bench, pathlib.Path(build).resolve()
         names = r"CMAKE_(?:BUILD_TYPE|C_COMPILER|C_FLAGS)|TEGULA_(?:SANITIZE|WITH_\w+|BLOSC2_ROOT)"
-        self.kind = re.findall(rf"(?m)^(?:{names}):\w+=.*", (self.build / "CMakeCache.txt").read_text())
+        self.kind = re.findall(
+            rf"(?m)^(?:{names}):\w+=.*", (self.build / "CMakeCache.txt").read_text()
+        )
         # compiled modules of both lie in build/bench, so that none is written into the older build
         compiled = bench.results / "pycache" / str(self.build).strip("/").replace("/", "_")
-        self.variables = {**os.environ, "PYTHONPATH": str(self.build / "python"), "PYTHONPYCACHEPREFIX": str(compiled),
-                          "PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1"}
+        self.variables = {
+            **os.environ,
+            "PYTHONPATH": str(self.build / "python"),
+            "PYTHONPYCACHEPREFIX": str(compiled),
+            "PYTHONHASHSEED": "0",
+            "OPENBLAS_NUM_THREADS": "1",
+        }
 
     def command(self, words):
         place = self.bench.place()
@@ -107,13 +141,26 @@ class Side:
             if first == "COSTS" or first in make_data.MAKERS:
                 word = self.bench.data(first.lower()) + slash + rest
             made.append(word.replace("SAVE", place) if first == "SAVE" else word)
-        return [sys.executable, "-c", *made] if words[0] == PYTHON else [str(self.build / "bin/tegula"), *made]
+        return (
+            [sys.executable, "-c", *made]
+            if words[0] == PYTHON
+            else [str(self.build / "bin/tegula"), *made]
+        )
 
     def run(self, *command, **variables):
-        done = subprocess.run(command, check=False, capture_output=True, text=True, env={**self.variables, **variables},
-                              pass_fds=[one.fd for one in self.bench.scratch.values()])
+        done = subprocess.run(
+            command,
+            check=False,
+            capture_output=True,
+            text=True,
+            env={**self.variables, **variables},
+            pass_fds=[one.fd for one in self.bench.scratch.values()],
+        )
         if done.returncode != 0:
-            raise RuntimeError("%s: status %d: %s" % (" ".join(command)[:200], done.returncode, done.stderr.strip()[-300:]))
+            raise RuntimeError(
+                "%s: status %d: %s"
+                % (" ".join(command)[:200], done.returncode, done.stderr.strip()[-300:])
+            )
         return done
 
     def seconds(self, words):
@@ -134,24 +181,47 @@ class Side:
         command = self.command(words)
         with tempfile.NamedTemporaryFile("r", dir=self.bench.results) as log:
             valgrind = ["valgrind", "--log-file=" + log.name]
-            tool = {"instructions": [*valgrind, "--tool=callgrind", "--callgrind-out-file=/dev/null"],
-                    "allocations": [*valgrind, "--tool=memcheck", "--leak-check=no", "--undef-value-errors=no"],
-                    "calls": ["strace", "-f", "-c", "-o", log.name]}[what]
+            tool = {
+                "instructions": [*valgrind, "--tool=callgrind", "--callgrind-out-file=/dev/null"],
+                "allocations": [
+                    *valgrind,
+                    "--tool=memcheck",
+                    "--leak-check=no",
+                    "--undef-value-errors=no",
+                ],
+                "calls": ["strace", "-f", "-c", "-o", log.name],
+            }[what]
             self.run("setarch", "-R", *tool, *command, TEGULA_THREADS="1", PYTHONMALLOC="malloc")
             text = log.read()
         if what == "calls":
-            found = {row[-1]: int(row[3]) for row in map(str.split, text.splitlines()) if len(row) > 4 and row[3].isdigit()}
+            found = {
+                row[-1]: int(row[3])
+                for row in map(str.split, text.splitlines())
+                if len(row) > 4 and row[3].isdigit()
+            }
             found["total"] -= sum(found.pop(name, 0) for name in VARYING)
             return found
-        pattern = r"Collected : (\d+)" if what == "instructions" else r"total heap usage: ([\d,]+) allocs"
+        pattern = (
+            r"Collected : (\d+)" if what == "instructions" else r"total heap usage: ([\d,]+) allocs"
+        )
         return {"total": int(re.search(pattern, text)[1].replace(",", ""))}
 
     def cost(self, what, words):
         """The least of some runs less the least of the baseline."""
-        without = [*words[:-1], "0"] if words[0] == PYTHON else COSTS["start"] if words != COSTS["start"] else None
+        without = (
+            [*words[:-1], "0"]
+            if words[0] == PYTHON
+            else COSTS["start"]
+            if words != COSTS["start"]
+            else None
+        )
 
         def least(words):
-            return min((self.count(what, words) for _ in range(RUNS[what])), key=lambda found: found["total"])
+            return min(
+                (self.count(what, words) for _ in range(RUNS[what])),
+                key=lambda found: found["total"],
+            )
+
         found, base = least(words), least(without) if without else {}
         return {name: found.get(name, 0) - base.get(name, 0) for name in {**found, **base}}
 
@@ -174,7 +244,9 @@ def compare_time(words, new, old):
     """The same for times, where A/A says how far they vary."""
     rounds = []
     while len(rounds) < 2:
-        rounds.append(repeated(lambda: interleave(lambda: new.seconds(words), lambda: old.seconds(words))))
+        rounds.append(
+            repeated(lambda: interleave(lambda: new.seconds(words), lambda: old.seconds(words)))
+        )
         same = rounds[-1][-1]["a_over_a"]
         if rounds[-1][-1]["ratio"] <= LIMITS["seconds"] * max(same, 1 / same):
             return False, rounds
@@ -192,15 +264,28 @@ def print_cost(name, what, bad, attempts):
     words = "worse" if bad else "less" if total < 0 else "within the limit" if total > 0 else ""
     changed = ", ".join("%s %+d" % item for item in difference.items() if item[1] != 0)
     ratio = "%.3f" % (new["total"] / old["total"]) if old["total"] > 0 else ""
-    print_row(name, what, "%12d %12d" % (old["total"], new["total"]), "", ratio, words + (" (%s)" % changed if changed else ""))
+    print_row(
+        name,
+        what,
+        "%12d %12d" % (old["total"], new["total"]),
+        "",
+        ratio,
+        words + (" (%s)" % changed if changed else ""),
+    )
 
 
 def print_time(name, what, bad, rounds):
     attempts = [attempt for each in rounds for attempt in each]
     for attempt in attempts:
         medians = attempt["medians"]
-        print_row(name, what, "%12.4f %12.4f" % (medians["limit"], medians["subject"]), "%.3f" % attempt["a_over_a"],
-                  "%.3f" % attempt["ratio"], "worse" if bad and attempt is attempts[-1] else "")
+        print_row(
+            name,
+            what,
+            "%12.4f %12.4f" % (medians["limit"], medians["subject"]),
+            "%.3f" % attempt["a_over_a"],
+            "%.3f" % attempt["ratio"],
+            "worse" if bad and attempt is attempts[-1] else "",
+        )
         name, what = "", "  again"
 
 
@@ -219,7 +304,9 @@ def measure(bench, names, new, old):
     for name, what, words in rows(names):
         try:
             timed = what == "seconds"
-            bad, attempts = compare_time(words, new, old) if timed else compare_cost(what, words, new, old)
+            bad, attempts = (
+                compare_time(words, new, old) if timed else compare_cost(what, words, new, old)
+            )
         except (RuntimeError, OSError, ValueError, TypeError, Unavailable) as error:
             count["not measured"] += 1
             print("%-16s %-13s not measured: %s" % (name, what, error), flush=True)
@@ -233,10 +320,19 @@ def measure(bench, names, new, old):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="scripts/bench", description="Compares build/ with an older build.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="rows and kinds to run (default all): %s"
-                        % ", ".join(dict.fromkeys([*COSTS, *TIMES, *LIMITS])))
-    parser.add_argument("--against", required=True, metavar="BUILD", help="build folder of the older build")
+    parser = argparse.ArgumentParser(
+        prog="scripts/bench", description="Compares build/ with an older build."
+    )
+    parser.add_argument(
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help="rows and kinds to run (default all): %s"
+        % ", ".join(dict.fromkeys([*COSTS, *TIMES, *LIMITS])),
+    )
+    parser.add_argument(
+        "--against", required=True, metavar="BUILD", help="build folder of the older build"
+    )
     parser.add_argument("--build", default="build", help="build folder of the newer one")
     arguments = parser.parse_args()
     unknown = set(arguments.names) - {*COSTS, *TIMES, *LIMITS}
@@ -248,12 +344,21 @@ def main():
     try:
         new, old = Side(bench, arguments.build), Side(bench, arguments.against)
         for line in sorted(set(new.kind) ^ set(old.kind)):
-            print("the builds are not configured alike: %s (%s)" % (line, "newer" if line in new.kind else "older"))
+            print(
+                "the builds are not configured alike: %s (%s)"
+                % (line, "newer" if line in new.kind else "older")
+            )
         print("%-16s %-13s %12s %12s %6s %7s" % ("row", "what", "older", "newer", "A/A", "ratio"))
         records, count = measure(bench, arguments.names, new, old)
     finally:
         bench.close()
-    result = {"machine": describe_machine(), "older": str(old.build), "newer": str(new.build), "limits": LIMITS, "rows": records}
+    result = {
+        "machine": describe_machine(),
+        "older": str(old.build),
+        "newer": str(new.build),
+        "limits": LIMITS,
+        "rows": records,
+    }
     (bench.results / "against.json").write_text(json.dumps(result, indent=1) + "\n")
     print(", ".join("%d %s" % (number, what) for what, number in count.items()))
     return 1 if count["worse"] or count["not measured"] else 0

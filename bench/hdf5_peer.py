@@ -1,8 +1,10 @@
-"""One read of dataset `x` of an HDF5 file with h5py (hdf5plugin's filters at hand), in a fresh process: prints the seconds from open to the
-last byte; with `--index`, the seconds that chunk_iter needs to list all chunks.
+"""One read of dataset `x` of an HDF5 file with h5py (hdf5plugin's filters at hand), in a fresh
+process: prints the seconds from open to the last byte; with `--index`, the seconds that chunk_iter
+needs to list all chunks.
 
 SPDX-License-Identifier: Apache-2.0
 """
+
 import sys
 import time
 

@@ -1,11 +1,12 @@
-"""Saves with h5py (hdf5plugin's filters at hand) from memory, twice, and prints one JSON object: the seconds of the second time from
-the making of the file to its close, and the bytes of the file.
+"""Saves with h5py (hdf5plugin's filters at hand) from memory, twice, and prints one JSON object:
+the seconds of the second time from the making of the file to its close, and the bytes of the file.
 
 SPDX-License-Identifier: Apache-2.0
 
 usage: hdf5_save_peer.py DATA FOLDER contiguous|gzip|zstd|group
 DATA: the folder of shards that hold the array; chunks are 1024 x 1024. group: 100 arrays of 64 KiB.
 """
+
 import json
 import os
 import pathlib
@@ -22,15 +23,26 @@ except ImportError:
 
 KINDS = {
     "contiguous": dict,
-    "gzip": lambda: {"chunks": (1024, 1024), "compression": "gzip", "compression_opts": 4, "shuffle": True},
+    "gzip": lambda: {
+        "chunks": (1024, 1024),
+        "compression": "gzip",
+        "compression_opts": 4,
+        "shuffle": True,
+    },
     "zstd": lambda: {"chunks": (1024, 1024), **hdf5plugin.Zstd(clevel=3)},
 }
 
 
 def arrays(data, kind):
     if kind == "group":
-        return {f"a{index:03d}": numpy.arange(index, index + 16384, dtype="<f4") for index in range(100)}
-    return {"x": numpy.concatenate([numpy.load(path) for path in sorted(pathlib.Path(data).glob("*.npy"))])}
+        return {
+            f"a{index:03d}": numpy.arange(index, index + 16384, dtype="<f4") for index in range(100)
+        }
+    return {
+        "x": numpy.concatenate(
+            [numpy.load(path) for path in sorted(pathlib.Path(data).glob("*.npy"))]
+        )
+    }
 
 
 def save(path, content, kind):

@@ -1,7 +1,9 @@
-"""One read of dataset `x` of an HDF5 file with hidefix, index included, in a fresh process: prints the seconds.
+"""One read of dataset `x` of an HDF5 file with hidefix, index included,
+in a fresh process: prints the seconds.
 
 SPDX-License-Identifier: Apache-2.0
 """
+
 import sys
 import time
 

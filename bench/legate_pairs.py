@@ -1,16 +1,20 @@
-"""One comparison with Legate in one process, as tegula_bench makes them: JSON with the seconds of subject, limit, a and b.
+"""One comparison with Legate in one process, as tegula_bench makes them: JSON with the seconds of
+subject, limit, a and b.
 
 SPDX-License-Identifier: Apache-2.0
 
 usage: legate_pairs.py SUBJECT PEER PATH [TARGET-FOLDER]
-Subjects: load, from_file, to_file, durable (to_file that is on the disk when it ends). Peers: limit (plain parallel pread into memory that is
-there), hand (a loader as people write it: a task with np.load of a memory map), theirs (legate.io.hdf5), theirs_to_file, theirs_durable (and then
-fdatasync of each of its files). A save replaces the one before: legate.io.hdf5 cuts its files first and so gets their memory back at once, tegula
-keeps the old file until the new one is whole. In a virtual machine that gives free memory back to its host, fresh memory costs many times as
-much, and the time of tegula's save is then that of the memory; a durable save gives back that of the old file first. Memory of arrays is re-used by
-the runtime, as in a program that runs; each side ends with a fence. Afterwards the arrays are compared. Run in an environment with legate and
-nvidia-cupynumeric.
+Subjects: load, from_file, to_file, durable (to_file that is on the disk when it ends). Peers: limit
+(plain parallel pread into memory that is there), hand (a loader as people write it: a task with
+np.load of a memory map), theirs (legate.io.hdf5), theirs_to_file, theirs_durable (and then
+fdatasync of each of its files). A save replaces the one before: legate.io.hdf5 cuts its files first
+and so gets their memory back at once, tegula keeps the old file until the new one is whole. In a
+virtual machine that gives free memory back to its host, fresh memory costs many times as much, and
+the time of tegula's save is then that of the memory; a durable save gives back that of the old file
+first. Memory of arrays is re-used by the runtime, as in a program that runs; each side ends with a
+fence. Afterwards the arrays are compared. Run in an environment with legate and nvidia-cupynumeric.
 """
+
 import json
 import os
 import sys
@@ -37,21 +41,39 @@ def headers(folder):
         if name.endswith(".npy"):
             with open(os.path.join(folder, name), "rb") as file:
                 version = np.lib.format.read_magic(file)
-                shape, fortran, dtype = (np.lib.format.read_array_header_1_0 if version[0] == 1 else np.lib.format.read_array_header_2_0)(file)
-                found.append((os.path.join(folder, name), first, shape[0], shape[1:], dtype, file.tell(), fortran))
+                shape, fortran, dtype = (
+                    np.lib.format.read_array_header_1_0
+                    if version[0] == 1
+                    else np.lib.format.read_array_header_2_0
+                )(file)
+                found.append(
+                    (
+                        os.path.join(folder, name),
+                        first,
+                        shape[0],
+                        shape[1:],
+                        dtype,
+                        file.tell(),
+                        fortran,
+                    )
+                )
                 first += shape[0]
     return found, first
 
 
 # ---- peers ----
 
+
 def plain_limit(folder):
     """A function that reads all bytes with as many threads as there are processors."""
     shards, rows = headers(folder)
     row_bytes = int(np.prod(shards[0][3])) * shards[0][4].itemsize
     memory = np.ones(rows * row_bytes, "u1")
-    pieces = [(path, first * row_bytes + at, offset + at, min(CHUNK, count * row_bytes - at))
-              for path, first, count, _, _, offset, _ in shards for at in range(0, count * row_bytes, CHUNK)]
+    pieces = [
+        (path, first * row_bytes + at, offset + at, min(CHUNK, count * row_bytes - at))
+        for path, first, count, _, _, offset, _ in shards
+        for at in range(0, count * row_bytes, CHUNK)
+    ]
 
     def read():
         left, lock, files = iter(pieces), threading.Lock(), {}
@@ -65,10 +87,11 @@ def plain_limit(folder):
                     path, at, offset, size = piece
                     if path not in files:
                         files[path] = os.open(path, os.O_RDONLY)
-                view = memoryview(memory)[at:at + size]
+                view = memoryview(memory)[at : at + size]
                 while view:
                     got = os.preadv(files[path], [view], offset)
                     view, offset = view[got:], offset + got
+
         threads = [threading.Thread(target=work) for _ in range(processors - 1)]
         for thread in threads:
             thread.start()
@@ -77,6 +100,7 @@ def plain_limit(folder):
             thread.join()
         for file in files.values():
             os.close(file)
+
     return read
 
 
@@ -88,7 +112,9 @@ def hand_task(ctx: TaskContext, out: OutputStore, which: bytes) -> None:
     for name, first, last in zip(names, firsts, firsts[1:]):
         a, b = max(first, low), min(last, high)
         if a < b:
-            tile[a - low:b - low] = np.ascontiguousarray(np.load(name, mmap_mode="r")[a - first:b - first])
+            tile[a - low : b - low] = np.ascontiguousarray(
+                np.load(name, mmap_mode="r")[a - first : b - first]
+            )
 
 
 def by_hand(folder):
@@ -98,15 +124,19 @@ def by_hand(folder):
         part = store.partition_by_tiling((-(-rows // processors), *shards[0][3]))
         job = runtime.create_manual_task(hand_task.library, hand_task.task_id, part.color_shape)
         job.add_output(part)
-        which = json.dumps([[shard[0] for shard in shards], [shard[1] for shard in shards] + [rows]]).encode()
+        which = json.dumps(
+            [[shard[0] for shard in shards], [shard[1] for shard in shards] + [rows]]
+        ).encode()
         job.add_scalar_arg(np.frombuffer(which, "u1"), (ty.uint8,))
         job.throws_exception(Exception)
         runtime.submit(job)
         return LogicalArray.from_store(store)
+
     return load
 
 
 # ---- pairs ----
+
 
 def side(name, path, target):
     from legate.io import hdf5 as theirs
@@ -122,9 +152,15 @@ def side(name, path, target):
         return lambda: module.from_file(path, dataset_of(path))
     array, file = cupynumeric.asarray(tegula.legate.load(path)), os.path.join(target, name + ".h5")
     if name == "durable":
-        return lambda: tegula.legate.save(array, file, "x", overwrite=True, whole_file=True, durable=True)
+        return lambda: tegula.legate.save(
+            array, file, "x", overwrite=True, whole_file=True, durable=True
+        )
     if name == "theirs_durable":
-        return lambda: (module.to_file(array, file, "x"), runtime.issue_execution_fence(block=True), bring_to_disk(file))
+        return lambda: (
+            module.to_file(array, file, "x"),
+            runtime.issue_execution_fence(block=True),
+            bring_to_disk(file),
+        )
     return lambda: module.to_file(array, file, "x")
 
 
@@ -159,9 +195,14 @@ def check(subject, peer, target):
     if target is not None:
         import h5py
 
-        first, second = (h5py.File(os.path.join(target, name + ".h5"))["x"][()] for name in (subject[0], peer[0]))
+        first, second = (
+            h5py.File(os.path.join(target, name + ".h5"))["x"][()] for name in (subject[0], peer[0])
+        )
     else:
-        first, second = (None if (made := run()) is None else np.array(cupynumeric.asarray(made)) for _, run in (subject, peer))
+        first, second = (
+            None if (made := run()) is None else np.array(cupynumeric.asarray(made))
+            for _, run in (subject, peer)
+        )
     if first is not None and second is not None and not np.array_equal(first, second):
         sys.exit("legate_pairs: the two sides hold different numbers")
 

@@ -2,9 +2,11 @@
 
 SPDX-License-Identifier: Apache-2.0
 
-A data set is made under a temporary name and renamed when it is whole and on the disk, so that an interrupted run leaves none
-behind that looks finished. The same call gives the same bytes on every machine.
+A data set is made under a temporary name and renamed when it is whole and on the disk, so that an
+interrupted run leaves none behind that looks finished. The same call gives the same bytes on every
+machine.
 """
+
 import itertools
 import os
 import shutil

@@ -1,8 +1,9 @@
-"""Makes the HDF5 files that the benchmarks read: dataset `x`, and beside each file NAME.h5 its table of chunks NAME.chunks, as
-tegula_bench_decoder takes it.
+"""Makes the HDF5 files that the benchmarks read: dataset `x`, and beside each file NAME.h5 its
+table of chunks NAME.chunks, as tegula_bench_decoder takes it.
 
 SPDX-License-Identifier: Apache-2.0
 """
+
 import h5py
 import hdf5plugin
 
@@ -13,7 +14,10 @@ CHUNKS = {"chunks": (1024, 1024)}
 KINDS = {
     "contiguous": (dict, []),
     "chunked": (lambda: CHUNKS, []),
-    "gzip": (lambda: {**CHUNKS, "compression": "gzip", "compression_opts": 4, "shuffle": True}, ["shuffle 4", "deflate"]),
+    "gzip": (
+        lambda: {**CHUNKS, "compression": "gzip", "compression_opts": 4, "shuffle": True},
+        ["shuffle 4", "deflate"],
+    ),
     "zstd": (lambda: {**CHUNKS, **hdf5plugin.Zstd(clevel=3)}, ["zstd"]),
     "lz4": (lambda: {**CHUNKS, **hdf5plugin.LZ4()}, ["lz4"]),
     "blosc2": (lambda: {**CHUNKS, **hdf5plugin.Blosc2(cname="lz4")}, ["blosc2"]),
@@ -32,7 +36,14 @@ def write_table(path, dataset, chain):
         size = 4 << 20
         chunks = [(dataset.id.get_offset() + at, size) for at in range(0, dataset.nbytes, size)]
     with open(path, "w", encoding="ascii") as file:
-        print(size, *chain, "-", *[f"{offset} {length}" for offset, length in chunks], sep="\n", file=file)
+        print(
+            size,
+            *chain,
+            "-",
+            *[f"{offset} {length}" for offset, length in chunks],
+            sep="\n",
+            file=file,
+        )
 
 
 def make_kind(folder, name):
@@ -44,7 +55,8 @@ def make_kind(folder, name):
 
 
 def make_large(folder, times):
-    """The array `times` times, one below the other, through shuffle and gzip 4: chunks are encoded once."""
+    """The array `times` times, one below the other, through shuffle and gzip 4:
+    chunks are encoded once."""
     data, options = make_data.walk(), KINDS["gzip"][0]()
     rows = data.shape[0]
     with h5py.File(f"{folder}/x.h5", "w") as file:
@@ -76,10 +88,14 @@ def make_virtual(folder, count):
         file.create_virtual_dataset("x", layout)
 
 
-make_data.MAKERS.update({"hdf5_" + name: lambda folder, name=name: make_kind(folder, name) for name in KINDS})
-make_data.MAKERS.update({
-    "hdf5_gzip_large": lambda folder: make_large(folder, 4),
-    "hdf5_many_v1": lambda folder: make_many(folder, "earliest", 100_000),
-    "hdf5_many_latest": lambda folder: make_many(folder, "latest", 100_000),
-    "hdf5_virtual": lambda folder: make_virtual(folder, 1000),
-})
+make_data.MAKERS.update(
+    {"hdf5_" + name: lambda folder, name=name: make_kind(folder, name) for name in KINDS}
+)
+make_data.MAKERS.update(
+    {
+        "hdf5_gzip_large": lambda folder: make_large(folder, 4),
+        "hdf5_many_v1": lambda folder: make_many(folder, "earliest", 100_000),
+        "hdf5_many_latest": lambda folder: make_many(folder, "latest", 100_000),
+        "hdf5_virtual": lambda folder: make_virtual(folder, 1000),
+    }
+)

@@ -3,9 +3,10 @@
 SPDX-License-Identifier: Apache-2.0
 
 usage: numpy_loop.py FOLDER ROWS COLUMNS ROWS-OF-SHARD...  (float32)
-The shapes are given: reading them from the headers first is not on the clock of this loop. ROWS-OF-SHARD may be one
-number for all.
+The shapes are given: reading them from the headers first is not on the clock of this loop.
+ROWS-OF-SHARD may be one number for all.
 """
+
 import os
 import sys
 import time
@@ -22,7 +23,7 @@ if len(lengths) == 1:
 out = np.empty((rows, columns), "f4")
 low = 0
 for name, length in zip(files, lengths, strict=True):
-    out[low:low + length] = np.load(os.path.join(folder, name), mmap_mode="r")
+    out[low : low + length] = np.load(os.path.join(folder, name), mmap_mode="r")
     low += length
 seconds = time.perf_counter() - start
 if low != rows:

@@ -6,6 +6,7 @@ usage: python_side.py load FOLDER | import-numpy | import-tegula
        python_side.py boxes FOLDER
 boxes: both sides of the row, in one process: a JSON object as of tegula_bench pairs.
 """
+
 import json
 import random
 import statistics
@@ -41,7 +42,8 @@ def read_boxes(dataset, places):
 
 
 def boxes(folder):
-    """1 KiB each, at random places of 64 MiB of a contiguous dataset in memory; and one place again and again, which h5py has in its buffer."""
+    """1 KiB each, at random places of 64 MiB of a contiguous dataset in memory; and one place
+    again and again, which h5py has in its buffer."""
     import h5py
     import numpy
     import tegula

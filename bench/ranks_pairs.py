@@ -1,13 +1,17 @@
-"""Loads on ranks, by tegula and by another way, in turn in one job of MPI: rank 0 prints one JSON object.
+"""Loads on ranks, by tegula and by another way, in turn in one job of MPI:
+rank 0 prints one JSON object.
 
 SPDX-License-Identifier: Apache-2.0
 
-usage: mpiexec -n N python ranks_pairs.py tegula|tegula_heat|plain h5py|heat_npy|heat_hdf5 PATH [PAIRS]
-Each rank is bound to a processor of its own. The clock runs from a barrier to the end of the last rank. `peak`: by how much the memory
-of all ranks together grows at most (VmHWM, set back before), the largest of all runs but the first, which opens libraries;
-`processor`: seconds of a run, over all ranks, the median. tegula_heat makes the same array of Heat as Heat itself; h5py: each rank
-slices its rows. plain: what no loader can be faster than, one read of each rank's half of the file into new memory.
+usage: mpiexec -n N python ranks_pairs.py tegula|tegula_heat|plain h5py|heat_npy|heat_hdf5 PATH
+[PAIRS] Each rank is bound to a processor of its own. The clock runs from a barrier to the end of
+the last rank. `peak`: by how much the memory of all ranks together grows at most (VmHWM, set back
+before), the largest of all runs but the first, which opens libraries; `processor`: seconds of a
+run, over all ranks, the median. tegula_heat makes the same array of Heat as Heat itself; h5py: each
+rank slices its rows. plain: what no loader can be faster than, one read of each rank's half of the
+file into new memory.
 """
+
 import gc
 import importlib.util
 import json
@@ -27,7 +31,9 @@ comm = MPI.COMM_WORLD
 
 
 def recipes():
-    spec = importlib.util.spec_from_file_location("recipes", pathlib.Path(__file__).parents[1] / "examples/recipes.py")
+    spec = importlib.util.spec_from_file_location(
+        "recipes", pathlib.Path(__file__).parents[1] / "examples/recipes.py"
+    )
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -35,13 +41,16 @@ def recipes():
 
 def ways(path):
     """name -> what makes it: the libraries are imported before anything is timed."""
+
     def tegula():
         import tegula as module
+
         return lambda: module.load(path, comm=comm)
 
     def tegula_heat():
         heat_array = recipes().heat_array
         import heat  # noqa: F401
+
         return lambda: heat_array(path, comm)
 
     def by_h5py():
@@ -51,7 +60,8 @@ def ways(path):
             with h5py.File(path) as file:
                 data = file["x"]
                 rows = -(-data.shape[0] // comm.size)
-                return data[comm.rank * rows:(comm.rank + 1) * rows]
+                return data[comm.rank * rows : (comm.rank + 1) * rows]
+
         return load
 
     def plain():
@@ -65,16 +75,27 @@ def ways(path):
                 while done < size:
                     done += file.readinto(made[done:])
             return made
+
         return load
 
     def heat_npy():
         import heat
+
         return lambda: heat.load_npy_from_path(path, dtype=heat.float32, split=0)
 
     def heat_hdf5():
         import heat
+
         return lambda: heat.load_hdf5(path, "x", dtype=heat.float32, split=0)
-    return {"tegula": tegula, "tegula_heat": tegula_heat, "h5py": by_h5py, "plain": plain, "heat_npy": heat_npy, "heat_hdf5": heat_hdf5}
+
+    return {
+        "tegula": tegula,
+        "tegula_heat": tegula_heat,
+        "h5py": by_h5py,
+        "plain": plain,
+        "heat_npy": heat_npy,
+        "heat_hdf5": heat_hdf5,
+    }
 
 
 def memory(field):
@@ -113,7 +134,15 @@ def main():
             times[name].append(side.run())
     if rank == 0:
         peaks = [max(side.peaks[1:]) for side in (subject, peer)]
-        print(json.dumps({**times, "peak": peaks, "processor": [statistics.median(side.processor) for side in (subject, peer)]}))
+        print(
+            json.dumps(
+                {
+                    **times,
+                    "peak": peaks,
+                    "processor": [statistics.median(side.processor) for side in (subject, peer)],
+                }
+            )
+        )
 
 
 main()

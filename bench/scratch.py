@@ -2,10 +2,12 @@
 
 SPDX-License-Identifier: Apache-2.0
 
-A folder is locked as long as this process or one that it has started is there: they have inherited the descriptor. A process of its
-own waits for that lock (flock, of util-linux) and removes the folder, also after a SIGKILL. If that one was killed too, the next
-benchmark removes what nobody locks.
+A folder is locked as long as this process or one that it has started is there: they have inherited
+the descriptor. A process of its own waits for that lock (flock, of util-linux) and removes the
+folder, also after a SIGKILL. If that one was killed too, the next benchmark removes what nobody
+locks.
 """
+
 import fcntl
 import os
 import pathlib
@@ -33,8 +35,8 @@ def sweep(parent):
 
 
 class Scratch:
-    """`folder`, in `parent`, has the lock; `path`: an empty one in it, because saves take turns by a lock on the folder that they save in;
-    `fd`: what the processes that use it must inherit."""
+    """`folder`, in `parent`, has the lock; `path`: an empty one in it, because saves take turns by
+    a lock on the folder that they save in; `fd`: what the processes that use it must inherit."""
 
     def __init__(self, parent):
         sweep(parent)
@@ -45,8 +47,13 @@ class Scratch:
             if os.path.isdir(self.folder):  # another's sweep may have been faster than the lock
                 break
             os.close(self.fd)
-        self.watcher = subprocess.Popen(["flock", self.folder, "rm", "-rf", self.folder], start_new_session=True, stdin=subprocess.DEVNULL,
-                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.watcher = subprocess.Popen(
+            ["flock", self.folder, "rm", "-rf", self.folder],
+            start_new_session=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         self.path = os.path.join(self.folder, "saved")
         os.mkdir(self.path)
 

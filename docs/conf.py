@@ -1,4 +1,5 @@
-# The documentation as a site: python -m sphinx -W docs OUT (sphinx and myst-parser as in tools/requirements.txt; tegula importable).
+# The documentation as a site: python -m sphinx -W docs OUT (sphinx and myst-parser as in
+# tools/requirements.txt; tegula importable).
 #
 # SPDX-License-Identifier: Apache-2.0
 import tegula
@@ -9,7 +10,10 @@ version = release = tegula.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 exclude_patterns = ["man"]
 html_theme = "alabaster"
-html_theme_options = {"description": "Big arrays between files and the memory of many processors", "page_width": "70em"}
+html_theme_options = {
+    "description": "Big arrays between files and the memory of many processors",
+    "page_width": "70em",
+}
 html_copy_source = False
 templates_path = []
 

@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""Which folder may include which, and who may call the system for bytes: the tables of docs/design.md, enforced.
+"""Which folder may include which, and who may call the system for bytes: the tables of
+docs/design.md, enforced.
 
 SPDX-License-Identifier: Apache-2.0
 
-Prints FILE:LINE for every violation and exits 1 if there is one. Comments and texts in the sources are not looked at. A folder
-under src/ that the table does not name is a violation: the table grows on purpose, not by accident.
+Prints FILE:LINE for every violation and exits 1 if there is one. Comments and texts in the sources
+are not looked at. A folder under src/ that the table does not name is a violation: the table grows
+on purpose, not by accident.
 """
+
 import pathlib
 import re
 import sys
@@ -29,14 +32,81 @@ LAYERS = {
     "publish": {"base", "io"},
     "runtime": {"base", "comm", "io", "kernel", "memory", "engine", "order", "plugin", "array"},
     "dist": {"base", "manifest", "comm", "array", "kernel", "codec", "plan", "engine", "runtime"},
-    "dataset": {"base", "manifest", "kernel", "memory", "comm", "io", "order", "codec", "format", "discover", "plan",
-                "engine", "array", "runtime", "dist"},
-    "save": {"base", "manifest", "kernel", "memory", "comm", "io", "order", "codec", "format", "discover", "plan", "engine",
-             "array", "publish", "runtime", "dist", "dataset"},
-    "verify": {"base", "manifest", "kernel", "memory", "comm", "io", "order", "codec", "format", "discover", "plan",
-               "engine", "array", "runtime", "dist", "dataset"},
-    "copy": {"base", "manifest", "kernel", "memory", "comm", "io", "order", "codec", "format", "discover", "plan", "engine",
-             "array", "publish", "runtime", "dist", "dataset", "save", "verify"},
+    "dataset": {
+        "base",
+        "manifest",
+        "kernel",
+        "memory",
+        "comm",
+        "io",
+        "order",
+        "codec",
+        "format",
+        "discover",
+        "plan",
+        "engine",
+        "array",
+        "runtime",
+        "dist",
+    },
+    "save": {
+        "base",
+        "manifest",
+        "kernel",
+        "memory",
+        "comm",
+        "io",
+        "order",
+        "codec",
+        "format",
+        "discover",
+        "plan",
+        "engine",
+        "array",
+        "publish",
+        "runtime",
+        "dist",
+        "dataset",
+    },
+    "verify": {
+        "base",
+        "manifest",
+        "kernel",
+        "memory",
+        "comm",
+        "io",
+        "order",
+        "codec",
+        "format",
+        "discover",
+        "plan",
+        "engine",
+        "array",
+        "runtime",
+        "dist",
+        "dataset",
+    },
+    "copy": {
+        "base",
+        "manifest",
+        "kernel",
+        "memory",
+        "comm",
+        "io",
+        "order",
+        "codec",
+        "format",
+        "discover",
+        "plan",
+        "engine",
+        "array",
+        "publish",
+        "runtime",
+        "dist",
+        "dataset",
+        "save",
+        "verify",
+    },
     "api": None,  # all of them
 }
 # these see the public header only
@@ -50,7 +120,19 @@ LIBRARIES = {
     "xxhash.h": ("src/verify/", "src/codec/", "tests/"),
     "xxh_x86dispatch.h": ("src/verify/",),
     "cmocka.h": ("tests/unit/",),
-    **dict.fromkeys(("libdeflate.h", "zstd.h", "zstd_errors.h", "lz4.h", "blosc.h", "blosc2.h", "b2nd.h", "libaec.h"), ("src/codec/",)),
+    **dict.fromkeys(
+        (
+            "libdeflate.h",
+            "zstd.h",
+            "zstd_errors.h",
+            "lz4.h",
+            "blosc.h",
+            "blosc2.h",
+            "b2nd.h",
+            "libaec.h",
+        ),
+        ("src/codec/",),
+    ),
     "fuse.h": ("tests/support/",),
     "hdf5.h": ("nowhere: plugins declare what they call",),
 }
@@ -69,7 +151,8 @@ NAME_CALLS = """
 # folder (or file) -> calls it may make; anything else from the two lists is a violation
 ALLOWED = {
     "src/io/": set(BYTE_CALLS) | {"fsync", "fdatasync"},
-    "src/publish/": set(NAME_CALLS) | {"open", "openat"},  # open: folders, to sync them and to name files in them
+    # open: folders, to sync them and to name files in them
+    "src/publish/": set(NAME_CALLS) | {"open", "openat"},
     "src/memory/": {"mmap"},  # anonymous memory
     "plugins/hdf5/private.c": {"open", "sendfile", "mmap"},  # copies libhdf5 itself
     "plugins/hdf5/reserve.c": {"mmap"},  # anonymous memory
@@ -87,22 +170,34 @@ def blank(text):
 
 
 def without_comments(text):
-    return SKIP.sub(lambda found: found.group() if found.group()[0] in "\"'" else re.sub(r"[^\n]", " ", found.group()), text)
+    return SKIP.sub(
+        lambda found: (
+            found.group() if found.group()[0] in "\"'" else re.sub(r"[^\n]", " ", found.group())
+        ),
+        text,
+    )
 
 
 def include_problem(name, folder, bracket, target):
-    """Why the file `name` in src/`folder` (None: outside src/) may not include `target`; None when it may."""
+    """Why the file `name` in src/`folder` (None: outside src/)
+    may not include `target`; None when it may."""
     first, rest = target.split("/", 1) if "/" in target else (None, target)
     allowed_at = LIBRARIES.get(target)
     if allowed_at is not None:
-        return None if name.startswith(allowed_at) else f"{target} belongs to {', '.join(allowed_at)}"
+        return (
+            None if name.startswith(allowed_at) else f"{target} belongs to {', '.join(allowed_at)}"
+        )
     if ".." in target.split("/"):
         return "includes go through include/ and src/, never through .."
     if first == "tegula" or (bracket == "<" and first not in LAYERS):
         return None
     if folder is None:
         where = name.rsplit("/", 1)[0]
-        return f"{where} sees include/ only" if first in LAYERS and first not in LOOKING_IN.get(where, ()) else None
+        return (
+            f"{where} sees include/ only"
+            if first in LAYERS and first not in LOOKING_IN.get(where, ())
+            else None
+        )
     if first is None:
         return 'write the folder: #include "folder/file.h"'
     if first not in LAYERS:
@@ -112,7 +207,9 @@ def include_problem(name, folder, bracket, target):
     if rest.endswith("_priv.h"):
         return f"{target} is private to src/{first}"
     allowed = LAYERS[folder]
-    return None if allowed is None or first in allowed else f"src/{folder} may not include src/{first}"
+    return (
+        None if allowed is None or first in allowed else f"src/{folder} may not include src/{first}"
+    )
 
 
 def line_of(text, position):
@@ -123,7 +220,10 @@ def check_file(name, text):
     parts = name.split("/")
     folder = parts[1] if parts[0] == "src" else None
     if parts[0] == "src" and (len(parts) < 3 or folder not in LAYERS):
-        yield 1, f"src/{folder} is not in the table of layers (tools/check_layers.py, docs/design.md)"
+        yield (
+            1,
+            f"src/{folder} is not in the table of layers (tools/check_layers.py, docs/design.md)",
+        )
         return
     code = without_comments(text)
     for found in INCLUDE.finditer(code):
@@ -136,7 +236,10 @@ def check_file(name, text):
     code = blank(text)
     for found in CALL.finditer(code):
         if found.group() not in allowed:
-            what = f"{found.group()}() is not for {'/'.join(parts[:2])}: bytes go through {'the host' if folder is None else 'src/io, names through src/publish'}"
+            what = (
+                f"{found.group()}() is not for {'/'.join(parts[:2])}: bytes go through "
+                f"{'the host' if folder is None else 'src/io, names through src/publish'}"
+            )
             yield line_of(code, found.start()), what
 
 
@@ -144,7 +247,11 @@ def self_test():
     """The rules must be able to fail: each row is a file that breaks one, or keeps all."""
     rows = [
         ("src/base/a.c", '#include "io/io.h"\n', 1),
-        ("src/plan/a.c", '#include "base/base.h"\n#include "manifest/manifest.h"\n#include <stdio.h>\n', 0),
+        (
+            "src/plan/a.c",
+            '#include "base/base.h"\n#include "manifest/manifest.h"\n#include <stdio.h>\n',
+            0,
+        ),
         ("src/plan/a.c", '#include "engine/engine.h"\n', 1),
         ("src/plan/a.c", '#include "plan/plan_priv.h"\n#include "manifest/manifest_priv.h"\n', 1),
         ("src/nowhere/a.c", "", 1),
@@ -155,18 +262,30 @@ def self_test():
         ("src/engine/a.c", "#include <zstd.h>\n", 1),
         ("src/codec/a.c", "#include <zstd.h>\n", 0),
         ("src/plan/a.c", "int f(int fd) { return (int)read (fd, 0, 0); }\n", 1),
-        ("src/plan/a.c", "int f(int fd) { return tegula__io_read(fd) + x->read(fd) + x.read(fd); } /* read( */\n", 0),
+        (
+            "src/plan/a.c",
+            "int f(int fd) { return tegula__io_read(fd) + x->read(fd) + x.read(fd); } /* read( "
+            "*/\n",
+            0,
+        ),
         ("src/engine/a.c", 'const char *a = "open(";\nvoid f(void) { fopen(a, a); }\n', 1),
         ("src/io/a.c", "int f(void) { return pread(0, 0, 0, 0); }\n", 0),
         ("src/io/a.c", "int f(void) { return unlink(a); }\n", 1),
         ("src/publish/a.c", "int f(void) { return rename(a, b) + pwrite(0, 0, 0, 0); }\n", 1),
-        ("plugins/hdf5/a.c", '#include <tegula/tegula_plugin.h>\n#include "hdf5_priv.h"\n#include <dlfcn.h>\n', 0),
+        (
+            "plugins/hdf5/a.c",
+            '#include <tegula/tegula_plugin.h>\n#include "hdf5_priv.h"\n#include <dlfcn.h>\n',
+            0,
+        ),
         ("plugins/hdf5/a.c", '#include "base/base.h"\n#include <hdf5.h>\n', 2),
         ("plugins/hdf5/a.c", "int f(void) { return pread(0, 0, 0, 0); }\n", 1),
         ("src/memory/a.c", "void *f(void) { return mmap(0, 0, 0, 0, 0, 0); }\n", 0),
     ]
-    return [f"self-test: {name} {text!r} gives {got}, expected {want}" for name, text, want in rows
-            if (got := len(list(check_file(name, text)))) != want]
+    return [
+        f"self-test: {name} {text!r} gives {got}, expected {want}"
+        for name, text, want in rows
+        if (got := len(list(check_file(name, text)))) != want
+    ]
 
 
 def main():
@@ -175,7 +294,9 @@ def main():
     files = [path for top in ("src", *OUTSIDE) for path in sorted((root / top).rglob("*.[ch]"))]
     for path in files:
         name = path.relative_to(root).as_posix()
-        problems += [f"{name}:{line}: {problem}" for line, problem in check_file(name, path.read_text())]
+        problems += [
+            f"{name}:{line}: {problem}" for line, problem in check_file(name, path.read_text())
+        ]
     print("\n".join(problems) if problems else f"layers: {len(files)} files keep the rules")
     return 1 if problems or not files else 0
 

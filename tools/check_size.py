@@ -3,10 +3,12 @@
 
 SPDX-License-Identifier: Apache-2.0
 
-Aims: files 250 lines in the median and none over 700, functions 15 lines in the median, 95 % up to 60, none over 120. Hard
-limits: a file of 1,200 lines, a function of 200. A function begins at a line that is not indented and ends in "{" after ")",
-and ends at the next "}" in the first column (the layout used everywhere here).
+Aims: files 250 lines in the median and none over 700, functions 15 lines in the median, 95 % up to
+60, none over 120. Hard limits: a file of 1,200 lines, a function of 200. A function begins at a
+line that is not indented and ends in "{" after ")", and ends at the next "}" in the first column
+(the layout used everywhere here).
 """
+
 import pathlib
 import re
 import statistics
@@ -19,7 +21,8 @@ NAME = re.compile(r"(\w+)\s*\(")
 
 
 def functions(lines):
-    """Yields (name, first line, number of lines). Declarations that span lines start at the first line that is not indented."""
+    """Yields (name, first line, number of lines). Declarations that span lines start at the
+    first line that is not indented."""
     head = start = None
     for number, line in enumerate(lines, 1):
         if start is None and line[:1].strip() and line[0] not in "#/*}":
@@ -27,14 +30,21 @@ def functions(lines):
         if start is None and head is not None and START.match(line):
             start = head
         elif start is not None and line.startswith("}"):
-            yield NAME.search(" ".join(lines[start - 1:number])).group(1), start, number - start + 1
+            yield (
+                NAME.search(" ".join(lines[start - 1 : number])).group(1),
+                start,
+                number - start + 1,
+            )
             head = start = None
 
 
 def describe(what, sizes):
     ordered = sorted(sizes)
     high = ordered[min(len(ordered) - 1, int(0.95 * len(ordered)))]
-    print(f"{what}: {len(sizes)}, median {statistics.median(sizes):g} lines, 95 % up to {high}, longest {ordered[-1]}")
+    print(
+        f"{what}: {len(sizes)}, median {statistics.median(sizes):g} lines, 95 % up to {high}, "
+        f"longest {ordered[-1]}"
+    )
 
 
 def main():
@@ -45,8 +55,13 @@ def main():
         lines = path.read_text().splitlines()
         files.append((len(lines), name))
         found += [(size, f"{name}:{line}: {function}") for function, line, size in functions(lines)]
-    for title, chosen in (("files", ("src/", "plugins/", "include/")), ("functions in src, plugins and cli", ("src/", "plugins/", "cli/"))):
-        sizes = [size for size, name in (files if title == "files" else found) if name.startswith(chosen)]
+    for title, chosen in (
+        ("files", ("src/", "plugins/", "include/")),
+        ("functions in src, plugins and cli", ("src/", "plugins/", "cli/")),
+    ):
+        sizes = [
+            size for size, name in (files if title == "files" else found) if name.startswith(chosen)
+        ]
         if sizes:
             describe(title, sizes)
     for size, name in sorted(found + files, reverse=True):

@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""Adds up what scripts/test ran: JUnit files of ctest and pytest and the one-word results of its checks.
+"""Adds up what scripts/test ran: JUnit files of ctest and pytest and the one-word
+results of its checks.
 
 SPDX-License-Identifier: Apache-2.0
 
-The last line is `N passed, N failed, N skipped`; exit status 1 when anything failed. A runner that ended with a status other
-than 0, or left no readable results, counts as a failure even when it named none.
+The last line is `N passed, N failed, N skipped`; exit status 1 when anything failed. A runner that
+ended with a status other than 0, or left no readable results, counts as a failure even when it
+named none.
 """
+
 import pathlib
 import sys
 import xml.etree.ElementTree as xml
@@ -15,10 +18,17 @@ def junit(path):
     """Yields (test name, passed|failed|skipped) for every test case of a JUnit file."""
     for case in xml.parse(path).getroot().iter("testcase"):
         name = f"{path.stem}: {case.get('classname', '')}.{case.get('name')}"
-        if case.find("failure") is not None or case.find("error") is not None or case.get("status") == "fail":
+        if (
+            case.find("failure") is not None
+            or case.find("error") is not None
+            or case.get("status") == "fail"
+        ):
             yield name, "failed"
-        elif case.get("status") == "notrun" and "SKIP_" not in case.find("skipped").get("message", ""):
-            yield f"{name}: could not be started", "failed"  # ctest calls a program that is not there "skipped"
+        elif case.get("status") == "notrun" and "SKIP_" not in case.find("skipped").get(
+            "message", ""
+        ):
+            # ctest calls a program that is not there "skipped"
+            yield f"{name}: could not be started", "failed"
         elif case.find("skipped") is not None or case.get("status") == "disabled":
             yield name, "skipped"
         else:
@@ -26,7 +36,8 @@ def junit(path):
 
 
 def runner(status_path):
-    """The cases of one runner, plus a failure of its own where its status and its cases disagree."""
+    """The cases of one runner, plus a failure of its own where its status
+    and its cases disagree."""
     status = status_path.read_text().strip()
     try:
         cases = list(junit(status_path.with_suffix(".xml")))

@@ -1,10 +1,13 @@
-"""Which lines tests reach: a build with gcov in build/coverage, ctest and some of pytest, then tables by file and by function.
+"""Which lines tests reach: a build with gcov in build/coverage, ctest and some of pytest, then
+tables by file and by function.
 
 SPDX-License-Identifier: Apache-2.0
 
-The table by function has no files in it, so that moves do not matter: name -> [lines, lines reached] of each function of that
-name. Tests that take another user fail here: gcov cannot write its counts then, and says so on standard error.
+The table by function has no files in it, so that moves do not matter: name -> [lines, lines
+reached] of each function of that name. Tests that take another user fail here: gcov cannot write
+its counts then, and says so on standard error.
 """
+
 import collections
 import json
 import os
@@ -14,8 +17,13 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build/coverage"
-OPTIONS = ["-DCMAKE_C_COMPILER=gcc", "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_C_FLAGS=--coverage -fprofile-update=atomic",
-           "-DTEGULA_BUILD_TESTS=ON", "-DTEGULA_BUILD_BENCH=OFF"]
+OPTIONS = [
+    "-DCMAKE_C_COMPILER=gcc",
+    "-DCMAKE_BUILD_TYPE=Debug",
+    "-DCMAKE_C_FLAGS=--coverage -fprofile-update=atomic",
+    "-DTEGULA_BUILD_TESTS=ON",
+    "-DTEGULA_BUILD_BENCH=OFF",
+]
 FOLDERS = ("src/", "plugins/", "cli/")
 AT_ONCE = 50
 
@@ -27,7 +35,9 @@ def run(*command, **options):
 
 def build():
     jobs = str(len(os.sched_getaffinity(0)))
-    if run("cmake", "-S", ROOT, "-B", BUILD, *OPTIONS, stdout=subprocess.DEVNULL) or run("cmake", "--build", BUILD, "-j", jobs):
+    if run("cmake", "-S", ROOT, "-B", BUILD, *OPTIONS, stdout=subprocess.DEVNULL) or run(
+        "cmake", "--build", BUILD, "-j", jobs
+    ):
         raise SystemExit("record.py: build/coverage could not be built")
     for path in BUILD.rglob("*.gcda"):
         path.unlink()
@@ -35,10 +45,17 @@ def build():
 
 
 def run_tests(jobs, tests):
-    variables = {**os.environ, "TEGULA_BIN": str(BUILD / "bin/tegula"), "TEGULA_PROBE": str(BUILD / "bin/tegula_probe"),
-                 "TEGULA_LIB": str(BUILD / "lib/libtegula.so"), "PYTHONDONTWRITEBYTECODE": "1"}
+    variables = {
+        **os.environ,
+        "TEGULA_BIN": str(BUILD / "bin/tegula"),
+        "TEGULA_PROBE": str(BUILD / "bin/tegula_probe"),
+        "TEGULA_LIB": str(BUILD / "lib/libtegula.so"),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
     failed = run("ctest", "--test-dir", BUILD, "-j", jobs, "--output-on-failure", env=variables)
-    failed |= run(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests, env=variables)
+    failed |= run(
+        sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests, env=variables
+    )
     return "some tests failed" if failed else "all tests passed"
 
 
@@ -46,11 +63,18 @@ def counted():
     """Of each (file, line): how often it ran in any program, and the function that it is in."""
     data, times, inside = sorted(map(str, BUILD.rglob("*.gcda"))), collections.Counter(), {}
     for first in range(0, len(data), AT_ONCE):
-        found = subprocess.run(["gcov", "--json-format", "--stdout", *data[first:first + AT_ONCE]], check=True, cwd=BUILD,
-                               capture_output=True, text=True).stdout
+        found = subprocess.run(
+            ["gcov", "--json-format", "--stdout", *data[first : first + AT_ONCE]],
+            check=True,
+            cwd=BUILD,
+            capture_output=True,
+            text=True,
+        ).stdout
         for record in map(json.loads, found.splitlines()):
             for file in record["files"]:
-                name = os.path.relpath(os.path.join(record["current_working_directory"], file["file"]), ROOT)
+                name = os.path.relpath(
+                    os.path.join(record["current_working_directory"], file["file"]), ROOT
+                )
                 for line in file["lines"] if name.startswith(FOLDERS) else ():
                     times[name, line["line_number"]] += line["count"]
                     inside[name, line["line_number"]] = line.get("function_name", "")
@@ -70,5 +94,8 @@ def record(tests):
     for (function, _), total in sorted(lines.items()):
         functions[function] = sorted([*functions[function], total])
     total = [sum(column) for column in zip(*files.values())]
-    print("%s; %d of %d lines reached in %d files, %d functions" % (result, total[1], total[0], len(files), len(functions)))
+    print(
+        "%s; %d of %d lines reached in %d files, %d functions"
+        % (result, total[1], total[0], len(files), len(functions))
+    )
     return {"tests": result, "functions": dict(functions), "files": dict(sorted(files.items()))}

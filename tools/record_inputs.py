@@ -1,7 +1,9 @@
-"""The small inputs of tools/record.py: good and bad files of every kind, the same bytes in every run.
+"""The small inputs of tools/record.py: good and bad files of every kind,
+the same bytes in every run.
 
 SPDX-License-Identifier: Apache-2.0
 """
+
 import json
 import os
 import shutil
@@ -13,13 +15,29 @@ import numpy as np
 
 RNG_SEED = 7
 CODECS = {
-    "gzip": {"compression": "gzip", "shuffle": True}, "fletcher": {"fletcher32": True, "compression": "gzip"},
-    "lzf": {"compression": "lzf"}, "zstd": hdf5plugin.Zstd(clevel=3), "lz4": hdf5plugin.LZ4(),
-    "blosc": hdf5plugin.Blosc(cname="lz4"), "blosc2": hdf5plugin.Blosc2(cname="lz4"),
-    "bitshuffle": hdf5plugin.Bitshuffle(cname="lz4"), "plain": {}, "unknown": {"compression": hdf5plugin.BZip2()},
+    "gzip": {"compression": "gzip", "shuffle": True},
+    "fletcher": {"fletcher32": True, "compression": "gzip"},
+    "lzf": {"compression": "lzf"},
+    "zstd": hdf5plugin.Zstd(clevel=3),
+    "lz4": hdf5plugin.LZ4(),
+    "blosc": hdf5plugin.Blosc(cname="lz4"),
+    "blosc2": hdf5plugin.Blosc2(cname="lz4"),
+    "bitshuffle": hdf5plugin.Bitshuffle(cname="lz4"),
+    "plain": {},
+    "unknown": {"compression": hdf5plugin.BZip2()},
 }
-DTYPES = {"f4": "<f4", "big": ">f4", "f2": "<f2", "i1": "i1", "u8": ">u8", "bool": "?", "c16": "<c16", "time": "<M8[ns]",
-          "text": "S5", "unicode": "<U3"}
+DTYPES = {
+    "f4": "<f4",
+    "big": ">f4",
+    "f2": "<f2",
+    "i1": "i1",
+    "u8": ">u8",
+    "bool": "?",
+    "c16": "<c16",
+    "time": "<M8[ns]",
+    "text": "S5",
+    "unicode": "<U3",
+}
 HEADERS = {
     "huge": "{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296, 4), }",
     "negative": "{'descr': '<f4', 'fortran_order': False, 'shape': (-1, 3), }",
@@ -87,7 +105,11 @@ def raw_files(array):
     array.astype(">f4").tofile("field.bin")
     with open("header.bin", "wb") as file:
         file.write(bytes(512) + array.tobytes())
-    for folder, meta in {"raw": {}, "raw_wrong": {"dtype": "q7"}, "raw_long": {"shape": [9000, 6]}}.items():
+    for folder, meta in {
+        "raw": {},
+        "raw_wrong": {"dtype": "q7"},
+        "raw_long": {"shape": [9000, 6]},
+    }.items():
         os.makedirs(folder)
         array[:32].tofile(folder + "/part_0.bin")
         array[32:].tofile(folder + "/part_1.bin")
@@ -117,10 +139,13 @@ def hdf5_files(array):
         file["link"], file["lost"] = h5py.SoftLink("/entry/data"), h5py.SoftLink("/nowhere")
         group.create_dataset("holes", (64, 6), "f4", chunks=(16, 6), fillvalue=9)[20:30] = 1
         group.create_dataset("outside", (64, 6), "f4", external=[("header.bin", 512, 1536)])
-    for name, files in {"virtual": ("h5_gzip.h5", "h5_lzf.h5"), "virtual_lost": ("h5_gzip.h5", "gone.h5")}.items():
+    for name, files in {
+        "virtual": ("h5_gzip.h5", "h5_lzf.h5"),
+        "virtual_lost": ("h5_gzip.h5", "gone.h5"),
+    }.items():
         layout = h5py.VirtualLayout((128, 6), "f4")
         for index, source in enumerate(files):
-            layout[64 * index:64 * index + 64] = h5py.VirtualSource(source, "x", shape=(64, 6))
+            layout[64 * index : 64 * index + 64] = h5py.VirtualSource(source, "x", shape=(64, 6))
         with h5py.File("h5_%s.h5" % name, "w") as file:
             file.create_virtual_dataset("x", layout, fillvalue=-1)
     with h5py.File("h5_latest.h5", "w", libver="latest") as file:
@@ -128,13 +153,17 @@ def hdf5_files(array):
     os.makedirs("h5_shards")
     for index in range(3):
         with h5py.File("h5_shards/part_%d.h5" % index, "w") as file:
-            file["x"] = array[20 * index:20 * index + 20]
+            file["x"] = array[20 * index : 20 * index + 20]
     damage("h5_gzip.h5", "bad_superblock.h5", at=8)
     damage("h5_gzip.h5", "cut.h5", size=os.path.getsize("h5_gzip.h5") - 500)
     for name in ("gzip", "fletcher", "zstd", "plain"):
         with h5py.File("h5_%s.h5" % name) as file:
             chunk = file["x"].id.get_chunk_info(3)
-        damage("h5_%s.h5" % name, "bad_chunk_%s.h5" % name, at=chunk.byte_offset + min(20, chunk.size // 2))
+        damage(
+            "h5_%s.h5" % name,
+            "bad_chunk_%s.h5" % name,
+            at=chunk.byte_offset + min(20, chunk.size // 2),
+        )
 
 
 def make(folder):
