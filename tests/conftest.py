@@ -2,7 +2,8 @@
 #
 # SPDX-License-Identifier: Apache-2.0
 #
-# One probe serves the whole run; when it is closed at the end, a leak or a bad exit fails the run as an error of the last test.
+# One probe serves the whole run; when it is closed at the end, a leak or a bad exit fails the run
+# as an error of the last test.
 import importlib.util
 import os
 import pathlib
@@ -16,9 +17,12 @@ from probe import Probe
 
 
 def h5py_library():
-    """The libhdf5 of the h5py that judges, so that both know the same files. Nothing is imported for it."""
+    """The libhdf5 of the h5py that judges, so that both know the same files.
+    Nothing is imported for it."""
     found = importlib.util.find_spec("h5py")
-    folder = pathlib.Path(found.origin).parent.parent / "h5py.libs" if found else pathlib.Path("nowhere")
+    folder = (
+        pathlib.Path(found.origin).parent.parent / "h5py.libs" if found else pathlib.Path("nowhere")
+    )
     return next((str(path) for path in folder.glob("libhdf5-*.so*")), None)
 
 
@@ -44,13 +48,14 @@ def probe(shared_probe):
 
 @pytest.fixture(scope="session")
 def sanitizer(shared_probe):
-    """"address", "thread" or None."""
+    """ "address", "thread" or None."""
     return shared_probe.call("build")["sanitizer"]
 
 
 @pytest.fixture
 def new_probe():
-    """Makes probes of a test's own, under a limit or another user; they are closed, and so checked, at the end of the test."""
+    """Makes probes of a test's own, under a limit or another user; they are closed, and so
+    checked, at the end of the test."""
     made = []
 
     def make(**arguments):

@@ -1,4 +1,5 @@
-# Reading leaves no trace in the times of a file where the system leaves that to us, and costs nothing where it does not.
+# Reading leaves no trace in the times of a file where the system leaves that to us, and costs
+# nothing where it does not.
 #
 # SPDX-License-Identifier: Apache-2.0
 import json
@@ -11,7 +12,8 @@ import numpy
 import pytest
 
 BIN = pathlib.Path(os.environ.get("TEGULA_BIN", "build/bin/tegula")).resolve()
-WITHOUT = ["setpriv", "--inh-caps=-fowner", "--bounding-set=-fowner"]  # root, but bound to the rules of owners
+# root, but bound to the rules of owners
+WITHOUT = ["setpriv", "--inh-caps=-fowner", "--bounding-set=-fowner"]
 OLD = 1_000_000_000 * 10**9
 
 
@@ -19,13 +21,19 @@ def make(folder, owner=None):
     for i in range(3):
         path = folder / f"s_{i}.npy"
         numpy.save(path, numpy.arange(1000) + i)
-        os.utime(path, ns=(OLD, path.stat().st_mtime_ns))  # older than the change: relatime would write it down
+        # older than the change: relatime would write it down
+        os.utime(path, ns=(OLD, path.stat().st_mtime_ns))
         if owner is not None:
             os.chown(path, owner, owner)
 
 
 def load(folder, *before):
-    result = subprocess.run([*before, BIN, "load", folder, "--json", "--hash"], capture_output=True, timeout=60, check=True)
+    result = subprocess.run(
+        [*before, BIN, "load", folder, "--json", "--hash"],
+        capture_output=True,
+        timeout=60,
+        check=True,
+    )
     return json.loads(result.stdout)
 
 
@@ -48,7 +56,10 @@ def test_own_files_keep_their_time_of_access(folder):
     assert [path.stat().st_atime_ns for path in folder.iterdir()] == [OLD] * 3
 
 
-@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("setpriv") is None, reason="needs root and setpriv to read files of others")
+@pytest.mark.skipif(
+    os.geteuid() != 0 or shutil.which("setpriv") is None,
+    reason="needs root and setpriv to read files of others",
+)
 def test_files_of_others_are_read_and_cost_one_open_more_in_all(folder):
     make(folder, owner=65534)
     report = load(folder, *WITHOUT)

@@ -1,8 +1,10 @@
-# Bad input gets one clear error that names file, place, expected and found, before any data is copied.
+# Bad input gets one clear error that names file, place, expected and found,
+# before any data is copied.
 #
 # SPDX-License-Identifier: Apache-2.0
 #
-# "Before" is proved by the order of calls: open refuses, so there is no dataset that could be loaded, and *out is untouched.
+# "Before" is proved by the order of calls: open refuses, so there is no dataset that could be
+# loaded, and *out is untouched.
 import os
 import shutil
 import socket
@@ -40,7 +42,13 @@ def test_missing_folder_and_file(probe, tmp_path):
 
 def test_missing_file_in_a_list(probe, tmp_path):
     paths = shards(tmp_path)
-    refused(probe, [paths[0], tmp_path / "gone.npy", paths[1]], "not_found", ["gone.npy"], tmp_path / "gone.npy")
+    refused(
+        probe,
+        [paths[0], tmp_path / "gone.npy", paths[1]],
+        "not_found",
+        ["gone.npy"],
+        tmp_path / "gone.npy",
+    )
 
 
 def test_empty_folder(probe, tmp_path):
@@ -126,7 +134,9 @@ def test_scalar_shard(probe, tmp_path):
 
 def test_stated_dtype_does_not_agree(probe, tmp_path):
     paths = shards(tmp_path, 2)
-    refused(probe, tmp_path / "s", "mismatch", ["shard_0000.npy", "<f4", "<f8"], paths[0], dtype="<f8")
+    refused(
+        probe, tmp_path / "s", "mismatch", ["shard_0000.npy", "<f4", "<f8"], paths[0], dtype="<f8"
+    )
     refused(probe, tmp_path / "s", "invalid_argument", dtype="f3")
 
 
@@ -149,7 +159,8 @@ def test_truncated_at_every_length(probe, tmp_path):
 
 
 def test_every_byte_of_a_header_changed(probe, tmp_path):
-    """A changed header is refused or describes something that the file can hold; it never ends the program."""
+    """A changed header is refused or describes something that the file can hold;
+    it never ends the program."""
     path = tmp_path / "changed.npy"
     numpy.save(path, numpy.arange(6, dtype="i2").reshape(2, 3))
     data = bytearray(path.read_bytes())
@@ -163,7 +174,12 @@ def test_every_byte_of_a_header_changed(probe, tmp_path):
             answer = probe.ask({"do": "open", "path": str(path)})
             opened += "error" not in answer
             if "error" in answer:
-                assert answer["error"]["status"] in ("corrupt", "unsupported", "short_file", "limit_exceeded"), answer
+                assert answer["error"]["status"] in (
+                    "corrupt",
+                    "unsupported",
+                    "short_file",
+                    "limit_exceeded",
+                ), answer
             else:
                 assert answer["bytes"] <= 12, answer
     assert opened < text_end
@@ -186,9 +202,20 @@ def test_options_that_make_no_sense(probe, tmp_path):
     raw = tmp_path / "raw.bin"
     raw.write_bytes(bytes(64))
     refused(probe, raw, "invalid_argument", format="raw")
-    for options in ({"offset": -1}, {"row_gap": -1}, {"shape": [-1]}, {"shape": [4], "row_shape": [1]}, {"row_shape": [0]},
-                    {"row_shape": [-3]}, {"order": "X"}, {"byte_order": "!"}, {"row_gap": 4, "order": "F", "row_shape": [2]},
-                    {"shape": [1] * 65}, {"shape": [2**62, 2**62]}, {"row_shape": [2**62, 2**62]}):
+    for options in (
+        {"offset": -1},
+        {"row_gap": -1},
+        {"shape": [-1]},
+        {"shape": [4], "row_shape": [1]},
+        {"row_shape": [0]},
+        {"row_shape": [-3]},
+        {"order": "X"},
+        {"byte_order": "!"},
+        {"row_gap": 4, "order": "F", "row_shape": [2]},
+        {"shape": [1] * 65},
+        {"shape": [2**62, 2**62]},
+        {"row_shape": [2**62, 2**62]},
+    ):
         statuses = ("invalid_argument", "limit_exceeded", "short_file", "unsupported")
         refused(probe, raw, statuses, format="raw", dtype="<f4", **options)
     refused(probe, raw, "short_file", ["raw.bin", "64"], raw, format="raw", dtype="<f4", offset=65)
@@ -197,17 +224,38 @@ def test_options_that_make_no_sense(probe, tmp_path):
 def test_raw_gap_that_does_not_fit(probe, tmp_path):
     raw = tmp_path / "raw.bin"
     raw.write_bytes(bytes(3 * 8 + 2 * 5))
-    assert probe.call("open", path=str(raw), dtype="<f4", row_shape=[2], row_gap=5)["shape"] == [3, 2]
+    assert probe.call("open", path=str(raw), dtype="<f4", row_shape=[2], row_gap=5)["shape"] == [
+        3,
+        2,
+    ]
     raw.write_bytes(bytes(3 * 8 + 3 * 5))
-    assert probe.call("open", path=str(raw), dtype="<f4", row_shape=[2], row_gap=5)["shape"] == [3, 2]
+    assert probe.call("open", path=str(raw), dtype="<f4", row_shape=[2], row_gap=5)["shape"] == [
+        3,
+        2,
+    ]
     raw.write_bytes(bytes(3 * 8 + 2 * 5 + 1))
-    refused(probe, raw, ("corrupt", "short_file"), ["raw.bin"], raw, dtype="<f4", row_shape=[2], row_gap=5)
+    refused(
+        probe,
+        raw,
+        ("corrupt", "short_file"),
+        ["raw.bin"],
+        raw,
+        dtype="<f4",
+        row_shape=[2],
+        row_gap=5,
+    )
 
 
 def test_things_that_are_no_files(probe, tmp_path):
     """A pipe or socket is refused at once: an open would wait for a writer."""
     os.mkfifo(tmp_path / "pipe.npy")
-    refused(probe, tmp_path / "pipe.npy", ("unsupported", "invalid_argument", "mismatch"), ["pipe.npy"], tmp_path / "pipe.npy")
+    refused(
+        probe,
+        tmp_path / "pipe.npy",
+        ("unsupported", "invalid_argument", "mismatch"),
+        ["pipe.npy"],
+        tmp_path / "pipe.npy",
+    )
     (tmp_path / "s").mkdir()
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(os.path.relpath(tmp_path / "s" / "a0.npy"))
@@ -239,7 +287,9 @@ def test_unreadable_file(new_probe, tmp_path):
         os.chmod(paths[1], 0)
         if os.geteuid() == 0:
             if not shutil.which("setpriv"):
-                pytest.skip("root may read everything, and setpriv is missing to become another user")
+                pytest.skip(
+                    "root may read everything, and setpriv is missing to become another user"
+                )
             prefix = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
         if not can_run(prefix):
             pytest.skip("another user may not run the probe from where it was built")
@@ -260,7 +310,12 @@ def can_run(prefix):
 
     from probe import program
 
-    return subprocess.run([*prefix, program()], stdin=subprocess.DEVNULL, capture_output=True).returncode == 0
+    return (
+        subprocess.run(
+            [*prefix, program()], stdin=subprocess.DEVNULL, capture_output=True
+        ).returncode
+        == 0
+    )
 
 
 def test_names_that_are_not_text_in_any_encoding(probe, tmp_path):
@@ -285,7 +340,9 @@ def test_names_with_pattern_characters(probe, tmp_path):
 def test_several_formats_in_one_set(probe, tmp_path):
     paths = shards(tmp_path, 2)
     paths[1].write_bytes(bytes(60))
-    refused(probe, tmp_path / "s", ("mismatch", "unsupported", "corrupt"), ["shard_0001.npy"], paths[1])
+    refused(
+        probe, tmp_path / "s", ("mismatch", "unsupported", "corrupt"), ["shard_0001.npy"], paths[1]
+    )
 
 
 def test_first_bad_file_is_the_one_reported(probe, tmp_path):
@@ -302,11 +359,32 @@ def test_first_bad_file_is_the_one_reported(probe, tmp_path):
 def test_arguments_of_load_that_do_not_fit(probe, tmp_path):
     shards(tmp_path, 2)
     probe.call("open", path=str(tmp_path / "s"))
-    for shape, dtype in (([10, 4], "<f4"), ([9, 3], "<f4"), ([30], "<f4"), ([10, 3], "<f8"), ([10, 3], "<i4")):
-        probe.batch([{"do": "tiling", "kind": "even", "shape": shape, "tiles": 2}, {"do": "array", "dtype": dtype}])
+    for shape, dtype in (
+        ([10, 4], "<f4"),
+        ([9, 3], "<f4"),
+        ([30], "<f4"),
+        ([10, 3], "<f8"),
+        ([10, 3], "<i4"),
+    ):
+        probe.batch(
+            [
+                {"do": "tiling", "kind": "even", "shape": shape, "tiles": 2},
+                {"do": "array", "dtype": dtype},
+            ]
+        )
         check_error(probe.refused("load"), ("mismatch", "invalid_argument"))
-    for box in ([[0, 11], [0, 3]], [[-1, 3], [0, 3]], [[5, 3], [0, 3]], [[0, 3], [0, 4]], [[0, 3]], [[0, 3]] * 3):
-        check_error(probe.refused("read", box=box, dtype="<f4", path=str(tmp_path / "x")), ("mismatch", "invalid_argument"))
+    for box in (
+        [[0, 11], [0, 3]],
+        [[-1, 3], [0, 3]],
+        [[5, 3], [0, 3]],
+        [[0, 3], [0, 4]],
+        [[0, 3]],
+        [[0, 3]] * 3,
+    ):
+        check_error(
+            probe.refused("read", box=box, dtype="<f4", path=str(tmp_path / "x")),
+            ("mismatch", "invalid_argument"),
+        )
     good_box = {"box": [[0, 3], [0, 3]], "path": str(tmp_path / "x")}
     check_error(probe.refused("read", dtype="<f8", **good_box), ("mismatch", "invalid_argument"))
     check_error(probe.refused("read", dtype="<f4", read_only=True, **good_box), "invalid_argument")
@@ -318,7 +396,9 @@ def test_big_endian_target_gets_values_in_its_order(probe, tmp_path):
     full = numpy.arange(12, dtype="<i4").reshape(4, 3)
     numpy.save(tmp_path / "a.npy", full)
     probe.call("open", path=str(tmp_path / "a.npy"))
-    answer = probe.ask({"do": "read", "box": [[1, 3], [0, 3]], "dtype": ">i4", "path": str(tmp_path / "box")})
+    answer = probe.ask(
+        {"do": "read", "box": [[1, 3], [0, 3]], "dtype": ">i4", "path": str(tmp_path / "box")}
+    )
     if "error" in answer:
         check_error(answer["error"], ("unsupported", "invalid_argument", "mismatch"))
     else:
@@ -328,7 +408,12 @@ def test_big_endian_target_gets_values_in_its_order(probe, tmp_path):
 def test_load_stopped_by_its_progress(probe, tmp_path):
     shards(tmp_path, 4, shape=(40000, 8))
     info = probe.call("open", path=str(tmp_path / "s"))
-    probe.batch([{"do": "tiling", "kind": "even", "shape": info["shape"], "tiles": 3}, {"do": "array", "dtype": "<f4"}])
+    probe.batch(
+        [
+            {"do": "tiling", "kind": "even", "shape": info["shape"], "tiles": 3},
+            {"do": "array", "dtype": "<f4"},
+        ]
+    )
     check_error(probe.refused("load", progress=True, cancel_after=0), "cancelled")
     probe.call("load", progress=True)
 

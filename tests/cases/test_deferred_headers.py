@@ -1,9 +1,11 @@
-# Sets that are opened with TEGULA_OPEN_DEFER_HEADERS (tegula load does): what a file holds is foretold from its size and the first header.
+# Sets that are opened with TEGULA_OPEN_DEFER_HEADERS (tegula load does): what a file holds is
+# foretold from its size and the first header.
 #
 # SPDX-License-Identifier: Apache-2.0
 #
-# Every way in which a file can be another one than foretold, at every place: the command gives what numpy reads or the error that opening
-# with all headers gives; the library never says OK for a wrong prediction, whatever is asked of the dataset.
+# Every way in which a file can be another one than foretold, at every place: the command gives what
+# numpy reads or the error that opening with all headers gives; the library never says OK for a
+# wrong prediction, whatever is asked of the dataset.
 import json
 import os
 import subprocess
@@ -38,6 +40,7 @@ def words(shape, descr="'<f4'", fortran=False):
 
 # ---- files that have the size of the shard `piece`, but are something else ----
 
+
 def longer_header(piece):
     return header(words((len(piece) - 1, COLUMNS)), 128 + ROW) + piece[1:].tobytes()
 
@@ -63,7 +66,10 @@ def more_axes(piece):
 
 
 def flat(piece):
-    return header(f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({piece.size},), }}", 128) + piece.tobytes()
+    return (
+        header(f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({piece.size},), }}", 128)
+        + piece.tobytes()
+    )
 
 
 def truncated(piece):
@@ -98,9 +104,25 @@ def record(piece):
     return header(words(piece.shape, "[('a', '<f4')]"), 128) + piece.tobytes()
 
 
-LOADABLE = {longer_header: lambda p: p[1:], fortran: lambda p: p, big_endian: lambda p: p, bytes_behind: lambda p: p[:-2],
-            no_rows: lambda p: p[:0]}
-REFUSED = [other_dtype, other_columns, more_axes, flat, truncated, scalar, no_header, broken_header, pickled, record]
+LOADABLE = {
+    longer_header: lambda p: p[1:],
+    fortran: lambda p: p,
+    big_endian: lambda p: p,
+    bytes_behind: lambda p: p[:-2],
+    no_rows: lambda p: p[:0],
+}
+REFUSED = [
+    other_dtype,
+    other_columns,
+    more_axes,
+    flat,
+    truncated,
+    scalar,
+    no_header,
+    broken_header,
+    pickled,
+    record,
+]
 KINDS = [*LOADABLE, *REFUSED]
 PLACES = [0, 2, 4]
 
@@ -110,7 +132,8 @@ def name_of(kind):
 
 
 def make(tmp_path, kinds):
-    """The shards, those at the given places of another kind. Gives folder and expected values (None: refused)."""
+    """The shards, those at the given places of another kind.
+    Gives folder and expected values (None: refused)."""
     parts = pieces()
     paths = save_shards(tmp_path / "s", parts)
     good = True
@@ -120,14 +143,21 @@ def make(tmp_path, kinds):
         assert paths[place].stat().st_size == size, "the file has the size that was foretold"
         if kind in LOADABLE:
             parts[place] = LOADABLE[kind](parts[place])
-            numpy.testing.assert_array_equal(numpy.load(paths[place]), parts[place], "numpy reads what the test expects")
+            numpy.testing.assert_array_equal(
+                numpy.load(paths[place]), parts[place], "numpy reads what the test expects"
+            )
         else:
             good = False
     return tmp_path / "s", numpy.concatenate(parts) if good else None
 
 
 def run(*arguments):
-    done = subprocess.run([os.environ["TEGULA_BIN"], *map(str, arguments), "--json"], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [os.environ["TEGULA_BIN"], *map(str, arguments), "--json"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     return done.returncode, json.loads(done.stdout)
 
 
@@ -138,7 +168,9 @@ def check_command(folder, expected, *options):
         assert loaded["hash"] == content_hash(expected) and loaded["shape"] == list(expected.shape)
         return loaded
     info_status, info = run("info", folder)
-    assert (status, loaded) == (info_status, info) and status == 1, "the error of reading all headers first"
+    assert (status, loaded) == (info_status, info) and status == 1, (
+        "the error of reading all headers first"
+    )
     return None
 
 
@@ -146,7 +178,14 @@ def check_command(folder, expected, *options):
 @pytest.mark.parametrize("kind", KINDS, ids=name_of)
 def test_command_gives_what_numpy_reads_or_the_usual_error(tmp_path, kind, place):
     folder, expected = make(tmp_path, {place: kind})
-    for options in ([], ["--tiles", 3], ["--tiles", 2, "--axis", 1], ["--threads", 1], ["--io", "direct"], ["--io", "io_uring"]):
+    for options in (
+        [],
+        ["--tiles", 3],
+        ["--tiles", 2, "--axis", 1],
+        ["--threads", 1],
+        ["--io", "direct"],
+        ["--io", "io_uring"],
+    ):
         check_command(folder, expected, *options)
 
 
@@ -154,7 +193,10 @@ def test_command_with_several_such_files(tmp_path):
     """The error is that of the first file in order."""
     rng = numpy.random.default_rng(0)
     for number in range(60):
-        kinds = {int(place): KINDS[rng.integers(len(KINDS))] for place in rng.choice(5, rng.integers(2, 5), replace=False)}
+        kinds = {
+            int(place): KINDS[rng.integers(len(KINDS))]
+            for place in rng.choice(5, rng.integers(2, 5), replace=False)
+        }
         folder = tmp_path / str(number)
         folder.mkdir()
         check_command(*make(folder, kinds))
@@ -176,7 +218,8 @@ def test_records_of_another_description_are_refused(tmp_path, place):
 
 
 def test_expected_rows_count_what_is_there(tmp_path):
-    """One row fewer than foretold: the number that is right is taken, the foretold one is refused."""
+    """One row fewer than foretold: the number that is right is taken,
+    the foretold one is refused."""
     folder, expected = make(tmp_path, {2: longer_header})
     assert run("load", folder, "--expect-rows", len(expected))[0] == 0
     status, refused = run("load", folder, "--expect-rows", len(expected) + 1)
@@ -189,7 +232,9 @@ def test_side_file_is_compared_with_what_is_there(tmp_path):
     rows = [len(piece) for piece in pieces()]
     note = {"dtype": "<f4", "rows": rows}
     (folder / "shard_meta.json").write_text(json.dumps(note))
-    assert run("load", folder) == run("info", folder), "the foretold rows are those of the side file, but not of the file"
+    assert run("load", folder) == run("info", folder), (
+        "the foretold rows are those of the side file, but not of the file"
+    )
     rows[2] -= 1
     (folder / "shard_meta.json").write_text(json.dumps(note))
     check_command(folder, expected)
@@ -197,13 +242,18 @@ def test_side_file_is_compared_with_what_is_there(tmp_path):
 
 # ---- the library ----
 
+
 def open_deferred(probe, folder, **options):
     return probe.call("open", path=str(folder), flags=DEFER, **options)
 
 
 def load(probe, info, tiles=2, axis=0):
-    probe.batch([{"do": "tiling", "kind": "even", "shape": info["shape"], "axis": axis, "tiles": tiles},
-                 {"do": "array", "dtype": info["dtype"]}])
+    probe.batch(
+        [
+            {"do": "tiling", "kind": "even", "shape": info["shape"], "axis": axis, "tiles": tiles},
+            {"do": "array", "dtype": info["dtype"]},
+        ]
+    )
     return probe.ask({"do": "load"})
 
 
@@ -223,8 +273,18 @@ def test_no_call_says_ok_to_a_wrong_prediction(probe, tmp_path, kind, place):
         {"do": "to_json"},
         {"do": "hash", "of": "dataset"},
         {"do": "read", "dtype": "<f4", "box": [[0, 1], [0, 1]], "path": str(tmp_path / "box")},
-        {"do": "read", "dtype": "<f4", "box": [[30, 31], [0, COLUMNS]], "path": str(tmp_path / "box")},
-        {"do": "read", "dtype": "<f4", "box": [[3, 3], [0, COLUMNS]], "path": str(tmp_path / "box")},
+        {
+            "do": "read",
+            "dtype": "<f4",
+            "box": [[30, 31], [0, COLUMNS]],
+            "path": str(tmp_path / "box"),
+        },
+        {
+            "do": "read",
+            "dtype": "<f4",
+            "box": [[3, 3], [0, COLUMNS]],
+            "path": str(tmp_path / "box"),
+        },
         {"do": "tiling", "kind": "dataset", "tiles": 2},
         {"do": "verify", "level": "sizes"},
         {"do": "verify", "level": "decode"},
@@ -241,7 +301,11 @@ def test_no_call_says_ok_to_a_wrong_prediction(probe, tmp_path, kind, place):
     info = open_deferred(probe, folder)
     probe.call("tiling", kind="even", shape=info["shape"], tiles=3)
     check_mismatch(probe.ask({"do": "explain"}), path)
-    probe.call("open", path=str(save_shards(tmp_path / "other", [numpy.zeros((3, 2), "f4")])[0]), other=True)
+    probe.call(
+        "open",
+        path=str(save_shards(tmp_path / "other", [numpy.zeros((3, 2), "f4")])[0]),
+        other=True,
+    )
     open_deferred(probe, folder)
     check_mismatch(probe.ask({"do": "compare"}), path)
 
@@ -251,7 +315,9 @@ def test_first_wrong_file_is_named(probe, tmp_path):
     for threads in (1, 2, 8):
         probe.call("context", threads=threads)
         for tiles in (1, 5):
-            check_mismatch(load(probe, open_deferred(probe, folder), tiles), folder / "shard_0001.npy")
+            check_mismatch(
+                load(probe, open_deferred(probe, folder), tiles), folder / "shard_0001.npy"
+            )
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
@@ -264,10 +330,15 @@ def test_versions_of_one_length_are_alike(probe, tmp_path, version):
     assert (loaded["opens"], loaded["reads"]) == (5, 6)
 
 
-@pytest.mark.parametrize("dtype", ["<f4", ">f4", "S4", "<M8[s]", [("a", "<i2"), ("b", "<u2")]], ids=str)
+@pytest.mark.parametrize(
+    "dtype", ["<f4", ">f4", "S4", "<M8[s]", [("a", "<i2"), ("b", "<u2")]], ids=str
+)
 @pytest.mark.parametrize("threads", [1, 2])
 def test_right_predictions_cost_one_open_and_one_read(probe, tmp_path, dtype, threads):
-    parts = [piece.astype("<i4").view(dtype) if isinstance(dtype, list) else piece.astype(dtype) for piece in pieces("<i4")]
+    parts = [
+        piece.astype("<i4").view(dtype) if isinstance(dtype, list) else piece.astype(dtype)
+        for piece in pieces("<i4")
+    ]
     save_shards(tmp_path / "s", parts)
     expected = numpy.concatenate(parts)
     probe.call("context", threads=threads)
@@ -275,8 +346,13 @@ def test_right_predictions_cost_one_open_and_one_read(probe, tmp_path, dtype, th
         info = open_deferred(probe, tmp_path / "s")
         assert (info["statistics"]["opens"], info["statistics"]["reads"]) == (1, 1)
         answer = load(probe, info, tiles, axis)
-        assert answer["statistics"]["opens"] == 4 and answer["statistics"]["bytes_read"] == expected.nbytes + 4 * 128
-        assert answer["statistics"]["reads"] == 5 or tiles == 4, "tiles that end within a file can make another step"
+        assert (
+            answer["statistics"]["opens"] == 4
+            and answer["statistics"]["bytes_read"] == expected.nbytes + 4 * 128
+        )
+        assert answer["statistics"]["reads"] == 5 or tiles == 4, (
+            "tiles that end within a file can make another step"
+        )
         assert probe.call("hash", of="array")["hash"] == content_hash(expected)
         files = probe.call("files", count=5)["files"]
         assert [file["rows"][1] - file["rows"][0] for file in files] == list(LENGTHS)
@@ -292,7 +368,9 @@ def test_a_part_confirms_all_files(probe, tmp_path):
     assert counted["opens"] == 4, "the header of each file was read"
     part = numpy.fromfile(tmp_path / "box", "<f4").reshape(2, 6)
     check_equal(part, expected[6:8, 3:9])
-    assert probe.call("read", **read)["statistics"]["bytes_read"] < counted["bytes_read"], "but once only"
+    assert probe.call("read", **read)["statistics"]["bytes_read"] < counted["bytes_read"], (
+        "but once only"
+    )
     assert probe.call("hash", of="dataset")["hash"] == content_hash(expected)
 
 
@@ -342,15 +420,27 @@ def test_raw_files_are_opened_once(probe, tmp_path):
     assert probe.call("hash", of="array")["hash"] == content_hash(numpy.concatenate(parts))
     (tmp_path / "s" / "part_3.bin").write_bytes(bytes(ROW * 3 + 1))
     for flags in (0, DEFER):
-        error = probe.refused("open", path=str(tmp_path / "s"), format="raw", dtype="<f4", row_shape=[COLUMNS], flags=flags)
+        error = probe.refused(
+            "open",
+            path=str(tmp_path / "s"),
+            format="raw",
+            dtype="<f4",
+            row_shape=[COLUMNS],
+            flags=flags,
+        )
         check_error(error, "corrupt", ["part_3.bin", "1 bytes too many"])
 
 
 def test_sets_from_which_nothing_is_foretold(probe, tmp_path):
-    """Fortran order, rows without bytes, scalars, a single file: all headers are read, and the load is as always."""
+    """Fortran order, rows without bytes, scalars, a single file: all headers are read,
+    and the load is as always."""
     columns = numpy.arange(48, dtype="f4").reshape(12, 4)
-    sets = {"fortran": [numpy.asfortranarray(columns), numpy.asfortranarray(columns)], "empty": [numpy.zeros((3, 0)), numpy.zeros((2, 0))],
-            "scalar": [numpy.array(3.5)], "one": [columns]}
+    sets = {
+        "fortran": [numpy.asfortranarray(columns), numpy.asfortranarray(columns)],
+        "empty": [numpy.zeros((3, 0)), numpy.zeros((2, 0))],
+        "scalar": [numpy.array(3.5)],
+        "one": [columns],
+    }
     for name, parts in sets.items():
         paths = save_shards(tmp_path / name, parts)
         info = open_deferred(probe, tmp_path / name)

@@ -1,8 +1,10 @@
-# Inputs that people really met, in their npy and raw form: right values, or an error that says what and where.
+# Inputs that people really met, in their npy and raw form: right values,
+# or an error that says what and where.
 #
 # SPDX-License-Identifier: Apache-2.0
 #
-# The numbers are those of the project's collection of public reports. Expected values come from numpy.
+# The numbers are those of the project's collection of public reports.
+# Expected values come from numpy.
 import re
 import shutil
 import subprocess
@@ -23,7 +25,10 @@ def test_case_01_long_headers(probe, tmp_path):
         path = tmp_path / ("header%d.npy" % version)
         numpy.save(path, array)
         start = path.read_bytes()[:12]
-        assert start[6] == version and int.from_bytes(start[8 : 10 if version == 1 else 12], "little") > length
+        assert (
+            start[6] == version
+            and int.from_bytes(start[8 : 10 if version == 1 else 12], "little") > length
+        )
         got, info, _ = load_all(probe, tmp_path, path)
         assert info["shape"] == [3] and info["dtype"] == "|V%d" % (4 * count)
         assert info["descr"].count("a_field_with_a_name_") == count
@@ -65,18 +70,32 @@ def test_case_07_half_a_shard(probe, tmp_path):
 def test_case_08_left_over_bytes(probe, tmp_path):
     path = tmp_path / "raw.bin"
     path.write_bytes(bytes(4097))
-    error = check_error(probe.refused("open", path=str(path), dtype="<i4"), "corrupt", ["raw.bin", "byte"], path=path)
+    error = check_error(
+        probe.refused("open", path=str(path), dtype="<i4"),
+        "corrupt",
+        ["raw.bin", "byte"],
+        path=path,
+    )
     assert re.search(r"\b1 bytes? too many\b", error["message"]), error
     path.write_bytes(bytes(12 * 10 + 7))
-    error = check_error(probe.refused("open", path=str(path), dtype="<i4", row_shape=[3]), "corrupt", path=path)
+    error = check_error(
+        probe.refused("open", path=str(path), dtype="<i4", row_shape=[3]), "corrupt", path=path
+    )
     assert re.search(r"\b7 bytes too many\b", error["message"]), error
 
 
-@pytest.mark.parametrize("size, status, number", [(396, "short_file", 4), (403, "corrupt", 3), (400 + 40, "corrupt", 40)])
+@pytest.mark.parametrize(
+    "size, status, number", [(396, "short_file", 4), (403, "corrupt", 3), (400 + 40, "corrupt", 40)]
+)
 def test_case_08_size_against_the_declared_shape(probe, tmp_path, size, status, number):
     path = tmp_path / "raw.bin"
     path.write_bytes(bytes(size))
-    error = check_error(probe.refused("open", path=str(path), dtype="<f4", shape=[10, 10]), status, ["raw.bin"], path=path)
+    error = check_error(
+        probe.refused("open", path=str(path), dtype="<f4", shape=[10, 10]),
+        status,
+        ["raw.bin"],
+        path=path,
+    )
     found = re.findall(r"\d+", error["message"])
     assert str(number) in found or {"400", str(size)} <= set(found), error
 
@@ -97,11 +116,13 @@ def test_case_09_bfloat16_only_when_the_user_says_so(probe, tmp_path):
 
 def test_case_09_saving_bfloat16_keeps_the_type_or_is_refused(probe, tmp_path):
     (tmp_path / "values").write_bytes(bytes(range(48)))
-    probe.batch([
-        {"do": "tiling", "kind": "even", "shape": [4, 6], "tiles": 1},
-        {"do": "array", "dtype": "bfloat16"},
-        {"do": "fill", "path": str(tmp_path / "values")},
-    ])
+    probe.batch(
+        [
+            {"do": "tiling", "kind": "even", "shape": [4, 6], "tiles": 1},
+            {"do": "array", "dtype": "bfloat16"},
+            {"do": "fill", "path": str(tmp_path / "values")},
+        ]
+    )
     check_error(probe.refused("save", path=str(tmp_path / "b.npy")), "unsupported", ["bfloat16"])
     assert not (tmp_path / "b.npy").exists()
     probe.call("save", path=str(tmp_path / "b.raw"))
@@ -144,7 +165,9 @@ def test_case_12_a_gap_and_mixed_padding(probe, tmp_path):
     check_error(probe.refused("open", path=str(tmp_path / "s")), "incomplete", ["7"])
     save_shards(tmp_path / "m", [numpy.zeros((2, 3), "i4")] * 12, "part_%02d.npy")
     (tmp_path / "m" / "part_07.npy").rename(tmp_path / "m" / "part_7.npy")
-    check_error(probe.refused("open", path=str(tmp_path / "m")), "mismatch", ["part_7.npy", "part_0"])
+    check_error(
+        probe.refused("open", path=str(tmp_path / "m")), "mismatch", ["part_7.npy", "part_0"]
+    )
 
 
 def test_case_12_the_order_of_a_shell(probe, tmp_path):
@@ -164,12 +187,14 @@ def test_case_12_the_order_of_a_shell(probe, tmp_path):
 def test_case_12_own_saves_are_padded(probe, tmp_path):
     values = numpy.arange(36, dtype="i4").reshape(12, 3)
     (tmp_path / "values").write_bytes(values.tobytes())
-    probe.batch([
-        {"do": "tiling", "kind": "even", "shape": [12, 3], "tiles": 5},
-        {"do": "array", "dtype": "<i4"},
-        {"do": "fill", "path": str(tmp_path / "values")},
-        {"do": "save", "path": str(tmp_path / "s"), "shards": 12},
-    ])
+    probe.batch(
+        [
+            {"do": "tiling", "kind": "even", "shape": [12, 3], "tiles": 5},
+            {"do": "array", "dtype": "<i4"},
+            {"do": "fill", "path": str(tmp_path / "values")},
+            {"do": "save", "path": str(tmp_path / "s"), "shards": 12},
+        ]
+    )
     names = sorted(p.name for p in (tmp_path / "s").iterdir())
     assert names == ["shard_%04d.npy" % i for i in range(12)]
     check_equal(numpy.concatenate([numpy.load(tmp_path / "s" / n) for n in names]), values)
@@ -187,14 +212,21 @@ def test_case_19_opens_grow_with_shards(probe, tmp_path):
 def test_case_19_strace_counts_the_opens(new_probe, tmp_path):
     if not shutil.which("strace"):
         pytest.skip("needs strace")
-    if subprocess.run(["strace", "-f", "-o", str(tmp_path / "try"), "true"], capture_output=True).returncode != 0:
+    if (
+        subprocess.run(
+            ["strace", "-f", "-o", str(tmp_path / "try"), "true"], capture_output=True
+        ).returncode
+        != 0
+    ):
         pytest.skip("strace is not allowed to trace here")
     full = numpy.arange(64 * 40 * 8, dtype="f4").reshape(64 * 40, 8)
     save_shards(tmp_path / "s", numpy.split(full, 64))
     log = tmp_path / "strace"
     # a leak check cannot run under a tracer
-    own = new_probe(prefix=["strace", "-f", "-e", "trace=open,openat,openat2", "-o", str(log)],
-                    environment={"ASAN_OPTIONS": "detect_leaks=0"})
+    own = new_probe(
+        prefix=["strace", "-f", "-e", "trace=open,openat,openat2", "-o", str(log)],
+        environment={"ASAN_OPTIONS": "detect_leaks=0"},
+    )
     own.call("context", threads=4)
     got, _, _ = load_all(own, tmp_path, tmp_path / "s", tiles=64)
     check_equal(got, full)
@@ -203,23 +235,33 @@ def test_case_19_strace_counts_the_opens(new_probe, tmp_path):
 
 
 def write_header_of(path, array, remainder):
-    """A version 1.0 file without the usual padding, whose data starts `remainder` bytes behind a multiple of 4."""
+    """A version 1.0 file without the usual padding,
+    whose data starts `remainder` bytes behind a multiple of 4."""
     text = repr({"descr": array.dtype.str, "fortran_order": False, "shape": array.shape}).encode()
     text += b" " * ((remainder - (10 + len(text) + 1)) % 4) + b"\n"
-    path.write_bytes(b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + array.tobytes())
+    path.write_bytes(
+        b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + array.tobytes()
+    )
     return 10 + len(text)
 
 
 UNALIGNED = {"shift": 3, "axes": [0, 1]}
 
 
-@pytest.mark.parametrize("memory", [{}, {"wrap": True, "layouts": [UNALIGNED]},
-                                    {"wrap": True, "layouts": [{**UNALIGNED, "axes": [1, 0], "pad": [1, 0]}]}],
-                         ids=["own memory", "unaligned memory", "unaligned memory of columns"])
+@pytest.mark.parametrize(
+    "memory",
+    [
+        {},
+        {"wrap": True, "layouts": [UNALIGNED]},
+        {"wrap": True, "layouts": [{**UNALIGNED, "axes": [1, 0], "pad": [1, 0]}]},
+    ],
+    ids=["own memory", "unaligned memory", "unaligned memory of columns"],
+)
 @pytest.mark.parametrize("format", ["npy", "raw"])
 @pytest.mark.parametrize("dtype", ["<f4", "<f8", ">f4", ">f8"])
 def test_case_54_data_at_an_address_that_is_not_aligned(probe, tmp_path, dtype, format, memory):
-    """Little-endian rows (long enough) go straight into their place, big-endian ones and columns through staging."""
+    """Little-endian rows (long enough) go straight into their place,
+    big-endian ones and columns through staging."""
     full = (numpy.arange(31 * 300).reshape(31, 300) / 7).astype(dtype)
     path = tmp_path / ("a." + format)
     if format == "npy":

@@ -1,4 +1,5 @@
-# Files that change under way, few file handles, too little memory, files larger than memory: right values or one clear error.
+# Files that change under way, few file handles, too little memory, files larger than memory: right
+# values or one clear error.
 #
 # SPDX-License-Identifier: Apache-2.0
 import os
@@ -17,7 +18,12 @@ def opened(probe, folder, rows=1000, count=3):
     full = numpy.arange(rows * count * 4, dtype="f4").reshape(-1, 4)
     paths = save_shards(folder, numpy.split(full, count))
     info = probe.call("open", path=str(folder))
-    probe.batch([{"do": "tiling", "kind": "even", "shape": info["shape"], "tiles": 2}, {"do": "array", "dtype": info["dtype"]}])
+    probe.batch(
+        [
+            {"do": "tiling", "kind": "even", "shape": info["shape"], "tiles": 2},
+            {"do": "array", "dtype": info["dtype"]},
+        ]
+    )
     time.sleep(0.02)  # file times move on by whole ticks of the system's clock
     return paths, full
 
@@ -29,9 +35,18 @@ def test_file_that_shrinks_between_open_and_load(probe, tmp_path, keep_open, siz
     paths, _ = opened(probe, tmp_path / "s")
     os.truncate(paths[1], size if size >= 0 else os.path.getsize(paths[1]) - 1)
     check_error(probe.refused("load"), ("changed", "short_file"), ["shard_0001.npy"], path=paths[1])
-    check_error(probe.refused("hash", of="dataset"), ("changed", "short_file"), ["shard_0001.npy"], path=paths[1])
-    check_error(probe.refused("read", box=[[1000, 2000], [0, 4]], dtype="<f4", path=str(tmp_path / "box")),
-                ("changed", "short_file"), ["shard_0001.npy"], path=paths[1])
+    check_error(
+        probe.refused("hash", of="dataset"),
+        ("changed", "short_file"),
+        ["shard_0001.npy"],
+        path=paths[1],
+    )
+    check_error(
+        probe.refused("read", box=[[1000, 2000], [0, 4]], dtype="<f4", path=str(tmp_path / "box")),
+        ("changed", "short_file"),
+        ["shard_0001.npy"],
+        path=paths[1],
+    )
     probe.call("read", box=[[0, 900], [0, 4]], dtype="<f4", path=str(tmp_path / "box"))
 
 
@@ -51,7 +66,8 @@ def test_file_that_grows_or_is_written_to(probe, tmp_path, keep_open):
 
 @pytest.mark.parametrize("keep_open", [0, 1])
 def test_file_that_is_replaced_or_removed(probe, tmp_path, keep_open):
-    """The old values are right while the old file is still held; values of the new file are never mixed in."""
+    """The old values are right while the old file is still held;
+    values of the new file are never mixed in."""
     probe.call("context", threads=2, max_open_files=keep_open)
     for removed in (False, True):
         paths, full = opened(probe, tmp_path / ("removed" if removed else "replaced"))
@@ -62,7 +78,9 @@ def test_file_that_is_replaced_or_removed(probe, tmp_path, keep_open):
             os.replace(tmp_path / "new.npy", paths[1])
         answer = probe.ask({"do": "load"})
         if "error" in answer:
-            check_error(answer["error"], ("changed", "not_found"), ["shard_0001.npy"], path=paths[1])
+            check_error(
+                answer["error"], ("changed", "not_found"), ["shard_0001.npy"], path=paths[1]
+            )
         else:
             probe.call("dump", path=str(tmp_path / "dump"))
             assert (tmp_path / "dump").read_bytes() == full.tobytes()
@@ -79,7 +97,9 @@ def test_thousand_shards_with_64_file_handles(new_probe, tmp_path):
         got, info, moved = load_all(own, tmp_path, tmp_path / "s", tiles=7)
         check_equal(got, full)
         both = {key: info["statistics"][key] + moved[key] for key in ("opens", "stats", "reads")}
-        assert 1000 <= both["opens"] <= 2000, "each file is opened at most once per phase: %s" % both
+        assert 1000 <= both["opens"] <= 2000, (
+            "each file is opened at most once per phase: %s" % both
+        )
         assert both["reads"] <= 2 * 1000, both
 
 
@@ -91,7 +111,9 @@ def test_one_open_one_stat_two_reads_per_file_while_there_is_room(probe, tmp_pat
     check_equal(got, full)
     assert info["statistics"]["opens"] == 200 and moved["opens"] == 0
     assert info["statistics"]["reads"] + moved["reads"] <= 400
-    assert info["statistics"]["stats"] + moved["stats"] <= 400, "one at the open, one after the last read"
+    assert info["statistics"]["stats"] + moved["stats"] <= 400, (
+        "one at the open, one after the last read"
+    )
 
 
 def sparse_npy(path, shape, dtype="<f8"):
@@ -101,7 +123,9 @@ def sparse_npy(path, shape, dtype="<f8"):
     header = npy_header(dtype, False, shape)
     with open(path, "wb") as file:
         file.write(header)
-        file.truncate(len(header) + int(numpy.dtype(dtype).itemsize) * int(numpy.prod(shape, dtype="object")))
+        file.truncate(
+            len(header) + int(numpy.dtype(dtype).itemsize) * int(numpy.prod(shape, dtype="object"))
+        )
     return len(header)
 
 
@@ -114,12 +138,19 @@ def test_no_memory_for_the_array(probe, tmp_path):
     except OSError as error:
         pytest.skip("this file system takes no sparse files of 15 TB: %s" % error)
     info = probe.call("open", path=str(tmp_path / "s"))
-    assert info["shape"] == [14 * 1_880_000, 1_000_000] and info["bytes"] == 14 * 1_880_000 * 8_000_000
+    assert (
+        info["shape"] == [14 * 1_880_000, 1_000_000] and info["bytes"] == 14 * 1_880_000 * 8_000_000
+    )
     for tiles, separate in ((1, False), (16, False), (16, True)):
         probe.call("tiling", kind="even", shape=info["shape"], tiles=tiles)
         error = probe.refused("array", dtype="<f8", separate=separate)
         check_error(error, "out_of_memory", ["byte"])
-    probe.call("read", box=[[20_000_000, 20_000_001], [999_990, 1_000_000]], dtype="<f8", path=str(tmp_path / "box"))
+    probe.call(
+        "read",
+        box=[[20_000_000, 20_000_001], [999_990, 1_000_000]],
+        dtype="<f8",
+        path=str(tmp_path / "box"),
+    )
     assert (tmp_path / "box").read_bytes() == bytes(80)
 
 
@@ -145,7 +176,13 @@ def test_boxes_of_a_sparse_file_of_20_gb(probe, tmp_path):
         start = sparse_npy(path, (rows, columns))
     except OSError as error:
         pytest.skip("this file system takes no sparse file of 20 GB: %s" % error)
-    marks = {(0, 0): 1.5, (268_435, 456): 2.5, (536_870, 912): 3.5, (2_499_999, 999): 4.5, (1_250_000, 0): 5.5}
+    marks = {
+        (0, 0): 1.5,
+        (268_435, 456): 2.5,
+        (536_870, 912): 3.5,
+        (2_499_999, 999): 4.5,
+        (1_250_000, 0): 5.5,
+    }
     with open(path, "r+b") as file:
         for (row, column), value in marks.items():
             file.seek(start + 8 * (row * columns + column))
@@ -153,7 +190,10 @@ def test_boxes_of_a_sparse_file_of_20_gb(probe, tmp_path):
     info = probe.call("open", path=str(path))
     assert info["bytes"] == 20_000_000_000
     for (row, column), value in marks.items():
-        box = [[max(0, row - 3), min(rows, row + 3)], [max(0, column - 5), min(columns, column + 5)]]
+        box = [
+            [max(0, row - 3), min(rows, row + 3)],
+            [max(0, column - 5), min(columns, column + 5)],
+        ]
         answer = probe.call("read", box=box, dtype="<f8", path=str(tmp_path / "box"))
         expected = numpy.zeros([hi - lo for lo, hi in box])
         expected[row - box[0][0], column - box[1][0]] = value
@@ -172,9 +212,13 @@ def test_raw_offset_beyond_4_gib(probe, tmp_path):
 
 
 @pytest.mark.parametrize("staging_bytes", [65536, 200_000, 1 << 20, 0])
-@pytest.mark.parametrize("dtype, shape", [(">f8", (512, 512)), ("u1", (2000, 2000)), (">c16", (300, 700)),
-                                          ("<f4", (100, 100, 50))])
-def test_fortran_order_is_read_once_through_any_staging(probe, tmp_path, staging_bytes, dtype, shape):
+@pytest.mark.parametrize(
+    "dtype, shape",
+    [(">f8", (512, 512)), ("u1", (2000, 2000)), (">c16", (300, 700)), ("<f4", (100, 100, 50))],
+)
+def test_fortran_order_is_read_once_through_any_staging(
+    probe, tmp_path, staging_bytes, dtype, shape
+):
     """However little staging there is, no byte of the file is read again and again."""
     full = numpy.arange(int(numpy.prod(shape))).astype(dtype).reshape(shape)
     numpy.save(tmp_path / "a.npy", numpy.asfortranarray(full))
@@ -203,12 +247,14 @@ def test_killed_save_leaves_the_old_file_or_the_new_one(new_probe, tmp_path):
     seen = set()
     for wait in (0, 0.002, 0.005, 0.01, 0.02, 0.05):
         own = new_probe()
-        own.batch([
-            {"do": "context", "threads": 2},
-            {"do": "tiling", "kind": "even", "shape": [2000, 1000], "tiles": 2},
-            {"do": "array", "dtype": "<f8"},
-            {"do": "fill", "path": str(tmp_path / "values")},
-        ])
+        own.batch(
+            [
+                {"do": "context", "threads": 2},
+                {"do": "tiling", "kind": "even", "shape": [2000, 1000], "tiles": 2},
+                {"do": "array", "dtype": "<f8"},
+                {"do": "fill", "path": str(tmp_path / "values")},
+            ]
+        )
         own.send({"do": "save", "path": str(tmp_path / "a.npy"), "overwrite": True})
         time.sleep(wait)
         own.kill()

@@ -1,4 +1,5 @@
-# A manifest stands for its files: the same array without opening them, wherever both are moved together, and refused when one changed.
+# A manifest stands for its files: the same array without opening them, wherever both are moved
+# together, and refused when one changed.
 #
 # SPDX-License-Identifier: Apache-2.0
 #
@@ -36,7 +37,10 @@ def test_the_text_is_the_documented_one(probe, tmp_path):
     paths = save_shards(tmp_path / "s", [FULL[:7], numpy.asfortranarray(FULL[7:].astype(">i4"))])
     path = write_manifest(probe, tmp_path, tmp_path / "s")
     assert path.read_text().startswith('{"tegula_manifest": 1')
-    files = [{"path": "s/" + p.name, "size": p.stat().st_size, "mtime_ns": p.stat().st_mtime_ns} for p in paths]
+    files = [
+        {"path": "s/" + p.name, "size": p.stat().st_size, "mtime_ns": p.stat().st_mtime_ns}
+        for p in paths
+    ]
     offsets = [p.stat().st_size - n * 16 for p, n in zip(paths, (7, 8))]
     assert json.loads(path.read_text()) == {
         "tegula_manifest": 1,
@@ -46,15 +50,33 @@ def test_the_text_is_the_documented_one(probe, tmp_path):
         "shape": [15, 4],
         "files": files,
         "parts": [
-            {"file": 0, "offset": offsets[0], "lo": [0, 0], "hi": [7, 4], "strides": [16, 4], "order": "<"},
-            {"file": 1, "offset": offsets[1], "lo": [7, 0], "hi": [15, 4], "strides": [4, 32], "order": ">"},
+            {
+                "file": 0,
+                "offset": offsets[0],
+                "lo": [0, 0],
+                "hi": [7, 4],
+                "strides": [16, 4],
+                "order": "<",
+            },
+            {
+                "file": 1,
+                "offset": offsets[1],
+                "lo": [7, 0],
+                "hi": [15, 4],
+                "strides": [4, 32],
+                "order": ">",
+            },
         ],
     }
-    assert probe.call("to_json")["text"].count('"path": "%s/' % os.path.realpath(tmp_path / "s")) == 2  # absolute
+    # absolute
+    assert (
+        probe.call("to_json")["text"].count('"path": "%s/' % os.path.realpath(tmp_path / "s")) == 2
+    )
 
 
 def random_shards(rng, folder):
-    """npy or raw shards of random dtype, shape and order; gives what opens them, the options and the expected array."""
+    """npy or raw shards of random dtype, shape and order; gives what opens them,
+    the options and the expected array."""
     dtype = numpy.dtype(rng.choice(["<f4", ">f8", "|u1", ">c8", "<i2", "|S3", "<U2", "<M8[s]"]))
     row = tuple(int(n) for n in rng.integers(1, 5, int(rng.integers(0, 3))))
     lengths = [int(n) for n in rng.integers(0, 9, int(rng.integers(1, 6)))]
@@ -68,9 +90,21 @@ def random_shards(rng, folder):
     folder.mkdir()
     gap = int(rng.integers(1, 9)) if order == "C" and rng.integers(2) else 0
     for number, piece in enumerate(pieces):
-        rows = [piece[i : i + 1].tobytes() for i in range(len(piece))] if gap else [piece.tobytes(order)]  # an element alone loses its dtype
+        # an element alone loses its dtype
+        rows = (
+            [piece[i : i + 1].tobytes() for i in range(len(piece))]
+            if gap
+            else [piece.tobytes(order)]
+        )
         (folder / ("p%d" % number)).write_bytes(b"head" + (b"\xee" * gap).join(rows))
-    return full, {"format": "raw", "dtype": dtype.str, "row_shape": list(row), "offset": 4, "row_gap": gap, "order": order}
+    return full, {
+        "format": "raw",
+        "dtype": dtype.str,
+        "row_shape": list(row),
+        "offset": 4,
+        "row_gap": gap,
+        "order": order,
+    }
 
 
 @pytest.mark.parametrize("group", range(property_runner.GROUPS))
@@ -103,10 +137,17 @@ def test_nothing_is_opened_until_it_is_read(probe, tmp_path):
     assert (statistics["opens"], statistics["stats"]) == (1, 1)
     listed = probe.call("files", count=3)["files"]
     assert [file["rows"] for file in listed] == [[0, 5], [5, 9], [9, 15]]
-    answer = probe.batch([
-        {"do": "tiling", "kind": "custom", "shape": [15, 4], "boxes": [[[0, 9], [0, 4]], [[9, 15], [0, 4]]]},
-        {"do": "array", "dtype": "<i4"},
-    ])
+    answer = probe.batch(
+        [
+            {
+                "do": "tiling",
+                "kind": "custom",
+                "shape": [15, 4],
+                "boxes": [[[0, 9], [0, 4]], [[9, 15], [0, 4]]],
+            },
+            {"do": "array", "dtype": "<i4"},
+        ]
+    )
     assert answer[0]["count"] == 2
     error = check_error(probe.refused("load"), "not_found", ["shard_0002.npy"], path=paths[2])
     assert "manifest" in error["hint"]
@@ -127,7 +168,12 @@ def test_a_file_that_changed_is_refused(probe, tmp_path, what):
         numpy.save(tmp_path / "other.npy", FULL[4:8])
         os.rename(tmp_path / "other.npy", paths[1])
     probe.call("open", path=str(path))
-    probe.batch([{"do": "tiling", "kind": "even", "shape": [15, 4], "tiles": 2}, {"do": "array", "dtype": "<i4"}])
+    probe.batch(
+        [
+            {"do": "tiling", "kind": "even", "shape": [15, 4], "tiles": 2},
+            {"do": "array", "dtype": "<i4"},
+        ]
+    )
     for _ in range(2):
         error = check_error(probe.refused("load"), "changed", ["shard_0001.npy"], path=paths[1])
         assert "--manifest" in error["hint"]
@@ -163,15 +209,27 @@ def test_manifests_join_with_each_other_and_with_files(probe, tmp_path):
     check_equal(load_all(probe, tmp_path, tmp_path / "all.json")[0], FULL[:12])
     os.utime(first[1])
     probe.call("open", paths=[str(one), str(tmp_path / "last.npy")])
-    probe.batch([{"do": "tiling", "kind": "even", "shape": [9, 4], "tiles": 1}, {"do": "array", "dtype": "<i4"}])
+    probe.batch(
+        [
+            {"do": "tiling", "kind": "even", "shape": [9, 4], "tiles": 1},
+            {"do": "array", "dtype": "<i4"},
+        ]
+    )
     check_error(probe.refused("load"), "changed", ["shard_0001.npy"])
     numpy.save(tmp_path / "wide.npy", numpy.zeros((2, 5), "i4"))
-    check_error(probe.refused("open", paths=[str(one), str(tmp_path / "wide.npy")]), "mismatch", ["wide.npy", "(5,)", "(4,)"])
+    check_error(
+        probe.refused("open", paths=[str(one), str(tmp_path / "wide.npy")]),
+        "mismatch",
+        ["wide.npy", "(5,)", "(4,)"],
+    )
 
 
 def test_a_manifest_by_hand_may_speak_of_several_parts_of_one_file(probe, tmp_path):
-    """Rows of two arrays in one big file, in another order, with a header in between; and white space in front."""
-    (tmp_path / "big").write_bytes(b"HEAD" + FULL[5:].tobytes() + b"xyz" + FULL[:5].astype(">i4").tobytes("F"))
+    """Rows of two arrays in one big file, in another order, with a header in between;
+    and white space in front."""
+    (tmp_path / "big").write_bytes(
+        b"HEAD" + FULL[5:].tobytes() + b"xyz" + FULL[:5].astype(">i4").tobytes("F")
+    )
     stat = (tmp_path / "big").stat()
     manifest = {
         "tegula_manifest": 1,
@@ -181,7 +239,14 @@ def test_a_manifest_by_hand_may_speak_of_several_parts_of_one_file(probe, tmp_pa
         "shape": [15, 4],
         "files": [{"path": "big", "size": stat.st_size, "mtime_ns": stat.st_mtime_ns}],
         "parts": [
-            {"file": 0, "offset": 4 + 160 + 3, "lo": [0, 0], "hi": [5, 4], "strides": [4, 20], "order": ">"},
+            {
+                "file": 0,
+                "offset": 4 + 160 + 3,
+                "lo": [0, 0],
+                "hi": [5, 4],
+                "strides": [4, 20],
+                "order": ">",
+            },
             {"file": 0, "offset": 4, "lo": [5, 0], "hi": [15, 4], "strides": [16, 4], "order": "<"},
         ],
         "_made": "by hand",
@@ -197,15 +262,35 @@ def test_a_manifest_by_hand_may_speak_of_several_parts_of_one_file(probe, tmp_pa
 def test_options_are_checked_against_it(probe, tmp_path):
     save_shards(tmp_path / "s", [FULL])
     path = write_manifest(probe, tmp_path, tmp_path / "s")
-    probe.call("open", path=str(path), dtype="i4", dataset="data", format="manifest", expect_rows=15)
-    check_error(probe.refused("open", path=str(path), dtype="f4"), "mismatch", ["m.json", "<i4", "<f4"])
-    check_error(probe.refused("open", path=str(path), dataset="other"), "not_found", ["other", "m.json"])
-    check_error(probe.refused("open", path=str(path), dtype="i4", row_shape=[4]), "invalid_argument", ["m.json"])
+    probe.call(
+        "open", path=str(path), dtype="i4", dataset="data", format="manifest", expect_rows=15
+    )
+    check_error(
+        probe.refused("open", path=str(path), dtype="f4"), "mismatch", ["m.json", "<i4", "<f4"]
+    )
+    check_error(
+        probe.refused("open", path=str(path), dataset="other"), "not_found", ["other", "m.json"]
+    )
+    check_error(
+        probe.refused("open", path=str(path), dtype="i4", row_shape=[4]),
+        "invalid_argument",
+        ["m.json"],
+    )
     check_error(probe.refused("open", path=str(path), format="npy"), "corrupt", ["m.json"])
-    got, _, _ = load_all(probe, tmp_path, path, format="raw", dtype="u1")  # its bytes, when the user says so
+    # its bytes, when the user says so
+    got, _, _ = load_all(probe, tmp_path, path, format="raw", dtype="u1")
     assert got.tobytes() == path.read_bytes()
-    probe.batch([{"do": "tiling", "kind": "even", "shape": [3], "tiles": 1}, {"do": "array", "dtype": "<i4"}])
-    check_error(probe.refused("save", path=str(tmp_path / "x"), format="manifest"), "unsupported", ["manifest"])
+    probe.batch(
+        [
+            {"do": "tiling", "kind": "even", "shape": [3], "tiles": 1},
+            {"do": "array", "dtype": "<i4"},
+        ]
+    )
+    check_error(
+        probe.refused("save", path=str(tmp_path / "x"), format="manifest"),
+        "unsupported",
+        ["manifest"],
+    )
 
 
 def test_tampered_manifests_are_refused(probe, tmp_path):
@@ -217,7 +302,11 @@ def test_tampered_manifests_are_refused(probe, tmp_path):
     rows = [
         ({"parts": [first]}, "corrupt", ["m.json", 7, 15]),
         ({"parts": [second, first]}, "corrupt", ["parts[0]"]),
-        ({"parts": [first, {**second, "offset": second["offset"] + 1}]}, "short_file", ["shard_0001.npy"]),
+        (
+            {"parts": [first, {**second, "offset": second["offset"] + 1}]},
+            "short_file",
+            ["shard_0001.npy"],
+        ),
         ({"parts": [first, {**second, "strides": [0, 4]}]}, "corrupt", ["parts[1].strides"]),
         ({"files": manifest["files"][:1]}, "corrupt", ["parts[1].file"]),
         ({"files": []}, "corrupt", ["files"]),
@@ -235,12 +324,25 @@ def test_tampered_manifests_are_refused(probe, tmp_path):
     path.write_text(good)
     change(path, files=[{**file, "size": 2**62} for file in manifest["files"]])
     probe.call("open", path=str(path))
-    probe.batch([{"do": "tiling", "kind": "even", "shape": [15, 4], "tiles": 1}, {"do": "array", "dtype": "<i4"}])
-    check_error(probe.refused("load"), "changed", ["shard_0000.npy", 2**62, paths[0].stat().st_size])
+    probe.batch(
+        [
+            {"do": "tiling", "kind": "even", "shape": [15, 4], "tiles": 1},
+            {"do": "array", "dtype": "<i4"},
+        ]
+    )
+    check_error(
+        probe.refused("load"), "changed", ["shard_0000.npy", 2**62, paths[0].stat().st_size]
+    )
 
 
 def test_names_with_any_bytes(probe, tmp_path):
-    names = ["sp ace_0.npy", 'quo"te\\_1.npy', "new\nline_0.npy", "\u00e4\u4e2d_0.npy", "caf\udce9_0.npy"]
+    names = [
+        "sp ace_0.npy",
+        'quo"te\\_1.npy',
+        "new\nline_0.npy",
+        "\u00e4\u4e2d_0.npy",
+        "caf\udce9_0.npy",
+    ]
     for name in names:
         folder = tmp_path / "s"
         folder.mkdir()
@@ -249,7 +351,9 @@ def test_names_with_any_bytes(probe, tmp_path):
         got, _, _ = load_all(probe, tmp_path, path)
         check_equal(got, FULL)
         files = json.loads(path.read_text())["files"]
-        assert files[0].get("path", "") == "s/" + name or bytes.fromhex(files[0]["path_hex"]) == os.fsencode("s/" + name)
+        assert files[0].get("path", "") == "s/" + name or bytes.fromhex(
+            files[0]["path_hex"]
+        ) == os.fsencode("s/" + name)
         shutil.rmtree(folder)
 
 
@@ -266,11 +370,15 @@ def test_a_folder_that_is_a_link(probe, tmp_path):
 def test_records_scalars_and_empty_arrays(probe, tmp_path):
     record = numpy.zeros(3, [("a", "<f4"), ("b", "<i8")])
     record["a"] = [1, 2, 3]
-    for number, array in enumerate([record, numpy.float64(3.5), numpy.zeros((0, 4), "i2"), numpy.zeros((3, 0), ">f4")]):
+    for number, array in enumerate(
+        [record, numpy.float64(3.5), numpy.zeros((0, 4), "i2"), numpy.zeros((3, 0), ">f4")]
+    ):
         numpy.save(tmp_path / ("x%d.npy" % number), array)
         path = write_manifest(probe, tmp_path, tmp_path / ("x%d.npy" % number))
         got, info, _ = load_all(probe, tmp_path, path)
-        assert got.tobytes() == numpy.asarray(array).tobytes() and tuple(info["shape"]) == numpy.shape(array)
+        assert got.tobytes() == numpy.asarray(array).tobytes() and tuple(
+            info["shape"]
+        ) == numpy.shape(array)
         assert info["descr"] == ("[('a', '<f4'), ('b', '<i8')]" if number == 0 else None)
     values = bytes(range(8))
     (tmp_path / "b.raw").write_bytes(values)

@@ -2,8 +2,9 @@
 #
 # SPDX-License-Identifier: Apache-2.0
 #
-# `tegula(...)` gives exit status, standard output and standard error; `report(...)` also the object of --json, where the error
-# object is checked for its keys. Fields that vary from run to run are masked by their type: SECONDS, COUNT.
+# `tegula(...)` gives exit status, standard output and standard error; `report(...)` also the object
+# of --json, where the error object is checked for its keys. Fields that vary from run to run are
+# masked by their type: SECONDS, COUNT.
 import json
 import os
 import pathlib
@@ -26,7 +27,9 @@ class Masked:
         return self.name
 
 
-SECONDS = Masked("SECONDS", lambda value: isinstance(value, (int, float)) and 0 <= value < TIME_LIMIT)
+SECONDS = Masked(
+    "SECONDS", lambda value: isinstance(value, (int, float)) and 0 <= value < TIME_LIMIT
+)
 COUNT = Masked("COUNT", lambda value: isinstance(value, int) and value > 0)
 NUMBER = Masked("NUMBER", lambda value: isinstance(value, (int, float)) and value >= 0)
 TEXT = Masked("TEXT", lambda value: isinstance(value, str) and value != "")
@@ -40,18 +43,24 @@ def environment(**changes):
 
 def tegula(*arguments, env=None, **options):
     """A finished run; its output is text in which carriage returns are kept."""
-    words = [BIN] + [argument if isinstance(argument, bytes) else str(argument) for argument in arguments]
+    words = [BIN] + [
+        argument if isinstance(argument, bytes) else str(argument) for argument in arguments
+    ]
     options.setdefault("stdout", subprocess.PIPE)
     options.setdefault("stderr", subprocess.PIPE)
     run = subprocess.run(words, env=environment(**(env or {})), timeout=TIME_LIMIT, **options)
-    run.stdout, run.stderr = ((text or b"").decode("utf-8", "replace") for text in (run.stdout, run.stderr))
+    run.stdout, run.stderr = (
+        (text or b"").decode("utf-8", "replace") for text in (run.stdout, run.stderr)
+    )
     return run
 
 
 def start(*arguments):
     """A run that goes on, for signals and files that change under it."""
     words = [BIN, *map(str, arguments)]
-    return subprocess.Popen(words, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        words, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
 
 
 def report(*arguments, status=0, **options):
@@ -77,7 +86,8 @@ def check_text(error, stderr):
 
 
 def refused(*arguments, status, says=(), exit_status=1, **options):
-    """The error of a run that must fail with one of the statuses and a message that holds each text."""
+    """The error of a run that must fail with one of the statuses and a
+    message that holds each text."""
     error = report(*arguments, status=exit_status, **options)["error"]
     assert error["status"] in ((status,) if isinstance(status, str) else status), error
     message = error["message"]

@@ -38,7 +38,12 @@ def wait_until(condition):
 
 
 def test_after_a_kill_when_the_last_that_uses_it_has_ended(tmp_path):
-    bench = subprocess.Popen([sys.executable, "-c", PROGRAM, tmp_path], stdout=subprocess.PIPE, cwd=BENCH, env=dict(os.environ, PYTHONDONTWRITEBYTECODE="1"))
+    bench = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, tmp_path],
+        stdout=subprocess.PIPE,
+        cwd=BENCH,
+        env=dict(os.environ, PYTHONDONTWRITEBYTECODE="1"),
+    )
     child = int(bench.stdout.readline())
     bench.kill()
     bench.wait()
@@ -54,7 +59,9 @@ def test_the_next_one_removes_what_nobody_uses(tmp_path):
     (tmp_path / "other").mkdir()
     first = Scratch(tmp_path)
     second = Scratch(tmp_path)
-    assert sorted(folders(tmp_path)) == sorted(["other", os.path.basename(first.folder), os.path.basename(second.folder)])
+    assert sorted(folders(tmp_path)) == sorted(
+        ["other", os.path.basename(first.folder), os.path.basename(second.folder)]
+    )
     pathlib.Path(first.path, "folder").mkdir()
     pathlib.Path(first.path, "file").touch()
     first.empty()
@@ -71,8 +78,21 @@ def test_saves_leave_nothing(layout, tmp_path):
         pytest.skip("built without the benchmark (TEGULA_BUILD_BENCH)")
     subprocess.run([tegula, "write", tmp_path / "data", "--shape", "100,4", "--quiet"], check=True)
     (tmp_path / "out").mkdir()
-    run = subprocess.run([tegula.with_name("tegula_bench"), "save", tmp_path / "data", "--at", tmp_path / "out", "--layout", layout, "--pairs", "2"],
-                         capture_output=True, text=True)
+    run = subprocess.run(
+        [
+            tegula.with_name("tegula_bench"),
+            "save",
+            tmp_path / "data",
+            "--at",
+            tmp_path / "out",
+            "--layout",
+            layout,
+            "--pairs",
+            "2",
+        ],
+        capture_output=True,
+        text=True,
+    )
     if "libhdf5" in run.stderr:
         pytest.skip(run.stderr)
     assert run.returncode == 0, run.stderr

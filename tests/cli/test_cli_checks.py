@@ -27,7 +27,7 @@ def array():
     return numpy.random.default_rng(2).random((sum(LENGTHS), 6)).astype("f4")
 
 
-# ---- plan ----------------------------------------------------------------------------------------------------------------------
+# ---- plan ----------------------------------------------------------------------------------------
 
 
 def sources(folder, lo, hi):
@@ -48,7 +48,13 @@ def test_plan_says_which_rows_each_tile_reads(tmp_path, tiles, ranks):
     count = -(-50 // step)
     boxes = [[[i * step, min((i + 1) * step, 50)], [0, 6]] for i in range(count)]
     assert set(plan) == {"shape", "dtype", "files", "ranks", "bytes", "reads", "tiles"}
-    assert (plan["shape"], plan["dtype"], plan["files"], plan["ranks"], plan["bytes"]) == ([50, 6], "<f4", 5, ranks, 1200)
+    assert (plan["shape"], plan["dtype"], plan["files"], plan["ranks"], plan["bytes"]) == (
+        [50, 6],
+        "<f4",
+        5,
+        ranks,
+        1200,
+    )
     assert [tile["box"] for tile in plan["tiles"]] == boxes
     assert [tile["rank"] for tile in plan["tiles"]] == [i * ranks // count for i in range(count)]
     for tile, ((lo, hi), _) in zip(plan["tiles"], boxes):
@@ -61,11 +67,18 @@ def test_plan_agrees_with_the_load(tmp_path):
     data = numpy.random.default_rng(0).random((3000, 400))
     folder = save(tmp_path / "s", data, [1000, 1500, 500])
     headers = 1  # that of the first file: the others are read together with their data
-    for options in (["--tiles", 3], ["--tiles", 3, "--axis", 1], ["--tile-shape", "700,150"], ["--overdecompose", 5]):
+    for options in (
+        ["--tiles", 3],
+        ["--tiles", 3, "--axis", 1],
+        ["--tile-shape", "700,150"],
+        ["--overdecompose", 5],
+    ):
         loaded = report("load", folder, *options, "-v")
         plan = report("plan", folder, *options)
         assert plan["reads"] == loaded["reads"] - headers
-        assert [{key: tile[key] for key in ("box", "rank", "sources")} for tile in plan["tiles"]] == loaded["tile_list"]
+        assert [
+            {key: tile[key] for key in ("box", "rank", "sources")} for tile in plan["tiles"]
+        ] == loaded["tile_list"]
 
 
 def test_plan_in_words(tmp_path):
@@ -81,20 +94,30 @@ def test_plan_in_words(tmp_path):
 
 def test_plan_default_is_a_tile_per_rank(tmp_path):
     folder = save(tmp_path / "s", array())
-    assert [tile["rank"] for tile in report("plan", folder, "--ranks", 5)["tiles"]] == [0, 1, 2, 3, 4]
+    assert [tile["rank"] for tile in report("plan", folder, "--ranks", 5)["tiles"]] == [
+        0,
+        1,
+        2,
+        3,
+        4,
+    ]
     usage_error("plan", folder, "--tile-shape", "2", says=["--tile-shape", "2 lengths"])
-    usage_error("plan", folder, "--tile-shape", "2,2", "--tiles", 2, says=["--tile-shape", "--tiles"])
+    usage_error(
+        "plan", folder, "--tile-shape", "2,2", "--tiles", 2, says=["--tile-shape", "--tiles"]
+    )
     refused("plan", folder, "--expect-files", 6, status="mismatch", exit_status=3, says=["6"])
 
 
-# ---- verify --------------------------------------------------------------------------------------------------------------------
+# ---- verify --------------------------------------------------------------------------------------
 
 
 def problems(folder, *options):
     """The problems of a run that must find some; the error is the first of them."""
     answer = report("verify", folder, *options, status=3)
     assert set(answer) == {"level", "files", "chunks", "bytes", "problems", "error"}
-    assert all(set(problem) == {"status", "path", "offset", "message"} for problem in answer["problems"])
+    assert all(
+        set(problem) == {"status", "path", "offset", "message"} for problem in answer["problems"]
+    )
     first = answer["problems"][0]
     assert {key: answer["error"][key] for key in first} == first
     return answer["problems"]
@@ -105,7 +128,9 @@ def test_verify_of_good_files(tmp_path, level, read):
     folder = save(tmp_path / "s", array())
     answer = report("verify", folder, "--level", level)
     assert answer == {"level": level, "files": 5, "chunks": 5, "bytes": read, "problems": []}
-    assert tegula("verify", folder, "--level", level).stdout.startswith("checked 5 files (%s), " % level)
+    assert tegula("verify", folder, "--level", level).stdout.startswith(
+        "checked 5 files (%s), " % level
+    )
     assert report("verify", folder)["level"] == "decode"
 
 
@@ -124,7 +149,13 @@ def test_verify_names_everything_that_is_wrong(tmp_path, level):
     cut(folder / "shard_0009.npy", 100)
     found = problems(folder, "--level", level)
     names = [os.path.basename(problem["path"] or "") for problem in found]
-    for name in ("shard_0001.npy", "shard_0002.npy", "shard_0005.npy", "shard_0007.npy", "shard_0009.npy"):
+    for name in (
+        "shard_0001.npy",
+        "shard_0002.npy",
+        "shard_0005.npy",
+        "shard_0007.npy",
+        "shard_0009.npy",
+    ):
         assert names.count(name) == 1, found
     assert found[0]["status"] == "incomplete" and "4" in found[0]["message"], "the hole comes first"
     statuses = {name: problem["status"] for name, problem in zip(names, found)}
@@ -139,14 +170,19 @@ def test_verify_of_a_link_to_nowhere(tmp_path):
     cut(folder / "shard_0004.npy", 1)
     found = problems(folder)
     assert [problem["status"] for problem in found] == ["not_found", "short_file"]
-    assert [os.path.basename(problem["path"]) for problem in found] == ["shard_0002.npy", "shard_0004.npy"]
+    assert [os.path.basename(problem["path"]) for problem in found] == [
+        "shard_0002.npy",
+        "shard_0004.npy",
+    ]
 
 
 def test_verify_of_files_that_do_not_fit_together(tmp_path):
     folder = save(tmp_path / "s", array())
     numpy.save(folder / "shard_0005.npy", numpy.zeros((3, 7), "f4"))
     found = problems(folder)
-    assert [problem["status"] for problem in found] == ["mismatch"] and "shard_0005.npy" in found[0]["message"]
+    assert [problem["status"] for problem in found] == ["mismatch"] and "shard_0005.npy" in found[
+        0
+    ]["message"]
 
 
 def test_verify_of_a_list_and_a_pattern(tmp_path):
@@ -155,7 +191,10 @@ def test_verify_of_a_list_and_a_pattern(tmp_path):
     cut(folder / "shard_0004.npy", 1)
     for paths in ([folder / ("shard_%04d.npy" % i) for i in range(5)], [folder / "shard_*.npy"]):
         answer = report("verify", *paths, status=3)
-        assert sorted(os.path.basename(problem["path"]) for problem in answer["problems"]) == ["shard_0000.npy", "shard_0004.npy"]
+        assert sorted(os.path.basename(problem["path"]) for problem in answer["problems"]) == [
+            "shard_0000.npy",
+            "shard_0004.npy",
+        ]
     missing = report("verify", folder / "shard_0001.npy", folder / "gone.npy", status=3)
     assert [problem["status"] for problem in missing["problems"]] == ["not_found"]
 
@@ -227,13 +266,15 @@ def test_verify_in_words(tmp_path):
     run = tegula("verify", folder)
     lines = run.stdout.splitlines()
     assert run.returncode == 3
-    assert lines[0].startswith('problem short_file: "%s" is too short' % (folder / "shard_0003.npy"))
+    assert lines[0].startswith(
+        'problem short_file: "%s" is too short' % (folder / "shard_0003.npy")
+    )
     assert lines[1].endswith("1 problem") and len(lines) == 2
     assert run.stderr.startswith("tegula: ") and "shard_0003.npy" in run.stderr
     assert tegula("verify", folder, "--quiet").stdout == ""
 
 
-# ---- compare -------------------------------------------------------------------------------------------------------------------
+# ---- compare -------------------------------------------------------------------------------------
 
 
 def test_compare_equal_whatever_the_layout(tmp_path):
@@ -252,8 +293,24 @@ def test_compare_equal_whatever_the_layout(tmp_path):
     assert report("compare", folder, tmp_path / "gaps.bin", *raw) == equal
     assert report("compare", tmp_path / "gaps.bin", folder, *raw) == equal
     assert report("compare", tmp_path / "gaps.bin", tmp_path / "gaps.bin", *raw) == equal
-    assert report("compare", folder, tmp_path / "columns.bin", "--dtype", "f4", "--shape", "50,6", "--order", "F") == equal
-    assert tegula("compare", folder, tmp_path / "big.npy").stdout == "equal   shape (50, 6), dtype <f4, 1.2 kB each\n"
+    assert (
+        report(
+            "compare",
+            folder,
+            tmp_path / "columns.bin",
+            "--dtype",
+            "f4",
+            "--shape",
+            "50,6",
+            "--order",
+            "F",
+        )
+        == equal
+    )
+    assert (
+        tegula("compare", folder, tmp_path / "big.npy").stdout
+        == "equal   shape (50, 6), dtype <f4, 1.2 kB each\n"
+    )
     assert tegula("compare", folder, tmp_path / "big.npy", "--quiet").stdout == ""
 
 
@@ -267,7 +324,9 @@ def test_compare_names_the_first_difference(tmp_path):
     answer = report("compare", folder, tmp_path / "b.npy", status=3)
     assert (answer["equal"], answer["index"], answer["b"]) == (False, [31, 2], "0.5")
     assert numpy.float32(answer["a"]) == data[31, 2]
-    assert answer["error"]["status"] == "mismatch" and answer["error"]["message"] == answer["reason"]
+    assert (
+        answer["error"]["status"] == "mismatch" and answer["error"]["message"] == answer["reason"]
+    )
     run = tegula("compare", tmp_path / "b.npy", folder)
     assert run.returncode == 3 and run.stdout == "" and "(31, 2)" in run.stderr
 
@@ -285,10 +344,24 @@ def test_compare_of_other_shapes_and_dtypes(tmp_path):
     numpy.save(tmp_path / "c.npy", numpy.zeros((2, 3), "i4"))
     (tmp_path / "d.bin").write_bytes(bytes(24))
     answer = report("compare", tmp_path / "a.npy", tmp_path / "b.npy", status=3)
-    assert (answer["index"], answer["a"], answer["b"], answer["reason"]) == (None, "(2, 3)", "(3, 2)", TEXT)
+    assert (answer["index"], answer["a"], answer["b"], answer["reason"]) == (
+        None,
+        "(2, 3)",
+        "(3, 2)",
+        TEXT,
+    )
     answer = report("compare", tmp_path / "a.npy", tmp_path / "c.npy", status=3)
     assert (answer["index"], answer["a"], answer["b"]) == (None, "<f4", "<i4")
-    answer = report("compare", tmp_path / "a.npy", tmp_path / "d.bin", "--dtype", "i4", "--row-shape", 3, status=3)
+    answer = report(
+        "compare",
+        tmp_path / "a.npy",
+        tmp_path / "d.bin",
+        "--dtype",
+        "i4",
+        "--row-shape",
+        3,
+        status=3,
+    )
     assert (answer["a"], answer["b"]) == ("<f4", "<i4")
 
 
@@ -296,10 +369,17 @@ def test_compare_that_cannot_be_made(tmp_path):
     numpy.save(tmp_path / "a.npy", numpy.zeros(3))
     refused("compare", tmp_path / "a.npy", tmp_path / "gone", status="not_found", says=["gone"])
     refused("compare", tmp_path / "gone", tmp_path / "a.npy", status="not_found", says=["gone"])
-    usage_error("compare", tmp_path / "a.npy", tmp_path / "a.npy", "--row-shape", 2, says=["row_shape", "npy"])
+    usage_error(
+        "compare",
+        tmp_path / "a.npy",
+        tmp_path / "a.npy",
+        "--row-shape",
+        2,
+        says=["row_shape", "npy"],
+    )
 
 
-# ---- load --missing ------------------------------------------------------------------------------------------------------------
+# ---- load --missing ------------------------------------------------------------------------------
 
 
 def test_missing_is_the_same_for_formats_without_absent_pieces(tmp_path):
@@ -316,5 +396,8 @@ def test_json_of_a_failed_check_has_report_and_error(tmp_path):
     numpy.save(tmp_path / "b.npy", numpy.ones(3))
     run = tegula("compare", "--json", tmp_path / "a.npy", tmp_path / "b.npy")
     answer = json.loads(run.stdout)
-    assert list(answer) == ["equal", "index", "a", "b", "reason", "error"] and set(answer["error"]) == ERROR_KEYS
+    assert (
+        list(answer) == ["equal", "index", "a", "b", "reason", "error"]
+        and set(answer["error"]) == ERROR_KEYS
+    )
     check_text(answer["error"], run.stderr)

@@ -32,7 +32,12 @@ def set_list(folder, files):
 
 def test_round_trip(written):
     report("load", written, "--check-seed", 0)
-    assert report("clean", written) == {"dir": str(written), "removed": 3, "left": [], "folder_kept": None}
+    assert report("clean", written) == {
+        "dir": str(written),
+        "removed": 3,
+        "left": [],
+        "folder_kept": None,
+    }
     assert not written.exists()
 
 
@@ -46,7 +51,9 @@ def test_a_changed_file_stays(written):
     with open(written / "shard_0001.npy", "ab") as file:
         file.write(b"x")
     answer = report("clean", written, status=1)
-    assert answer["removed"] == 2 and answer["left"] == [{"name": "shard_0001.npy", "reason": "its size changed"}]
+    assert answer["removed"] == 2 and answer["left"] == [
+        {"name": "shard_0001.npy", "reason": "its size changed"}
+    ]
     assert "shard_0001.npy" in answer["error"]["message"]
     assert names(written) == [".tegula-write.json", "shard_0001.npy"]
 
@@ -62,7 +69,9 @@ def test_clean_can_be_repeated(written):
     assert report("clean", written, status=1)["removed"] == 0
     os.truncate(path, size)
     answer = report("clean", written, status=1)
-    assert answer["removed"] == 1 and answer["left"] == [{"name": "shard_0000.npy", "reason": "not made by tegula write"}]
+    assert answer["removed"] == 1 and answer["left"] == [
+        {"name": "shard_0000.npy", "reason": "not made by tegula write"}
+    ]
     assert names(written) == ["shard_0000.npy"]
 
 
@@ -77,7 +86,12 @@ def test_the_working_folder_stays_empty(written, name):
 def test_a_folder_behind_a_link_stays_empty(written, tmp_path, end):
     (tmp_path / "link").symlink_to(written)
     run = tegula("clean", str(tmp_path / "link") + end)
-    assert run.returncode == 0 and run.stdout.count("\n") == 1 and "removed 3 files" in run.stdout and "link" in run.stdout
+    assert (
+        run.returncode == 0
+        and run.stdout.count("\n") == 1
+        and "removed 3 files" in run.stdout
+        and "link" in run.stdout
+    )
     assert names(written) == [] and (tmp_path / "link").is_symlink()
 
 
@@ -94,10 +108,16 @@ def test_a_folder_that_cannot_be_written_names_each_file_once():
         report("write", os.path.join(folder, "s"), "--num-shards", 3, "--shape", "30,2")
         binary = os.path.join(folder, "tegula")
         shutil.copy(BIN, binary)
-        answer = subprocess.run([binary, "clean", "--json", os.path.join(folder, "s")], stdout=subprocess.PIPE,
-                                preexec_fn=as_nobody, check=False)
+        answer = subprocess.run(
+            [binary, "clean", "--json", os.path.join(folder, "s")],
+            stdout=subprocess.PIPE,
+            preexec_fn=as_nobody,
+            check=False,
+        )
         left = [entry["name"] for entry in json.loads(answer.stdout)["left"]]
-        assert answer.returncode == 1 and sorted(left) == ["shard_%04d.npy" % number for number in range(3)]
+        assert answer.returncode == 1 and sorted(left) == [
+            "shard_%04d.npy" % number for number in range(3)
+        ]
         assert report("clean", os.path.join(folder, "s"))["removed"] == 3
     finally:
         shutil.rmtree(folder)
@@ -126,8 +146,25 @@ def test_a_folder_without_list_is_refused(tmp_path):
 
 
 # names that lead elsewhere, and names of files in the folder that write does not make
-ELSEWHERE = ["notes.txt", "shard_0001.raw", "shard_1.npy", "shard_0001.npy.bak", "shard_.npy", "shard_00x1.npy", "Shard_0001.npy",
-             "../victim", "..", ".", "/etc/hostname", "sub/victim", "./shard_0000.npy", "", ".tegula-write.json", None, 7]
+ELSEWHERE = [
+    "notes.txt",
+    "shard_0001.raw",
+    "shard_1.npy",
+    "shard_0001.npy.bak",
+    "shard_.npy",
+    "shard_00x1.npy",
+    "Shard_0001.npy",
+    "../victim",
+    "..",
+    ".",
+    "/etc/hostname",
+    "sub/victim",
+    "./shard_0000.npy",
+    "",
+    ".tegula-write.json",
+    None,
+    7,
+]
 
 
 @pytest.mark.parametrize("name", ELSEWHERE)
@@ -140,16 +177,31 @@ def test_a_name_that_leads_elsewhere_voids_the_list(written, tmp_path, name):
     set_list(written, listed(written)["files"] + [{"name": name, "size": 4}])
     refused("clean", written, status="corrupt", says=[".tegula-write.json"])
     assert names(written) == before
-    assert (written / "notes.txt").exists() and (tmp_path / "victim").exists() and (written / "sub" / "victim").exists()
+    assert (
+        (written / "notes.txt").exists()
+        and (tmp_path / "victim").exists()
+        and (written / "sub" / "victim").exists()
+    )
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", "[" * 100000, "\xff", '{"files": []}',
-                                     '{"format": "npy", "files": 3}', '{"format": "npy", "files": [3]}',
-                                     '{"format": "txt", "files": [{"name": "shard_0001.txt", "size": 4}]}',
-                                     '{"format": "npy", "files": [{"name": "shard_0001.npy"}]}',
-                                     '{"format": "npy", "files": [{"name": "shard_0001.npy", "size": "4"}]}',
-                                     '{"format": "npy", "files": [{"name": "shard_0001.npy\\u0000b", "size": 4}]}',
-                                     '{"format": "npy", "files": [{"name": "shard_0001.npy", "size": 99999999999999999999}]}'])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "[]",
+        "{}",
+        "[" * 100000,
+        "\xff",
+        '{"files": []}',
+        '{"format": "npy", "files": 3}',
+        '{"format": "npy", "files": [3]}',
+        '{"format": "txt", "files": [{"name": "shard_0001.txt", "size": 4}]}',
+        '{"format": "npy", "files": [{"name": "shard_0001.npy"}]}',
+        '{"format": "npy", "files": [{"name": "shard_0001.npy", "size": "4"}]}',
+        '{"format": "npy", "files": [{"name": "shard_0001.npy\\u0000b", "size": 4}]}',
+        '{"format": "npy", "files": [{"name": "shard_0001.npy", "size": 99999999999999999999}]}',
+    ],
+)
 def test_a_damaged_list_is_refused(written, content):
     before = names(written)
     (written / ".tegula-write.json").write_bytes(content.encode("latin1"))
@@ -166,7 +218,9 @@ def test_links_and_folders_are_not_removed(written, tmp_path):
     files.append({"name": folder.name, "size": os.lstat(folder).st_size})
     set_list(written, listed(written)["files"] + files)
     answer = report("clean", written, status=1)
-    assert {entry["name"] for entry in answer["left"]} == {link.name, folder.name} and answer["removed"] == 3
+    assert {entry["name"] for entry in answer["left"]} == {link.name, folder.name} and answer[
+        "removed"
+    ] == 3
     assert (tmp_path / "victim").read_bytes() == b"1234"
     assert names(written) == [".tegula-write.json", link.name, folder.name]
 

@@ -1,8 +1,10 @@
-# write, load, info, demo and bench on good input: reports, values, tiles, boxes; interruption and deadlines.
+# write, load, info, demo and bench on good input: reports, values, tiles, boxes;
+# interruption and deadlines.
 #
 # SPDX-License-Identifier: Apache-2.0
 #
-# Values and hashes come from the independent definitions in tests/support; shards are read and made by numpy.
+# Values and hashes come from the independent definitions in tests/support;
+# shards are read and made by numpy.
 import json
 import os
 import pathlib
@@ -32,7 +34,7 @@ from command import (
 from reference_demo import demo_values
 from reference_hash import content_hash
 
-# ---- write ---------------------------------------------------------------------------------------------------------------------
+# ---- write ---------------------------------------------------------------------------------------
 
 
 def shard_arrays(folder):
@@ -41,7 +43,9 @@ def shard_arrays(folder):
 
 def test_write_makes_the_defined_values(tmp_path):
     target = tmp_path / "deep" / "er" / "shards"
-    answer = report("write", target, "--num-shards", 5, "--shape", "1003,7", "--dtype", "f8", "--seed", 9)
+    answer = report(
+        "write", target, "--num-shards", 5, "--shape", "1003,7", "--dtype", "f8", "--seed", 9
+    )
     assert answer == {"dir": str(target), "files": 5, "shape": [1003, 7], "dtype": "<f8", "seed": 9}
     pieces = shard_arrays(target)
     assert len(pieces) == 5
@@ -49,10 +53,23 @@ def test_write_makes_the_defined_values(tmp_path):
     numpy.testing.assert_array_equal(numpy.concatenate(pieces), demo_values((1003, 7), "f8", 9))
 
 
-@pytest.mark.parametrize("dtype", ["?", "i1", "u2", "<i4", ">i4", "u8", "f2", "f4", ">f8", "c8", "c16"])
+@pytest.mark.parametrize(
+    "dtype", ["?", "i1", "u2", "<i4", ">i4", "u8", "f2", "f4", ">f8", "c8", "c16"]
+)
 @pytest.mark.parametrize("values", ["random", "ramp"])
 def test_write_of_each_dtype(tmp_path, dtype, values):
-    report("write", tmp_path / "s", "--num-shards", 3, "--shape", "50,3", "--dtype", dtype, "--values", values)
+    report(
+        "write",
+        tmp_path / "s",
+        "--num-shards",
+        3,
+        "--shape",
+        "50,3",
+        "--dtype",
+        dtype,
+        "--values",
+        values,
+    )
     got = numpy.concatenate(shard_arrays(tmp_path / "s"))
     assert shard_arrays(tmp_path / "s")[0].dtype == numpy.dtype(dtype)
     expected = demo_values((50, 3), dtype, 0, values == "ramp")
@@ -62,7 +79,9 @@ def test_write_of_each_dtype(tmp_path, dtype, values):
 
 def test_write_array_does_not_depend_on_the_cuts(tmp_path):
     for number, shards in enumerate((1, 2, 8, 13)):
-        report("write", tmp_path / str(number), "--num-shards", shards, "--shape", "100,4", "--seed", 3)
+        report(
+            "write", tmp_path / str(number), "--num-shards", shards, "--shape", "100,4", "--seed", 3
+        )
     arrays = [numpy.concatenate(shard_arrays(tmp_path / str(number))) for number in range(4)]
     for array in arrays[1:]:
         numpy.testing.assert_array_equal(array, arrays[0])
@@ -91,26 +110,67 @@ def test_write_fewer_rows_than_shards(tmp_path):
 
 
 def test_write_raw_is_bare_bytes(tmp_path):
-    report("write", tmp_path / "s", "--format", "raw", "--num-shards", 3, "--shape", "40,6", "--dtype", ">i2")
+    report(
+        "write",
+        tmp_path / "s",
+        "--format",
+        "raw",
+        "--num-shards",
+        3,
+        "--shape",
+        "40,6",
+        "--dtype",
+        ">i2",
+    )
     data = b"".join(path.read_bytes() for path in sorted((tmp_path / "s").glob("*.raw")))
-    numpy.testing.assert_array_equal(numpy.frombuffer(data, ">i2").reshape(40, 6), demo_values((40, 6), "i2"))
-    answer = report("load", tmp_path / "s", "--format", "raw", "--dtype", ">i2", "--row-shape", 6, "--check-seed", 0)
+    numpy.testing.assert_array_equal(
+        numpy.frombuffer(data, ">i2").reshape(40, 6), demo_values((40, 6), "i2")
+    )
+    answer = report(
+        "load",
+        tmp_path / "s",
+        "--format",
+        "raw",
+        "--dtype",
+        ">i2",
+        "--row-shape",
+        6,
+        "--check-seed",
+        0,
+    )
     assert answer["format"] == "raw" and answer["shape"] == [40, 6] and answer["dtype"] == "<i2"
 
 
 def test_write_names_have_one_width(tmp_path):
     report("write", tmp_path / "s", "--num-shards", 10001, "--shape", "10001", "--dtype", "u1")
-    assert (tmp_path / "s" / "shard_00000.npy").exists() and (tmp_path / "s" / "shard_10000.npy").exists()
+    assert (tmp_path / "s" / "shard_00000.npy").exists() and (
+        tmp_path / "s" / "shard_10000.npy"
+    ).exists()
     assert report("load", tmp_path / "s", "--check-seed", 0)["files"] == 10001
 
 
 def test_write_leaves_the_list(tmp_path):
-    report("write", tmp_path / "s", "--num-shards", 2, "--shape", "4,3", "--dtype", "i2", "--values", "ramp", "--seed", 8)
+    report(
+        "write",
+        tmp_path / "s",
+        "--num-shards",
+        2,
+        "--shape",
+        "4,3",
+        "--dtype",
+        "i2",
+        "--values",
+        "ramp",
+        "--seed",
+        8,
+    )
     note = json.loads((tmp_path / "s" / ".tegula-write.json").read_text())
     files = note.pop("files")
     assert note == {"format": "npy", "values": "ramp", "shape": [4, 3], "dtype": "<i2", "seed": 8}
     names = ("shard_0000.npy", "shard_0001.npy")
-    assert files == [{"name": name, "size": (tmp_path / "s" / name).stat().st_size} for name in names]
+    assert files == [
+        {"name": name, "size": (tmp_path / "s" / name).stat().st_size} for name in names
+    ]
 
 
 def test_write_refuses_a_folder_that_has_anything(tmp_path):
@@ -131,7 +191,7 @@ def test_write_that_fails_leaves_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-# ---- load ----------------------------------------------------------------------------------------------------------------------
+# ---- load ----------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -191,7 +251,9 @@ def test_load_by_each_way(shards, way):
     answer = report("load", shards[0], "--io", way, "--hash")
     assert answer["hash"] == content_hash(shards[1])
     wanted = "pread" if way == "auto" else way
-    assert answer["io_path"] == wanted or (answer["io_path"] == "pread" and answer["fallback_reason"])
+    assert answer["io_path"] == wanted or (
+        answer["io_path"] == "pread" and answer["fallback_reason"]
+    )
 
 
 def test_load_of_a_pattern_a_list_and_one_file(shards):
@@ -208,7 +270,9 @@ def test_load_shell_order(tmp_path):
     for number, piece in enumerate(pieces):
         numpy.save(tmp_path / ("part_%d.npy" % number), piece)
     expanded = sorted(tmp_path.iterdir())
-    error = refused("load", *expanded, status="invalid_argument", says=["part_10.npy"], exit_status=2)
+    error = refused(
+        "load", *expanded, status="invalid_argument", says=["part_10.npy"], exit_status=2
+    )
     assert "quote" in error["hint"]
     assert report("load", tmp_path, "--hash")["hash"] == content_hash(numpy.concatenate(pieces))
     in_this_order = numpy.concatenate([numpy.load(path) for path in expanded])
@@ -235,14 +299,18 @@ def test_load_tilings(shards, options, tiles):
 
 def test_load_tilings_that_do_not_fit(shards):
     usage_error("load", shards[0], "--axis", 2, "--tiles", 2, says=["--axis", "2"])
-    usage_error("load", shards[0], "--tile-shape", 30, says=["--tile-shape", "expected 2", "found 1"])
+    usage_error(
+        "load", shards[0], "--tile-shape", 30, says=["--tile-shape", "expected 2", "found 1"]
+    )
     usage_error("load", shards[0], "--tiles", 2**62, "--overdecompose", 4, says=["--overdecompose"])
 
 
 def test_load_tile_list(shards):
     folder, _ = shards
     answer = report("load", folder, "--tiles", 5, "-v")
-    assert [tile["box"] for tile in answer["tile_list"]] == [[[lo, min(lo + 21, 101)], [0, 5]] for lo in range(0, 101, 21)]
+    assert [tile["box"] for tile in answer["tile_list"]] == [
+        [[lo, min(lo + 21, 101)], [0, 5]] for lo in range(0, 101, 21)
+    ]
     assert answer["tile_list"][0] == {
         "box": [[0, 21], [0, 5]],
         "rank": 0,
@@ -287,17 +355,24 @@ def test_load_box_in_column_tiles_reads_no_byte_more(tmp_path):
     whole = report("load", tmp_path / "s", "--hash", *tiles)
     box = report("load", tmp_path / "s", "--hash", "--box", ":,:", *tiles)
     assert whole["bytes_read"] < 3000 * 64 * 4 * 1.1
-    assert box["bytes_read"] <= whole["bytes_read"] + 3 * 4096, "for a box each header is read by itself"
+    assert box["bytes_read"] <= whole["bytes_read"] + 3 * 4096, (
+        "for a box each header is read by itself"
+    )
     assert [box[key] for key in ("hash", "tiles")] == [whole[key] for key in ("hash", "tiles")]
 
 
 def test_load_box_reads_only_its_files(shards):
     answer = report("load", shards[0], "--box", "22:30", "-v")
     assert answer["tile_list"][0]["box"] == [[0, 8], [0, 5]]
-    assert answer["tile_list"][0]["sources"] == [{"file": str(shards[0] / "part_04.npy"), "rows": [1, 9]}]
+    assert answer["tile_list"][0]["sources"] == [
+        {"file": str(shards[0] / "part_04.npy"), "rows": [1, 9]}
+    ]
 
 
-@pytest.mark.parametrize("box,says", [("0:102", "0:102"), ("102:", "102:101"), (":,:,:", "at most 2 axes"), (":,0:6", "axis 1")])
+@pytest.mark.parametrize(
+    "box,says",
+    [("0:102", "0:102"), ("102:", "102:101"), (":,:,:", "at most 2 axes"), (":,0:6", "axis 1")],
+)
 def test_load_box_outside(shards, box, says):
     usage_error("load", shards[0], "--box", box, says=["--box", says, "(101, 5)"])
 
@@ -307,7 +382,9 @@ def test_load_a_scalar(tmp_path):
     answer = report("load", tmp_path / "scalar.npy", "--hash", "-v")
     assert answer["shape"] == [] and answer["tiles"] == 1
     assert answer["hash"] == "tegula1:7c12c993b6b8c21ff93add91baf78844"
-    assert answer["tile_list"][0]["sources"] == [{"file": str(tmp_path / "scalar.npy"), "rows": [0, 1]}]
+    assert answer["tile_list"][0]["sources"] == [
+        {"file": str(tmp_path / "scalar.npy"), "rows": [0, 1]}
+    ]
 
 
 def test_load_check_seed(tmp_path):
@@ -326,7 +403,9 @@ def test_load_check_seed_of_a_ramp(tmp_path):
     report("write", tmp_path / "s", "--shape", "1000,3", "--values", "ramp")
     report("load", tmp_path / "s", "--check-seed", 0)
     (tmp_path / "s" / ".tegula-write.json").write_text("no JSON")
-    refused("load", tmp_path / "s", "--check-seed", 0, status="corrupt", says=[".tegula-write.json"])
+    refused(
+        "load", tmp_path / "s", "--check-seed", 0, status="corrupt", says=[".tegula-write.json"]
+    )
     (tmp_path / "s" / ".tegula-write.json").unlink()
     refused("load", tmp_path / "s", "--check-seed", 0, status="mismatch", exit_status=3)
 
@@ -334,7 +413,15 @@ def test_load_check_seed_of_a_ramp(tmp_path):
 def test_load_check_seed_sees_a_lost_last_shard(tmp_path):
     report("write", tmp_path / "s", "--num-shards", 3, "--shape", "100,3", "--uniform")
     sorted((tmp_path / "s").glob("*.npy"))[-1].unlink()
-    error = refused("load", tmp_path / "s", "--check-seed", 0, status="mismatch", exit_status=3, says=["(100, 3)", "(66, 3)"])
+    error = refused(
+        "load",
+        tmp_path / "s",
+        "--check-seed",
+        0,
+        status="mismatch",
+        exit_status=3,
+        says=["(100, 3)", "(66, 3)"],
+    )
     assert str(tmp_path / "s") in error["message"]
     assert report("load", tmp_path / "s")["shape"] == [66, 3]
 
@@ -343,26 +430,51 @@ def test_load_check_seed_compares_the_note(tmp_path):
     folder = tmp_path / "s"
     report("write", folder, "--shape", "100,3", "--dtype", ">i4", "--seed", 7)
     report("load", folder, "--check-seed", 7)
-    refused("load", folder, "--check-seed", 8, status="mismatch", exit_status=3, says=["seed 7", "8"])
+    refused(
+        "load", folder, "--check-seed", 8, status="mismatch", exit_status=3, says=["seed 7", "8"]
+    )
     note = json.loads((folder / ".tegula-write.json").read_text())
-    for key, value, says in (("dtype", "<f4", ["<f4", "i4"]), ("shape", [100, 3, 1], ["(100, 3, 1)", "(100, 3)"])):
+    for key, value, says in (
+        ("dtype", "<f4", ["<f4", "i4"]),
+        ("shape", [100, 3, 1], ["(100, 3, 1)", "(100, 3)"]),
+    ):
         (folder / ".tegula-write.json").write_text(json.dumps(dict(note, **{key: value})))
         refused("load", folder, "--check-seed", 7, status="mismatch", exit_status=3, says=says)
     shapes = [[100, "3"], [1] * 65, 3, None]
-    for key, value in [("dtype", "what"), ("dtype", None), ("seed", None)] + [("shape", shape) for shape in shapes]:
+    for key, value in [("dtype", "what"), ("dtype", None), ("seed", None)] + [
+        ("shape", shape) for shape in shapes
+    ]:
         (folder / ".tegula-write.json").write_text(json.dumps(dict(note, **{key: value})))
         refused("load", folder, "--check-seed", 7, status="corrupt", says=[".tegula-write.json"])
 
 
 def test_load_expectations(shards):
     report("load", shards[0], "--expect-files", 12, "--expect-rows", 101)
-    refused("load", shards[0], "--expect-files", 13, status="mismatch", says=["13", "12"], exit_status=3)
-    refused("load", shards[0], "--expect-rows", 102, status="mismatch", says=["102", "101"], exit_status=3)
+    refused(
+        "load", shards[0], "--expect-files", 13, status="mismatch", says=["13", "12"], exit_status=3
+    )
+    refused(
+        "load",
+        shards[0],
+        "--expect-rows",
+        102,
+        status="mismatch",
+        says=["102", "101"],
+        exit_status=3,
+    )
 
 
 def test_a_mismatch_of_files_is_no_failed_expectation(shards):
     numpy.save(shards[0] / "part_05.npy", numpy.zeros((1, 6), "f4"))
-    refused("load", shards[0], "--expect-files", 12, status="mismatch", says=["part_05.npy"], exit_status=1)
+    refused(
+        "load",
+        shards[0],
+        "--expect-files",
+        12,
+        status="mismatch",
+        says=["part_05.npy"],
+        exit_status=1,
+    )
 
 
 def test_load_repeat(shards):
@@ -389,24 +501,36 @@ def test_load_raw_options(tmp_path):
     expected = content_hash(rows.astype("<i4"))
     common = ["--format", "raw", "--row-shape", "3,4", "--offset", 6, "--row-gap", 4, "--hash"]
     assert report("load", tmp_path, "--dtype", ">i4", *common)["hash"] == expected
-    assert report("load", tmp_path, "--dtype", "i4", "--byte-order", "big", *common)["hash"] == expected
+    assert (
+        report("load", tmp_path, "--dtype", "i4", "--byte-order", "big", *common)["hash"]
+        == expected
+    )
     assert report("load", tmp_path, "--dtype", "i4", "--byte-order=>", *common)["hash"] == expected
 
 
 def test_load_raw_shape_and_order(tmp_path):
     array = numpy.arange(12, dtype="f8").reshape(3, 4)
     (tmp_path / "a.bin").write_bytes(array.T.tobytes())
-    answer = report("load", tmp_path / "a.bin", "--dtype", "f8", "--shape", "3,4", "--order", "F", "--hash")
+    answer = report(
+        "load", tmp_path / "a.bin", "--dtype", "f8", "--shape", "3,4", "--order", "F", "--hash"
+    )
     assert answer["hash"] == content_hash(array)
 
 
 def test_threads_from_option_and_environment(tmp_path):
     report("write", tmp_path / "s", "--shape", "100,4", "--threads", 3)
-    assert report("bench", tmp_path / "s", "--repeat", 1, env={"TEGULA_THREADS": "3"})["threads"] == 3
-    assert report("bench", tmp_path / "s", "--repeat", 1, "--threads", 1, env={"TEGULA_THREADS": "3"})["threads"] == 1
+    assert (
+        report("bench", tmp_path / "s", "--repeat", 1, env={"TEGULA_THREADS": "3"})["threads"] == 3
+    )
+    assert (
+        report("bench", tmp_path / "s", "--repeat", 1, "--threads", 1, env={"TEGULA_THREADS": "3"})[
+            "threads"
+        ]
+        == 1
+    )
 
 
-# ---- info, demo, bench ---------------------------------------------------------------------------------------------------------
+# ---- info, demo, bench ---------------------------------------------------------------------------
 
 
 def test_info(shards):
@@ -438,7 +562,9 @@ def test_info_of_records(tmp_path):
 
 def test_info_of_raw(tmp_path):
     (tmp_path / "a.bin").write_bytes(bytes(96))
-    answer = report("info", tmp_path / "a.bin", "--format", "raw", "--dtype", "f4", "--row-shape", 3)
+    answer = report(
+        "info", tmp_path / "a.bin", "--format", "raw", "--dtype", "f4", "--row-shape", 3
+    )
     assert answer["format"] == "raw" and answer["datasets"][0]["shape"] == [8, 3]
 
 
@@ -446,7 +572,9 @@ def test_a_name_that_is_no_text(tmp_path):
     name = os.fsencode(tmp_path) + b"/caf\xe9\n\x1b[31m.npy"
     numpy.save(name.decode("utf-8", "surrogateescape"), numpy.zeros(3, "f4"))
     answer = report("load", name, "-v")
-    assert answer["tile_list"][0]["sources"][0]["file"] == str(tmp_path) + "/caf\ufffd\n\x1b[31m.npy"
+    assert (
+        answer["tile_list"][0]["sources"][0]["file"] == str(tmp_path) + "/caf\ufffd\n\x1b[31m.npy"
+    )
     with open(name, "r+b") as file:
         file.truncate(130)
     run = tegula("info", name, "--json")
@@ -473,7 +601,14 @@ def test_demo_that_fails_leaves_nothing(tmp_path):
 def test_bench(tmp_path):
     report("write", tmp_path / "s", "--shape", "20000,8")
     answer = report("bench", tmp_path / "s", "--repeat", 3)
-    assert answer == {"seconds": SECONDS, "limit_seconds": SECONDS, "ratio": NUMBER, "runs": 3, "bytes": 640000, "threads": COUNT}
+    assert answer == {
+        "seconds": SECONDS,
+        "limit_seconds": SECONDS,
+        "ratio": NUMBER,
+        "runs": 3,
+        "bytes": 640000,
+        "threads": COUNT,
+    }
     assert answer["ratio"] == pytest.approx(answer["seconds"] / answer["limit_seconds"], rel=1e-4)
     assert "ratio" in tegula("bench", tmp_path / "s", "--repeat", 1).stdout
 
@@ -483,7 +618,7 @@ def test_bench_of_an_empty_array(tmp_path):
     assert report("bench", tmp_path / "e.npy", "--repeat", 1)["bytes"] == 0
 
 
-# ---- interruption, deadline, streams -------------------------------------------------------------------------------------------
+# ---- interruption, deadline, streams -------------------------------------------------------------
 
 
 @pytest.fixture
@@ -497,7 +632,9 @@ def big_file(tmp_path):
 def catches(process, number):
     """Waits until the program has its own handler for the signal."""
     for _ in range(12000):
-        mask = re.search(r"SigCgt:\s*([0-9a-f]+)", pathlib.Path("/proc/%d/status" % process.pid).read_text())
+        mask = re.search(
+            r"SigCgt:\s*([0-9a-f]+)", pathlib.Path("/proc/%d/status" % process.pid).read_text()
+        )
         if mask and int(mask[1], 16) >> (number - 1) & 1:
             return
         time.sleep(0.005)
@@ -561,23 +698,50 @@ def test_write_does_not_replace_the_working_folder(tmp_path):
 
 
 def test_a_signal_during_a_write_removes_what_was_written(tmp_path):
-    code, _, err = interrupted(signal.SIGINT, "write", tmp_path / "a" / "b", "--num-shards", 200000, "--shape", "200000,4")
+    code, _, err = interrupted(
+        signal.SIGINT, "write", tmp_path / "a" / "b", "--num-shards", 200000, "--shape", "200000,4"
+    )
     assert code == 130 and err == "tegula: interrupted\n"
     assert list(tmp_path.iterdir()) == []
 
 
 def test_deadline(big_file, tmp_path):
-    refused("load", big_file, "--repeat", 100000, "--timeout", "0.3", status="timeout", says=["0.3 s"])
-    refused("load", big_file, "--repeat", 100000, env={"TEGULA_TIMEOUT": "0.3"}, status="timeout", says=["0.3 s"])
+    refused(
+        "load", big_file, "--repeat", 100000, "--timeout", "0.3", status="timeout", says=["0.3 s"]
+    )
+    refused(
+        "load",
+        big_file,
+        "--repeat",
+        100000,
+        env={"TEGULA_TIMEOUT": "0.3"},
+        status="timeout",
+        says=["0.3 s"],
+    )
     refused("bench", big_file, "--repeat", 10000, "--timeout", "0.3", status="timeout")
-    refused("write", tmp_path / "w", "--num-shards", 200000, "--shape", "200000,4", "--timeout", "0.3", status="timeout")
+    refused(
+        "write",
+        tmp_path / "w",
+        "--num-shards",
+        200000,
+        "--shape",
+        "200000,4",
+        "--timeout",
+        "0.3",
+        status="timeout",
+    )
     assert not (tmp_path / "w").exists()
 
 
 def test_progress(big_file):
     assert tegula("load", big_file).stderr == ""
     always = tegula("load", big_file, "--progress", "always", "--threads", 1).stderr
-    assert "%" in always and "/s" in always and always.startswith("\r[") and always.endswith("\r\x1b[K"), repr(always)
+    assert (
+        "%" in always
+        and "/s" in always
+        and always.startswith("\r[")
+        and always.endswith("\r\x1b[K")
+    ), repr(always)
     assert tegula("load", big_file, "--progress", "never").stderr == ""
 
 
@@ -586,8 +750,12 @@ def test_progress_on_a_terminal(big_file):
     for option in ("auto", "never"):
         primary, secondary = pty.openpty()
         began = time.monotonic()
-        process = subprocess.Popen([BIN, "load", str(big_file), "--repeat", "6", "--threads", "1", "--progress", option],
-                                   env=environment(), stdout=subprocess.DEVNULL, stderr=secondary)
+        process = subprocess.Popen(
+            [BIN, "load", str(big_file), "--repeat", "6", "--threads", "1", "--progress", option],
+            env=environment(),
+            stdout=subprocess.DEVNULL,
+            stderr=secondary,
+        )
         os.close(secondary)
         shown[option] = b""
         while True:
@@ -603,11 +771,17 @@ def test_progress_on_a_terminal(big_file):
         os.close(primary)
     assert shown["never"] == b""
     assert b"%" in shown["auto"] and shown["auto"].endswith(b"\r\x1b[K")
-    assert shown["auto"].count(b"%") <= 10 * seconds["auto"] + 2 * 6, "at most ten pictures a second"
+    assert shown["auto"].count(b"%") <= 10 * seconds["auto"] + 2 * 6, (
+        "at most ten pictures a second"
+    )
 
 
 def test_a_report_to_a_full_device_is_an_error(shards):
-    for arguments in (["load", shards[0]], ["load", shards[0], "--json"], ["info", shards[0], "--json"]):
+    for arguments in (
+        ["load", shards[0]],
+        ["load", shards[0], "--json"],
+        ["info", shards[0], "--json"],
+    ):
         with open("/dev/full", "w") as full:
             run = tegula(*arguments, stdout=full)
         assert run.returncode == 1 and "standard output" in run.stderr
@@ -617,4 +791,6 @@ def test_closed_streams_do_not_end_up_in_data(tmp_path):
     script = 'exec "$0" write "$1" --shape 1000,4 --num-shards 3 --progress always <&- >&- 2>&-'
     run = subprocess.run(["sh", "-c", script, BIN, str(tmp_path / "s")], env=environment())
     assert run.returncode == 1, "the report could not be written"
-    numpy.testing.assert_array_equal(numpy.concatenate(shard_arrays(tmp_path / "s")), demo_values((1000, 4), "f4"))
+    numpy.testing.assert_array_equal(
+        numpy.concatenate(shard_arrays(tmp_path / "s")), demo_values((1000, 4), "f4")
+    )

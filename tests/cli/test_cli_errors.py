@@ -1,8 +1,10 @@
-# What bad input gets from the shell: one message that names the file, what was expected and what was found, and the right status.
+# What bad input gets from the shell: one message that names the file, what was expected and what
+# was found, and the right status.
 #
 # SPDX-License-Identifier: Apache-2.0
 #
-# `load` is used throughout; a report with an error object has no numbers in it, so nothing was handed over.
+# `load` is used throughout; a report with an error object has no numbers in it,
+# so nothing was handed over.
 import os
 import pathlib
 import struct
@@ -28,7 +30,12 @@ def good(count=4):
 def npy(header, data=b"", length=None):
     """An npy 1.0 file with this text as header."""
     text = header.encode("latin1")
-    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text) if length is None else length) + text + data
+    return (
+        b"\x93NUMPY\x01\x00"
+        + struct.pack("<H", len(text) if length is None else length)
+        + text
+        + data
+    )
 
 
 def test_missing_folder(tmp_path):
@@ -65,7 +72,12 @@ def test_foreign_file_and_sub_folder(tmp_path):
     refused("load", tmp_path / "a", status="mismatch", says=["notes.txt"])
     save(tmp_path / "b", good())
     (tmp_path / "b" / "shard_0004.npy").mkdir()
-    refused("load", tmp_path / "b", status=("mismatch", "unsupported", "invalid_argument"), says=["shard_0004.npy"])
+    refused(
+        "load",
+        tmp_path / "b",
+        status=("mismatch", "unsupported", "invalid_argument"),
+        says=["shard_0004.npy"],
+    )
 
 
 def test_dtypes_differ(tmp_path):
@@ -98,20 +110,43 @@ def test_truncated_data(tmp_path):
 def test_truncated_header(tmp_path, size):
     save(tmp_path, good(2))
     os.truncate(tmp_path / "shard_0001.npy", size)
-    refused("load", tmp_path, status=("short_file", "corrupt", "unsupported"), says=["shard_0001.npy"])
+    refused(
+        "load", tmp_path, status=("short_file", "corrupt", "unsupported"), says=["shard_0001.npy"]
+    )
 
 
 HOSTILE = {
-    "length 2^63": ("{'descr': '<f4', 'fortran_order': False, 'shape': (9223372036854775808,), }", ("corrupt",)),
-    "length 2^63-1": ("{'descr': '<f4', 'fortran_order': False, 'shape': (9223372036854775807,), }", ("corrupt", "short_file")),
-    "product": ("{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296, 4), }", ("corrupt", "short_file")),
+    "length 2^63": (
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (9223372036854775808,), }",
+        ("corrupt",),
+    ),
+    "length 2^63-1": (
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (9223372036854775807,), }",
+        ("corrupt", "short_file"),
+    ),
+    "product": (
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296, 4), }",
+        ("corrupt", "short_file"),
+    ),
     "negative": ("{'descr': '<f4', 'fortran_order': False, 'shape': (-1, 3), }", ("corrupt",)),
-    "65 axes": ("{'descr': '<f4', 'fortran_order': False, 'shape': (%s), }" % ("1, " * 65), ("limit_exceeded",)),
-    "unknown dtype": ("{'descr': '<q4', 'fortran_order': False, 'shape': (3,), }", ("unsupported", "corrupt")),
+    "65 axes": (
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (%s), }" % ("1, " * 65),
+        ("limit_exceeded",),
+    ),
+    "unknown dtype": (
+        "{'descr': '<q4', 'fortran_order': False, 'shape': (3,), }",
+        ("unsupported", "corrupt"),
+    ),
     "object": ("{'descr': '|O', 'fortran_order': False, 'shape': (3,), }", ("unsupported",)),
-    "code": ("{'descr': __import__('os').getcwd(), 'fortran_order': False, 'shape': (3,), }", ("corrupt",)),
+    "code": (
+        "{'descr': __import__('os').getcwd(), 'fortran_order': False, 'shape': (3,), }",
+        ("corrupt",),
+    ),
     "no shape": ("{'descr': '<f4', 'fortran_order': False, }", ("corrupt",)),
-    "nesting": ("{'descr': %s, 'fortran_order': False, 'shape': (3,), }" % ("[" * 3000), ("corrupt", "limit_exceeded")),
+    "nesting": (
+        "{'descr': %s, 'fortran_order': False, 'shape': (3,), }" % ("[" * 3000),
+        ("corrupt", "limit_exceeded"),
+    ),
     "not closed": ("{'descr': '<f4', 'fortran_order': False, 'shape': (3,", ("corrupt",)),
 }
 
@@ -129,7 +164,9 @@ def test_header_longer_than_the_file(tmp_path):
 
 
 def test_braces_and_key_words_inside_field_names(tmp_path):
-    array = numpy.zeros(4, [("}, 'shape': (9,)", "<i4"), ("{'descr'", "<f8"), ("fortran_order': True", "u1")])
+    array = numpy.zeros(
+        4, [("}, 'shape': (9,)", "<i4"), ("{'descr'", "<f8"), ("fortran_order': True", "u1")]
+    )
     numpy.save(tmp_path / "r.npy", array)
     answer = report("load", tmp_path / "r.npy")
     assert answer["shape"] == [4] and answer["dtype"] == "|V13"
@@ -150,7 +187,9 @@ def test_several_paths_must_be_files(tmp_path):
         for paths in ((other, file), (file, other)):
             error = report("load", *paths, status=1)["error"]
             assert error["path"] == str(other) and "alone" in error["hint"]
-    assert "alone" not in (report("load", file, tmp_path / "gone.npy", status=1)["error"]["hint"] or "")
+    assert "alone" not in (
+        report("load", file, tmp_path / "gone.npy", status=1)["error"]["hint"] or ""
+    )
 
 
 def test_raw_without_dtype_is_not_guessed(tmp_path):
@@ -177,7 +216,15 @@ def test_unreadable_file_as_another_user():
         for above in [*folder.parents, *pathlib.Path(BIN).resolve().parents]:
             if not above.stat().st_mode & 1:
                 pytest.skip("another user cannot reach %s" % above)
-        error = refused("load", folder, status="permission", says=["shard_0001.npy"], user=65534, group=65534, extra_groups=[])
+        error = refused(
+            "load",
+            folder,
+            status="permission",
+            says=["shard_0001.npy"],
+            user=65534,
+            group=65534,
+            extra_groups=[],
+        )
     assert error["errno"] == 13
 
 
@@ -194,8 +241,13 @@ def test_no_memory_is_said_before_reading(tmp_path):
 
 def test_special_files_are_refused_at_once(tmp_path):
     os.mkfifo(tmp_path / "pipe.npy")
-    refused("load", tmp_path / "pipe.npy", status=("unsupported", "not_found", "io"), says=["pipe.npy"],
-            exit_status=1)
+    refused(
+        "load",
+        tmp_path / "pipe.npy",
+        status=("unsupported", "not_found", "io"),
+        says=["pipe.npy"],
+        exit_status=1,
+    )
 
 
 def test_zero_row_shards_are_fine(tmp_path):
@@ -206,7 +258,8 @@ def test_zero_row_shards_are_fine(tmp_path):
 
 
 def test_a_file_that_shrinks_while_it_is_read(tmp_path):
-    """Cut again and again during repeated loads: each load is right or says what happened; it never crashes."""
+    """Cut again and again during repeated loads:
+    each load is right or says what happened; it never crashes."""
     path = tmp_path / "a.npy"
     numpy.save(path, numpy.ones(4 << 20, "f4"))
     whole = path.stat().st_size

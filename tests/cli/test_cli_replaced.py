@@ -1,4 +1,5 @@
-# A folder of shards is exchanged for another while commands read it: they see one of the two, or fail with `changed`.
+# A folder of shards is exchanged for another while commands read it: they see one of the two,
+# or fail with `changed`.
 #
 # SPDX-License-Identifier: Apache-2.0
 import contextlib
@@ -22,7 +23,10 @@ def folder(tmp_path):
     for name, value in (("a", 1), ("b", 2)):
         (tmp_path / name).mkdir()
         for i in range(FILES):
-            numpy.save(tmp_path / name / f"part_{i:02}.npy", numpy.full((2 + (i + value) % 3, 5), value, "i4"))
+            numpy.save(
+                tmp_path / name / f"part_{i:02}.npy",
+                numpy.full((2 + (i + value) % 3, 5), value, "i4"),
+            )
     return tmp_path
 
 
@@ -34,7 +38,9 @@ def exchanging(folder, pause=0.003):
 
 def run(*arguments):
     """(exit status, the JSON object)"""
-    done = subprocess.run([BIN, *map(str, arguments), "--json"], capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [BIN, *map(str, arguments), "--json"], capture_output=True, text=True, timeout=120
+    )
     report = json.loads(done.stdout)
     if done.returncode == 1:
         assert report["error"]["status"] == "changed", report["error"]
@@ -49,7 +55,10 @@ def rounds(folder, one):
 
 
 def test_hashes_are_those_of_one_of_the_two(folder):
-    hashes = {run("load", folder / name, "--hash")[1]["hash"]: value for name, value in (("a", 1), ("b", 2))}
+    hashes = {
+        run("load", folder / name, "--hash")[1]["hash"]: value
+        for name, value in (("a", 1), ("b", 2))
+    }
 
     def load(_):
         status, report = run("load", folder / "a", "--hash")
@@ -103,7 +112,9 @@ def test_manifests_and_sums_are_those_of_one_of_the_two(folder):
 
 
 def test_comparisons_are_with_one_of_the_two(folder):
-    numpy.save(folder / "ones.npy", numpy.full((sum(2 + (i + 1) % 3 for i in range(FILES)), 5), 1, "i4"))
+    numpy.save(
+        folder / "ones.npy", numpy.full((sum(2 + (i + 1) % 3 for i in range(FILES)), 5), 1, "i4")
+    )
 
     def compare(_):
         status, report = run("compare", folder / "a", folder / "ones.npy")
@@ -155,19 +166,48 @@ def test_what_is_wrong_in_a_folder_that_others_write_to_is_said(folder):
     (folder / "a/part_07.npy").unlink()
     with replacing.running("touch", folder / "a"):
         for _ in range(ROUNDS):
-            done = subprocess.run([BIN, "load", folder / "a/part_*.npy", "--json"], capture_output=True, text=True)
+            done = subprocess.run(
+                [BIN, "load", folder / "a/part_*.npy", "--json"], capture_output=True, text=True
+            )
             assert json.loads(done.stdout)["error"]["status"] == "incomplete"
 
 
 def test_a_side_file_that_comes_with_another_raw_file_counts(folder):
-    """The old file is little-endian and stands alone; the new one is big-endian, and its side file says so."""
+    """The old file is little-endian and stands alone; the new one is big-endian,
+    and its side file says so."""
     for name, order in (("c", "<"), ("d", ">")):
         (folder / name).mkdir()
         numpy.arange(1000, dtype=f"{order}i4").tofile(folder / name / "x.bin")
     (folder / "d/shard_meta.json").write_text('{"dtype": ">i4", "row_shape": [5]}')
-    expected = run("load", folder / "c/x.bin", "--format", "raw", "--dtype", "<i4", "--row-shape", "5", "--hash")[1]["hash"]
+    expected = run(
+        "load",
+        folder / "c/x.bin",
+        "--format",
+        "raw",
+        "--dtype",
+        "<i4",
+        "--row-shape",
+        "5",
+        "--hash",
+    )[1]["hash"]
     with replacing.running("exchange", folder / "c", folder / "d", 0.0003):
         for _ in range(ROUNDS):
-            command = [BIN, "load", folder / "c/x.bin", "--format", "raw", "--dtype", "<i4", "--row-shape", "5", "--hash", "--json"]
+            command = [
+                BIN,
+                "load",
+                folder / "c/x.bin",
+                "--format",
+                "raw",
+                "--dtype",
+                "<i4",
+                "--row-shape",
+                "5",
+                "--hash",
+                "--json",
+            ]
             report = json.loads(subprocess.run(command, capture_output=True, text=True).stdout)
-            assert report.get("hash") == expected or report["error"]["status"] in ("changed", "mismatch", "invalid_argument")
+            assert report.get("hash") == expected or report["error"]["status"] in (
+                "changed",
+                "mismatch",
+                "invalid_argument",
+            )

@@ -1,4 +1,5 @@
-# The command line itself: help, version, options and their values, exit status 2, closed standard output.
+# The command line itself: help, version, options and their values, exit status 2,
+# closed standard output.
 #
 # SPDX-License-Identifier: Apache-2.0
 #
@@ -10,7 +11,19 @@ import pytest
 
 from command import BIN, environment, report, tegula, usage_error
 
-COMMANDS = ["demo", "write", "load", "info", "copy", "plan", "verify", "compare", "clean", "bench", "run"]
+COMMANDS = [
+    "demo",
+    "write",
+    "load",
+    "info",
+    "copy",
+    "plan",
+    "verify",
+    "compare",
+    "clean",
+    "bench",
+    "run",
+]
 
 
 def test_help_names_every_command():
@@ -25,7 +38,14 @@ def test_help_of_a_command_is_complete(command):
     run = tegula(command, "--help")
     assert run.returncode == 0 and run.stderr == ""
     assert run.stdout.startswith("Usage: tegula %s" % command)
-    for option in ("--json", "--threads N", "--quiet", "-v", "--progress auto|always|never", "--timeout SECONDS"):
+    for option in (
+        "--json",
+        "--threads N",
+        "--quiet",
+        "-v",
+        "--progress auto|always|never",
+        "--timeout SECONDS",
+    ):
         assert option in run.stdout
     examples = run.stdout.split("Examples:\n")[1]
     assert "  tegula %s" % command in examples
@@ -34,8 +54,11 @@ def test_help_of_a_command_is_complete(command):
 
 def test_help_of_load_lists_its_options():
     text = tegula("load", "--help").stdout
-    for option in ("dataset format tiles axis tile-shape overdecompose box check-seed hash repeat expect-files expect-rows "
-                   "as-given allow-locked missing dtype shape row-shape offset order byte-order row-gap").split():
+    for option in (
+        "dataset format tiles axis tile-shape overdecompose box check-seed hash repeat "
+        "expect-files expect-rows "
+        "as-given allow-locked missing dtype shape row-shape offset order byte-order row-gap"
+    ).split():
         assert "  --%s" % option in text
 
 
@@ -59,7 +82,10 @@ def test_unknown_command_suggests_the_nearest():
 def test_unknown_option_suggests_the_nearest():
     assert "--tiles" in usage_error("load", "x", "--tiels", "3", says=["--tiels"])["hint"]
     assert "--row-shape" in usage_error("load", "x", "--row_shape=3", says=["--row_shape"])["hint"]
-    assert usage_error("load", "x", "--zzzzzzzzzzzz", says=["--zzzzzzzzzzzz"])["hint"] == "see tegula load --help"
+    assert (
+        usage_error("load", "x", "--zzzzzzzzzzzz", says=["--zzzzzzzzzzzz"])["hint"]
+        == "see tegula load --help"
+    )
     usage_error("load", "x", "-z", says=["-z"])
 
 
@@ -69,13 +95,49 @@ def test_options_of_later_versions_are_not_swallowed(option):
 
 
 BAD_VALUES = [
-    ("load", "--tiles", ["", "0", "-1", "+1", " 1", "1 ", "1.5", "1e3", "0x10", "abc", "9223372036854775808", "9" * 20]),
+    (
+        "load",
+        "--tiles",
+        [
+            "",
+            "0",
+            "-1",
+            "+1",
+            " 1",
+            "1 ",
+            "1.5",
+            "1e3",
+            "0x10",
+            "abc",
+            "9223372036854775808",
+            "9" * 20,
+        ],
+    ),
     ("load", "--axis", ["", "-1", "64", "x"]),
     ("load", "--threads", ["", "0", "-2", "4097", "two"]),
     ("load", "--timeout", ["", "0", "-1", "1e3", "inf", "nan", "1s", ".", "1.2.3", "1000000001"]),
     ("load", "--progress", ["", "sometimes", "auto|always", "Auto"]),
-    ("load", "--tile-shape", ["", ",", "1,", ",1", "1,,2", "0,1", "1;2", "-1,2", "9223372036854775808"]),
-    ("load", "--box", ["", "5", "1:2:3", "5:1", "-3:4", "0:3,", "0:3,,", "a:b", "0:99999999999999999999", "[0:1]"]),
+    (
+        "load",
+        "--tile-shape",
+        ["", ",", "1,", ",1", "1,,2", "0,1", "1;2", "-1,2", "9223372036854775808"],
+    ),
+    (
+        "load",
+        "--box",
+        [
+            "",
+            "5",
+            "1:2:3",
+            "5:1",
+            "-3:4",
+            "0:3,",
+            "0:3,,",
+            "a:b",
+            "0:99999999999999999999",
+            "[0:1]",
+        ],
+    ),
     ("load", "--shape", ["", "(3)", "-1", "3x4", "1," * 64 + "1"]),
     ("load", "--dtype", ["", "f5", "float", "<", "O", "S0"]),
     ("load", "--offset", ["", "-1", "1k", "9223372036854775808"]),
@@ -100,7 +162,9 @@ BAD_VALUES = [
 ]
 
 
-@pytest.mark.parametrize("command,option,value", [(c, o, v) for c, o, values in BAD_VALUES for v in values])
+@pytest.mark.parametrize(
+    "command,option,value", [(c, o, v) for c, o, values in BAD_VALUES for v in values]
+)
 def test_wrong_value_names_option_and_value(tmp_path, command, option, value):
     target = tmp_path / "target"
     usage_error(command, target, option, value, says=[option, '"%s"' % value])
@@ -110,7 +174,9 @@ def test_wrong_value_names_option_and_value(tmp_path, command, option, value):
 
 def test_value_is_missing():
     run = tegula("load", "x", "--tiles")
-    assert run.returncode == 2 and run.stderr.startswith("tegula: option --tiles needs a value (N)\n")
+    assert run.returncode == 2 and run.stderr.startswith(
+        "tegula: option --tiles needs a value (N)\n"
+    )
 
 
 def test_flag_takes_no_value():
@@ -131,8 +197,26 @@ def test_number_of_paths():
 def test_options_that_exclude_each_other():
     usage_error("load", "x", "--tile-shape", "2", "--tiles", "2", says=["--tile-shape", "--tiles"])
     usage_error("load", "x", "--tile-shape", "2", "--axis", "0", says=["--tile-shape", "--axis"])
-    usage_error("load", "x", "--tile-shape", "2", "--overdecompose", "2", says=["--tile-shape", "--overdecompose"])
-    usage_error("load", "x", "--dtype", "f4", "--shape", "2", "--row-shape", "2", says=["--shape", "--row-shape"])
+    usage_error(
+        "load",
+        "x",
+        "--tile-shape",
+        "2",
+        "--overdecompose",
+        "2",
+        says=["--tile-shape", "--overdecompose"],
+    )
+    usage_error(
+        "load",
+        "x",
+        "--dtype",
+        "f4",
+        "--shape",
+        "2",
+        "--row-shape",
+        "2",
+        says=["--shape", "--row-shape"],
+    )
     usage_error("load", "x", "--format", "npy", "--row-gap", "2", says=["--row-gap", "npy"])
 
 
@@ -141,7 +225,11 @@ def test_byte_order_said_twice_and_differently(tmp_path):
     raw = ["load", tmp_path / "a.raw", "--format", "raw", "--row-shape", 2]
     usage_error(*raw, "--dtype", ">f4", "--byte-order", "little")
     usage_error(*raw, "--dtype", "<f4", "--byte-order", "big")
-    for options in (["--dtype", ">f4", "--byte-order", "big"], ["--dtype", ">f4"], ["--dtype", "f4", "--byte-order", "little"]):
+    for options in (
+        ["--dtype", ">f4", "--byte-order", "big"],
+        ["--dtype", ">f4"],
+        ["--dtype", "f4", "--byte-order", "little"],
+    ):
         report(*raw, *options)
 
 
@@ -163,7 +251,9 @@ def test_environment_is_checked_by_name():
 
 
 def test_an_option_wins_over_the_environment(tmp_path):
-    error = report("load", tmp_path / "gone", "--threads", "2", env={"TEGULA_THREADS": "many"}, status=1)["error"]
+    error = report(
+        "load", tmp_path / "gone", "--threads", "2", env={"TEGULA_THREADS": "many"}, status=1
+    )["error"]
     assert error["status"] == "not_found"
 
 

@@ -1,9 +1,10 @@
-# A process whose memory is limited (ulimit -v) reads HDF5 files or says that there is too little of it: libhdf5 does not end it.
+# A process whose memory is limited (ulimit -v) reads HDF5 files or says that there is too little of
+# it: libhdf5 does not end it.
 #
 # SPDX-License-Identifier: Apache-2.0
 #
-# libhdf5 fails where little is lacking. So the lowest limit is looked for with which the command works, and most limits are tried below it.
-# TEGULA_FAULT_ALL=1 tries 350 of them.
+# libhdf5 fails where little is lacking. So the lowest limit is looked for with which the command
+# works, and most limits are tried below it. TEGULA_FAULT_ALL=1 tries 350 of them.
 import json
 import os
 import resource
@@ -16,7 +17,9 @@ h5py = pytest.importorskip("h5py", reason="h5py is not installed: it writes thes
 
 from faulty import BIN, EVERY, SANITIZER, each  # noqa: E402
 
-pytestmark = pytest.mark.skipif(SANITIZER != "", reason="sanitizers need terabytes of address space")
+pytestmark = pytest.mark.skipif(
+    SANITIZER != "", reason="sanitizers need terabytes of address space"
+)
 
 KIB = 1024
 MOST = 256 << 10  # KiB: with this all works
@@ -29,26 +32,47 @@ def folder(tmp_path_factory):
     rows = numpy.arange(400 * 60, dtype="<i4").reshape(400, 60)
     with h5py.File(folder / "chunks.h5", "w") as file:
         file.create_dataset("z", data=rows, chunks=(8, 20), compression="gzip", shuffle=True)
-    with h5py.File(folder / "many.h5", "w") as file:  # its description takes memory in several calls
-        file.create_dataset("z", data=numpy.arange(1 << 18, dtype="<i4"), chunks=(8,), compression=1)
+    # its description takes memory in several calls
+    with h5py.File(folder / "many.h5", "w") as file:
+        file.create_dataset(
+            "z", data=numpy.arange(1 << 18, dtype="<i4"), chunks=(8,), compression=1
+        )
         for k in range(300):
             file.attrs["attribute%d" % k] = k
             file["group/dataset%d" % k] = k
     with h5py.File(folder / "decoded.h5", "w") as file:  # by libhdf5 alone
-        file.create_dataset("z", data=numpy.arange(1 << 20, dtype="<i4").reshape(256, 4096), chunks=(128, 4096), scaleoffset=0)
+        file.create_dataset(
+            "z",
+            data=numpy.arange(1 << 20, dtype="<i4").reshape(256, 4096),
+            chunks=(128, 4096),
+            scaleoffset=0,
+        )
     return folder
 
 
 def environment_of(library):
-    """`system`: what tegula finds on its own, with more libraries behind it than that of h5py's wheel, which the tests name else."""
-    return {key: value for key, value in os.environ.items() if (library, key) != ("system", "TEGULA_HDF5_LIBRARY")}
+    """`system`: what tegula finds on its own, with more libraries behind it than that of h5py's
+    wheel, which the tests name else."""
+    return {
+        key: value
+        for key, value in os.environ.items()
+        if (library, key) != ("system", "TEGULA_HDF5_LIBRARY")
+    }
 
 
 def run(words, limit, environment):
     def set_limits():
         resource.setrlimit(resource.RLIMIT_AS, (limit * KIB, limit * KIB))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    return subprocess.run([BIN, *words], env=environment, capture_output=True, text=True, timeout=60, preexec_fn=set_limits)
+
+    return subprocess.run(
+        [BIN, *words],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        preexec_fn=set_limits,
+    )
 
 
 def lowest(words, environment):
@@ -57,20 +81,33 @@ def lowest(words, environment):
     assert run(words, works, environment).returncode == 0
     while works - fails > 64:
         middle = (fails + works) // 2
-        fails, works = (fails, middle) if run(words, middle, environment).returncode == 0 else (middle, works)
+        fails, works = (
+            (fails, middle) if run(words, middle, environment).returncode == 0 else (middle, works)
+        )
     return works
 
 
 def limits(least, works):
     near, far = (200, 150) if EVERY else (28, 8)
-    return [*numpy.linspace(max(least, works - NEAR), works + 1000, near, dtype=int), *numpy.linspace(least, works + 20000, far, dtype=int)]
+    return [
+        *numpy.linspace(max(least, works - NEAR), works + 1000, near, dtype=int),
+        *numpy.linspace(least, works + 20000, far, dtype=int),
+    ]
 
 
-COMMANDS = {"load": ["load", "chunks.h5"], "info": ["info", "chunks.h5"], "load-many": ["load", "many.h5", "--dataset", "z"],
-            "info-many": ["info", "many.h5", "--attributes"], "load-decoded": ["load", "decoded.h5", "--threads", "2"]}
+COMMANDS = {
+    "load": ["load", "chunks.h5"],
+    "info": ["info", "chunks.h5"],
+    "load-many": ["load", "many.h5", "--dataset", "z"],
+    "info-many": ["info", "many.h5", "--attributes"],
+    "load-decoded": ["load", "decoded.h5", "--threads", "2"],
+}
 
 
-@pytest.mark.parametrize("library, name", [("system", "load"), ("system", "info"), *[("named", name) for name in COMMANDS]])
+@pytest.mark.parametrize(
+    "library, name",
+    [("system", "load"), ("system", "info"), *[("named", name) for name in COMMANDS]],
+)
 def test_limited_memory(library, name, folder):
     environment = environment_of(library)
     command, file, *rest = COMMANDS[name]

@@ -1,9 +1,11 @@
-# Every system call and every allocation fails once, for whole commands and calls of the interface: each run ends in the right data
-# or in one clean error, never both; nothing is lost, nothing is left behind, and an old target stays as it was.
+# Every system call and every allocation fails once, for whole commands and calls of the interface:
+# each run ends in the right data or in one clean error, never both; nothing is lost, nothing is
+# left behind, and an old target stays as it was.
 #
 # SPDX-License-Identifier: Apache-2.0
 #
-# A clean run counts the calls of each family; then the Nth of them fails, for every N (a stated stride where there are many).
+# A clean run counts the calls of each family; then the Nth of them fails, for every N (a stated
+# stride where there are many).
 import json
 import shutil
 
@@ -28,7 +30,7 @@ from faulty import (
 )
 from reference_hash import content_hash
 
-# ---- commands --------------------------------------------------------------------------------------------------------------
+# ---- commands ------------------------------------------------------------------------------------
 
 COMMANDS = {
     "load": ["load", "plain", "--threads", "1"],
@@ -40,9 +42,39 @@ COMMANDS = {
     "load-box": ["load", "plain", "--threads", "1", "--box", "3:9,1:4", "--hash"],
     "load-pattern": ["load", "plain/shard_*.npy", "--threads", "1", "--hash", "-v"],
     "load-pattern-folders": ["load", "pl?[i]n/shard_*.npy", "--threads", "1", "--hash", "-v"],
-    "load-pattern-plain-name": ["load", "pl?[i]n/shard_00.npy", "--threads", "1", "--hash", "--box", ":"],
-    "load-list": ["load", "plain/shard_00.npy", "plain/shard_01.npy", "--threads", "1", "--repeat", "2"],
-    "load-raw": ["load", "raw.bin", "--format", "raw", "--dtype", ">f4", "--shape", "17,6", "--offset", "8", "--threads", "1", "--hash"],
+    "load-pattern-plain-name": [
+        "load",
+        "pl?[i]n/shard_00.npy",
+        "--threads",
+        "1",
+        "--hash",
+        "--box",
+        ":",
+    ],
+    "load-list": [
+        "load",
+        "plain/shard_00.npy",
+        "plain/shard_01.npy",
+        "--threads",
+        "1",
+        "--repeat",
+        "2",
+    ],
+    "load-raw": [
+        "load",
+        "raw.bin",
+        "--format",
+        "raw",
+        "--dtype",
+        ">f4",
+        "--shape",
+        "17,6",
+        "--offset",
+        "8",
+        "--threads",
+        "1",
+        "--hash",
+    ],
     "load-check": ["load", "ramp", "--threads", "1", "--check-seed", "0"],
     "load-side-file": ["load", "sided", "--threads", "1", "--hash"],
     "load-manifest": ["load", "plain.json", "--threads", "1", "--hash"],
@@ -74,17 +106,27 @@ def test_command_that_reads(name, inputs, tmp_path):
     def check(number, family, kind, fault):
         got = run(number, fault)
         answer = judge(got, expected)
-        got.expect(got.counted["strikes"] > 0 or family == "memory" or "threads" in name, "the fault did not strike")
-        side_file = name == "load-check" and kind == "EAGAIN"  # the command's own note: an error will do
-        got.expect(answer is not None or (family, kind) not in HARMLESS or side_file, "this is no reason to fail")
+        got.expect(
+            got.counted["strikes"] > 0 or family == "memory" or "threads" in name,
+            "the fault did not strike",
+        )
+        # the command's own note: an error will do
+        side_file = name == "load-check" and kind == "EAGAIN"
+        got.expect(
+            answer is not None or (family, kind) not in HARMLESS or side_file,
+            "this is no reason to fail",
+        )
 
     assert each(plan(clean.counted["calls"]), check) > 20
 
 
 def test_listing_that_fails_says_nothing_of_the_side_file(inputs, tmp_path):
-    """Two of four files, whose rows are counted in the whole folder: that it cannot be listed is the error, not its length."""
+    """Two of four files, whose rows are counted in the whole folder: that it cannot be listed is
+    the error, not its length."""
     folder = shutil.copytree(inputs / "sided", tmp_path / "listed")
-    (folder / "shard_meta.json").write_text(json.dumps({"dtype": ">f4", "row_shape": [6], "offset": 8, "rows": faulty.ROWS}))
+    (folder / "shard_meta.json").write_text(
+        json.dumps({"dtype": ">f4", "row_shape": [6], "offset": 8, "rows": faulty.ROWS})
+    )
     words = [BIN, "load", "--json", "--threads", "1", "--hash", folder / "part_[01].bin"]
     clean = Run(words, tmp_path / "report")
     assert clean.answer()["hash"] == content_hash(VALUES[: sum(faulty.ROWS[:2])])
@@ -105,7 +147,20 @@ def test_deadline_that_passes_while_files_are_described(command, inputs, tmp_pat
 
 
 def write_words(folder):
-    return [BIN, "write", folder, "--json", "--threads", "1", "--num-shards", "3", "--shape", "40,3", "--seed", "5"]
+    return [
+        BIN,
+        "write",
+        folder,
+        "--json",
+        "--threads",
+        "1",
+        "--num-shards",
+        "3",
+        "--shape",
+        "40,3",
+        "--seed",
+        "5",
+    ]
 
 
 def test_write(tmp_path):
@@ -122,7 +177,9 @@ def test_write(tmp_path):
         got = Run(write_words(folder), tmp_path / ("report%d" % number), fault)
         answer = judge(got, {**expected, "dir": str(folder)})
         if answer is not None:
-            got.expect(contents(folder) == contents(good), "not the files of a run without the fault")
+            got.expect(
+                contents(folder) == contents(good), "not the files of a run without the fault"
+            )
             shutil.rmtree(parent)
         elif not (got.report_lost and parent.exists() and contents(folder) == contents(good)):
             got.expect(not parent.exists(), "left behind: %s" % sorted(parent.rglob("*")))
@@ -132,6 +189,7 @@ def test_write(tmp_path):
 
 def test_clean(tmp_path):
     """Removes its own files only, and never says that it did what it did not do."""
+
     def make(folder):
         folder.mkdir(parents=True)
         made = Run(write_words(folder / "shards"), folder / "report")
@@ -152,17 +210,25 @@ def test_clean(tmp_path):
         shutil.copytree(original, folder)
         (folder.parent / "neighbour.npy").write_bytes(b"not mine")
         got = Run(words(folder), tmp_path / ("report%d" % number), fault)
-        answer = judge(got, {**expected, "dir": str(folder)}, both=("dir", "removed", "left", "folder_kept"))
+        answer = judge(
+            got, {**expected, "dir": str(folder)}, both=("dir", "removed", "left", "folder_kept")
+        )
         got.expect(answer is None or not folder.exists(), "it says that the folder is gone")
-        got.expect(answer is not None or folder.exists() or got.report_lost, "it does not say that the folder is gone")
+        got.expect(
+            answer is not None or folder.exists() or got.report_lost,
+            "it does not say that the folder is gone",
+        )
         got.expect((folder.parent / "neighbour.npy").exists(), "a file outside is gone")
         shutil.rmtree(folder.parent)
 
-    removals = [("remove", "EIO", "remove:%d:EIO" % n) for n in range(1, clean.counted["calls"]["remove"] + 1)]
+    removals = [
+        ("remove", "EIO", "remove:%d:EIO" % n)
+        for n in range(1, clean.counted["calls"]["remove"] + 1)
+    ]
     assert each([*plan(clean.counted["calls"]), *removals], check) > 20
 
 
-# ---- calls of the interface -----------------------------------------------------------------------------------------------
+# ---- calls of the interface ----------------------------------------------------------------------
 
 LOAD = [
     {"do": "tiling", "kind": "even", "shape": [17, 6], "axis": 0, "tiles": 3},
@@ -186,11 +252,21 @@ SAVES = {
 @pytest.mark.parametrize("background", [False, True], ids=["waiting", "background"])
 @pytest.mark.parametrize("name", ["plain", "swapped", "fortran.npy"])
 def test_load_through_the_interface(name, background, inputs, tmp_path):
-    watched = [CONTEXT, {"do": "open", "path": str(inputs / name)}, *LOAD[:-1], {**LOAD[-1], "async": background}]
+    watched = [
+        CONTEXT,
+        {"do": "open", "path": str(inputs / name)},
+        *LOAD[:-1],
+        {**LOAD[-1], "async": background},
+    ]
 
     def run(number, fault=None):
         dump = tmp_path / ("dump%s" % number)
-        got, answers = probe_run(tmp_path / ("report%s" % number), watched, [{"do": "dump", "path": str(dump)}], fault=fault)
+        got, answers = probe_run(
+            tmp_path / ("report%s" % number),
+            watched,
+            [{"do": "dump", "path": str(dump)}],
+            fault=fault,
+        )
         error = first_error(got, answers)
         got.expect(error is not None or dump.read_bytes() == VALUES.tobytes(), "wrong data")
         return got, error
@@ -200,7 +276,9 @@ def test_load_through_the_interface(name, background, inputs, tmp_path):
 
     def check(number, family, kind, fault):
         got, error = run(number, fault)
-        got.expect(error is None or not harmless(family, kind, background), "this is no reason to fail")
+        got.expect(
+            error is None or not harmless(family, kind, background), "this is no reason to fail"
+        )
 
     assert each(plan(clean.counted["calls"]), check) > 20
 
@@ -246,7 +324,10 @@ def test_save(name, old, inputs, tmp_path):
     clean, error, target, _ = run(tmp_path / "clean", tmp_path / "report")
     assert error is None and numpy.array_equal(whole(target), VALUES)
     assert faulty.SANITIZER or clean.counted["calls"]["write"] > 0
-    durable, background = SAVES[name].get("durable", False), "background" in name or "fenced" in name
+    durable, background = (
+        SAVES[name].get("durable", False),
+        "background" in name or "fenced" in name,
+    )
 
     def check(number, family, kind, fault):
         folder = tmp_path / ("folder%d" % number)
@@ -254,29 +335,45 @@ def test_save(name, old, inputs, tmp_path):
         inside = sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
         if error is None:
             got.expect(numpy.array_equal(whole(target), VALUES), "wrong data")
-            extra = set(contents(folder)) - {path.relative_to(folder) for path in [target, *target.rglob("*")]}
+            extra = set(contents(folder)) - {
+                path.relative_to(folder) for path in [target, *target.rglob("*")]
+            }
             got.expect(not extra, "left beside the target: %s" % inside)
         elif durable and family in ("sync", "open", "memory") and contents(folder) != was:
-            # it has its name already, but that name may not be on the disk: neither old nor new would be the whole truth
+            # it has its name already, but that name may not be on the disk: neither old nor new
+            # would be the whole truth
             got.expect(numpy.array_equal(whole(target), VALUES), "neither old nor new")
         else:
             got.expect(contents(folder) == was, "the old target is not as it was: %s" % inside)
             got.expect(old or inside == [], "folders were left: %s" % inside)
-        got.expect(error is None or not harmless(family, kind, background), "this is no reason to fail")
+        got.expect(
+            error is None or not harmless(family, kind, background), "this is no reason to fail"
+        )
         shutil.rmtree(folder)
 
-    # what is removed are the old target, and temporary files after another failure; a folder that cannot be removed may stay
-    removals = [("remove", "EIO", "remove:%d:EIO" % n) for n in range(1, clean.counted["calls"]["remove"] + 1)]
+    # what is removed are the old target, and temporary files after another failure; a folder that
+    # cannot be removed may stay
+    removals = [
+        ("remove", "EIO", "remove:%d:EIO" % n)
+        for n in range(1, clean.counted["calls"]["remove"] + 1)
+    ]
     assert each([*plan(clean.counted["calls"]), *removals], check) > 20
 
 
-# ---- the instrument itself ------------------------------------------------------------------------------------------------
+# ---- the instrument itself -----------------------------------------------------------------------
+
 
 def test_lost_descriptors_and_memory_are_seen(inputs, tmp_path):
     words = [BIN, "load", inputs / "plain", "--json", "--threads", "1"]
     clean = Run(words, tmp_path / "report")
     calls = clean.counted["calls"]
-    assert calls["open"] >= 4 and calls["read"] >= 5 and calls["stat"] >= 8 and calls["close"] >= 4 and calls["list"] >= 6
+    assert (
+        calls["open"] >= 4
+        and calls["read"] >= 5
+        and calls["stat"] >= 8
+        and calls["close"] >= 4
+        and calls["list"] >= 6
+    )
     lost = Run(words, tmp_path / "report", "close:1+:keep")
     assert lost.code == 0 and lost.counted["descriptors"] >= 4
     with pytest.raises(AssertionError, match="descriptor"):

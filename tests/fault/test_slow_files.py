@@ -1,8 +1,10 @@
-# Files on storage that is slow, gives short answers, fails or changes: the right values or one clear error, never both, never a hang.
+# Files on storage that is slow, gives short answers, fails or changes: the right values or one
+# clear error, never both, never a hang.
 #
 # SPDX-License-Identifier: Apache-2.0
 #
-# The storage is tegula_slowfs (tests/support/slowfs.py); numpy, which read the files where they really lie, says what is right.
+# The storage is tegula_slowfs (tests/support/slowfs.py); numpy, which read the files where they
+# really lie, says what is right.
 import errno
 import json
 import os
@@ -47,6 +49,7 @@ def check_names_a_file(error, statuses, slow):
 
 # ---- the file system itself: a test on top of one that does nothing would prove nothing ----
 
+
 def read_first_bytes(paths, size):
     """One thread per path, all at the same moment; gives what each read."""
     together = threading.Barrier(len(paths))
@@ -58,6 +61,7 @@ def read_first_bytes(paths, size):
             return os.pread(fd, size, 0)
         finally:
             os.close(fd)
+
     with ThreadPoolExecutor(len(paths)) as threads:
         return list(threads.map(read, paths))
 
@@ -74,7 +78,8 @@ def test_delays_of_many_requests_overlap(mount, tmp_path, kind):
         found = read_first_bytes([slow.path / f"{number}" for number in range(64)], 1000)
         assert time.monotonic() - start >= 0.4
         assert found == [bytes([number]) * 100 for number in range(64)]
-        overlapped = overlapped or slow.counts()["most_in_flight"] > 32  # all 64 where no thread starts late; a busy machine starts some late
+        # all 64 where no thread starts late; a busy machine starts some late
+        overlapped = overlapped or slow.counts()["most_in_flight"] > 32
         if overlapped:
             break
     assert overlapped
@@ -89,9 +94,13 @@ def test_every_kind_of_request_is_delayed_and_counted(mount, tmp_path):
         start = time.monotonic()
         call()
         return time.monotonic() - start
-    calls = {"list": lambda: os.listdir(slow.path), "getattr": lambda: os.stat(slow.path / "a"),
-             "open": lambda: os.close(os.open(slow.path / "a", os.O_RDONLY)),
-             "read": lambda: (slow.path / "a").read_bytes()}
+
+    calls = {
+        "list": lambda: os.listdir(slow.path),
+        "getattr": lambda: os.stat(slow.path / "a"),
+        "open": lambda: os.close(os.open(slow.path / "a", os.O_RDONLY)),
+        "read": lambda: (slow.path / "a").read_bytes(),
+    }
     for kind, call in calls.items():
         slow.set(delay=0)
         slow.set(**{f"delay_{kind}": 100 * MS})
@@ -119,10 +128,18 @@ def test_short_reads_and_cuts_are_seen_by_a_plain_reader(mount, tmp_path):
 
 # ---- slow and short ----
 
-@pytest.mark.parametrize("settings", [
-    {"direct_io": 1}, {"direct_io": 0}, {"direct_io": 0, "attr_cache": 60}, {"direct_io": 1, "max_read": 4096},
-    {"direct_io": 0, "max_read": 8192},
-], ids=lambda settings: " ".join(f"{name}={value}" for name, value in settings.items()))
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"direct_io": 1},
+        {"direct_io": 0},
+        {"direct_io": 0, "attr_cache": 60},
+        {"direct_io": 1, "max_read": 4096},
+        {"direct_io": 0, "max_read": 8192},
+    ],
+    ids=lambda settings: " ".join(f"{name}={value}" for name, value in settings.items()),
+)
 def test_slow_storage_gives_the_right_values(no_hang, mount, tmp_path, settings):
     full = shards(tmp_path)
     slow = mount(tmp_path / "s", delay=2 * MS, **settings)
@@ -133,12 +150,15 @@ def test_slow_storage_gives_the_right_values(no_hang, mount, tmp_path, settings)
 @pytest.mark.parametrize("most", [7, 127, 4095, 50_000])
 @pytest.mark.parametrize("layout", ["rows", "columns", "other byte order"])
 def test_short_reads_give_the_right_values(no_hang, mount, tmp_path, most, layout):
-    """Straight into one block, scattered over separate tiles that cut the columns, and through staging."""
+    """Straight into one block, scattered over separate tiles that cut the
+    columns, and through staging."""
     lengths, columns = ((9, 1, 15, 6), 3000) if most > 100 else ((30, 1, 50, 20), 50)
     full = shards(tmp_path, lengths, columns, dtype=">f4" if layout == "other byte order" else "f4")
     slow = mount(tmp_path / "s", direct_io=1, short_read=most)
     across = layout == "columns"
-    got, _, moved = load_all(no_hang, tmp_path, slow.path, tiles=3, axis=1 if across else 0, separate=across)
+    got, _, moved = load_all(
+        no_hang, tmp_path, slow.path, tiles=3, axis=1 if across else 0, separate=across
+    )
     check_equal(got, full)
     assert slow.counts()["read"] >= full.nbytes // most, "the answers were not short"
     if most > 100:
@@ -147,11 +167,13 @@ def test_short_reads_give_the_right_values(no_hang, mount, tmp_path, most, layou
 
 # ---- failing requests ----
 
+
 @pytest.mark.parametrize("number", [1, 2, 3, 4, 5, 6, 7, 8, 9, 50])
 @pytest.mark.parametrize("code", [errno.EIO, errno.ESTALE], ids=errno.errorcode.get)
 @pytest.mark.parametrize("kind", ["read", "open", "getattr", "list"])
 def test_failure_of_the_nth_request(no_hang, mount, tmp_path, kind, code, number):
-    """From that request on every one of its kind fails; a later load, when nothing fails any more, is right."""
+    """From that request on every one of its kind fails; a later load,
+    when nothing fails any more, is right."""
     full = shards(tmp_path)
     slow = mount(tmp_path / "s", direct_io=1)
     slow.set(**{f"fail_{kind}": number, "fail_times": 1000, "error": code})
@@ -163,7 +185,9 @@ def test_failure_of_the_nth_request(no_hang, mount, tmp_path, kind, code, number
         check_equal(got, full)
     else:
         check_error(error, "changed" if code == errno.ESTALE else "io")
-        assert error["path"].startswith(str(slow.path)) and str(slow.path) in error["message"], error
+        assert error["path"].startswith(str(slow.path)) and str(slow.path) in error["message"], (
+            error
+        )
         if kind in ("read", "open"):
             check_names_a_file(error, error["status"], slow)
             assert error["errno"] == code
@@ -172,9 +196,12 @@ def test_failure_of_the_nth_request(no_hang, mount, tmp_path, kind, code, number
 
 @pytest.mark.parametrize("direct_io", [0, 1])
 @pytest.mark.parametrize("number", [1, 2, 3, 5, 8])
-@pytest.mark.parametrize("code", [errno.EIO, errno.ESTALE, errno.ENOMEM, errno.ENOTCONN], ids=errno.errorcode.get)
+@pytest.mark.parametrize(
+    "code", [errno.EIO, errno.ESTALE, errno.ENOMEM, errno.ENOTCONN], ids=errno.errorcode.get
+)
 def test_one_failing_read(no_hang, mount, tmp_path, code, number, direct_io):
-    """One request alone fails. Whoever sees it (the library, or the kernel, which reads ahead and asks again) may try again."""
+    """One request alone fails. Whoever sees it (the library, or the kernel, which reads ahead
+    and asks again) may try again."""
     full = shards(tmp_path)
     slow = mount(tmp_path / "s", direct_io=direct_io)
     slow.set(fail_read=number, error=code)
@@ -213,6 +240,7 @@ def test_raw_files_that_fail(no_hang, mount, tmp_path):
 
 # ---- files that vanish or change ----
 
+
 @pytest.mark.parametrize("keep_open", [0, 1])
 @pytest.mark.parametrize("opens", [0, 1, 2])
 def test_file_that_vanishes(no_hang, mount, tmp_path, opens, keep_open):
@@ -234,7 +262,8 @@ def test_file_that_vanishes(no_hang, mount, tmp_path, opens, keep_open):
 @pytest.mark.parametrize("opens", [0, 1])
 @pytest.mark.parametrize("change", [-40_000, -1, 1, 4096])
 def test_file_that_changes_size(no_hang, mount, tmp_path, change, opens, attr_cache):
-    """With cached attributes the kernel still tells the old size: then only the end of the data can tell, and it must."""
+    """With cached attributes the kernel still tells the old size: then only the end of the data
+    can tell, and it must."""
     full = shards(tmp_path)
     slow = mount(tmp_path / "s", direct_io=1, attr_cache=attr_cache)
     for file in slow.path.iterdir():
@@ -246,7 +275,12 @@ def test_file_that_changes_size(no_hang, mount, tmp_path, change, opens, attr_ca
     if error is None:
         check_equal(got, full)
     else:
-        check_error(error, ("changed", "short_file", "malformed"), ["shard_0002.npy"], path=slow.path / "shard_0002.npy")
+        check_error(
+            error,
+            ("changed", "short_file", "malformed"),
+            ["shard_0002.npy"],
+            path=slow.path / "shard_0002.npy",
+        )
 
 
 @pytest.mark.parametrize("change", ["cut", "longer", "other bytes"])
@@ -255,8 +289,12 @@ def test_file_that_is_really_changed_during_the_load(no_hang, mount, tmp_path, c
     full = shards(tmp_path)
     slow = mount(tmp_path / "s", direct_io=1)
     info = no_hang.call("open", path=str(slow.path))
-    no_hang.batch([{"do": "tiling", "kind": "even", "shape": info["shape"], "tiles": 2},
-                   {"do": "array", "dtype": info["dtype"]}])
+    no_hang.batch(
+        [
+            {"do": "tiling", "kind": "even", "shape": info["shape"], "tiles": 2},
+            {"do": "array", "dtype": info["dtype"]},
+        ]
+    )
     victim = tmp_path / "s" / "shard_0002.npy"
     slow.set(name=victim.name, hold_read=1)
     slow.zero()
@@ -270,22 +308,32 @@ def test_file_that_is_really_changed_during_the_load(no_hang, mount, tmp_path, c
             with open(victim, "ab" if change == "longer" else "r+b") as file:
                 file.write(b"other bytes")
         slow.set(hold_read=0)
+
     thread = threading.Thread(target=damage)
     thread.start()
     answer = no_hang.ask({"do": "load"})
     thread.join()
-    check_error(answer.get("error", {"status": "none", "message": "loaded: the change was not noticed"}),
-                ("changed", "short_file"), ["shard_0002.npy"], path=slow.path / "shard_0002.npy")
+    check_error(
+        answer.get("error", {"status": "none", "message": "loaded: the change was not noticed"}),
+        ("changed", "short_file"),
+        ["shard_0002.npy"],
+        path=slow.path / "shard_0002.npy",
+    )
     assert full.shape[0] == info["shape"][0]
 
 
 def test_file_system_that_goes_away(no_hang, mount, tmp_path):
-    """The process behind the mount dies in the middle of a load: every request fails, none waits for ever."""
+    """The process behind the mount dies in the middle of a load:
+    every request fails, none waits for ever."""
     shards(tmp_path)
     slow = mount(tmp_path / "s", direct_io=1)
     info = no_hang.call("open", path=str(slow.path))
-    no_hang.batch([{"do": "tiling", "kind": "even", "shape": info["shape"], "tiles": 2},
-                   {"do": "array", "dtype": info["dtype"]}])
+    no_hang.batch(
+        [
+            {"do": "tiling", "kind": "even", "shape": info["shape"], "tiles": 2},
+            {"do": "array", "dtype": info["dtype"]},
+        ]
+    )
     slow.set(delay_read=30_000 * MS)
     slow.zero()
 
@@ -293,6 +341,7 @@ def test_file_system_that_goes_away(no_hang, mount, tmp_path):
         while slow.counts()["read"] == 0:
             time.sleep(0.001)
         slow.process.kill()
+
     thread = threading.Thread(target=end)
     thread.start()
     error = no_hang.refused("load")
@@ -302,8 +351,11 @@ def test_file_system_that_goes_away(no_hang, mount, tmp_path):
 
 # ---- the command ----
 
+
 def command(*arguments):
-    return subprocess.run([os.environ["TEGULA_BIN"], *map(str, arguments)], capture_output=True, text=True, timeout=60)
+    return subprocess.run(
+        [os.environ["TEGULA_BIN"], *map(str, arguments)], capture_output=True, text=True, timeout=60
+    )
 
 
 def test_command_says_which_file_and_prints_no_result(mount, tmp_path):
@@ -311,22 +363,34 @@ def test_command_says_which_file_and_prints_no_result(mount, tmp_path):
     slow = mount(tmp_path / "s", direct_io=1, delay=1 * MS)
     right = command("load", slow.path, "--json", "--hash")
     assert right.returncode == 0
-    for name, settings in (("shard_0000.npy", {"fail_read": 2}), ("shard_0003.npy", {"fail_open": 1}),
-                           ("shard_0002.npy", {"vanish_after": 0})):
-        slow.set(name=name, fail_times=1000, **{"fail_read": 0, "fail_open": 0, "vanish_after": -1, **settings})
+    for name, settings in (
+        ("shard_0000.npy", {"fail_read": 2}),
+        ("shard_0003.npy", {"fail_open": 1}),
+        ("shard_0002.npy", {"vanish_after": 0}),
+    ):
+        slow.set(
+            name=name,
+            fail_times=1000,
+            **{"fail_read": 0, "fail_open": 0, "vanish_after": -1, **settings},
+        )
         wrong = command("load", slow.path, "--json", "--hash")
         assert wrong.returncode == 1 and name in wrong.stdout + wrong.stderr
         assert json.loads(right.stdout)["hash"] not in wrong.stdout
     slow.set(fail_read=0, fail_open=0, vanish_after=-1)
-    assert json.loads(command("load", slow.path, "--json", "--hash").stdout)["hash"] == json.loads(right.stdout)["hash"]
+    assert (
+        json.loads(command("load", slow.path, "--json", "--hash").stdout)["hash"]
+        == json.loads(right.stdout)["hash"]
+    )
 
 
 # ---- how the requests look to the storage ----
 
+
 @pytest.mark.parametrize("kind", ["npy", "raw"])
 def test_case_57_few_large_reads_several_in_flight(no_hang, mount, tmp_path, kind):
-    """safetensors#562: through a network disk, small reads one after the other (page faults of a memory map) take many times as
-    long. Here: requests as large as the kernel passes on (1 MiB), no byte asked for twice, more than one at a time."""
+    """safetensors#562: through a network disk, small reads one after the other (page faults of a
+    memory map) take many times as long. Here: requests as large as the kernel passes on (1 MiB), no
+    byte asked for twice, more than one at a time."""
     (tmp_path / "s").mkdir()
     full = numpy.arange(8 * MIB, dtype="f4").reshape(-1, 1024)  # 32 MiB
     if kind == "npy":
@@ -356,16 +420,22 @@ def test_small_shards_cost_few_requests(no_hang, mount, tmp_path):
     assert counts["getattr"] <= 105, counts
 
 
-@pytest.mark.parametrize("dtype, options", [("<f4", ()), ("<f4", ("--tiles", "7")), ("<f4", ("--tiles", "3", "--axis", "1")), (">f4", ())])
+@pytest.mark.parametrize(
+    "dtype, options",
+    [("<f4", ()), ("<f4", ("--tiles", "7")), ("<f4", ("--tiles", "3", "--axis", "1")), (">f4", ())],
+)
 def test_loading_small_shards_costs_one_open_and_one_read_each(mount, tmp_path, dtype, options):
-    """The header comes with the data, also where that is converted. Only the first header is read twice."""
+    """The header comes with the data, also where that is converted.
+    Only the first header is read twice."""
     full = shards(tmp_path, lengths=(4,) * 100, columns=1024, dtype=dtype)
     slow = mount(tmp_path / "s", direct_io=1, attr_cache=60, delay=1 * MS)
     loaded = command("load", slow.path, "--json", "--hash", *options)
     assert json.loads(loaded.stdout)["hash"] == content_hash(full), loaded.stderr
     counts = slow.counts()
     more = 6 if "7" in options else 0  # tiles end within files
-    assert counts["open"] == 100 and counts["read"] <= 101 + more and counts["getattr"] <= 105, counts
+    assert counts["open"] == 100 and counts["read"] <= 101 + more and counts["getattr"] <= 105, (
+        counts
+    )
 
 
 @pytest.mark.parametrize("number", [1, 2, 50, 101])
@@ -376,14 +446,17 @@ def test_loading_with_the_nth_request_failing(mount, tmp_path, kind, number):
     slow.set(**{f"fail_{kind}": number, "fail_times": 1000})
     loaded = command("load", slow.path, "--json", "--hash")
     if slow.counts()[kind] >= number:
-        assert loaded.returncode == 1 and json.loads(loaded.stdout)["error"]["status"] == "io", loaded
+        assert loaded.returncode == 1 and json.loads(loaded.stdout)["error"]["status"] == "io", (
+            loaded
+        )
     else:
         assert json.loads(loaded.stdout)["hash"] == content_hash(full)
 
 
 @pytest.mark.parametrize("change", [-1, -256, 64])
 def test_file_that_changes_between_its_name_and_its_open(mount, tmp_path, change):
-    """Found when it is opened, also where whole rows are left, and where a second load would find nothing wrong."""
+    """Found when it is opened, also where whole rows are left,
+    and where a second load would find nothing wrong."""
     shards(tmp_path, lengths=(4,) * 10, columns=64)
     slow = mount(tmp_path / "s", direct_io=1)
     slow.set(name="shard_0004.npy", resize_after=1, resize_by=change)

@@ -1,8 +1,10 @@
-# HDF5 files on storage that counts its requests, gives short answers, fails or changes: the right values or one clear error.
+# HDF5 files on storage that counts its requests, gives short answers, fails or changes: the right
+# values or one clear error.
 #
 # SPDX-License-Identifier: Apache-2.0
 #
-# The storage is tegula_slowfs (tests/support/slowfs.py). h5py, which read the files where they really lie, says what is right.
+# The storage is tegula_slowfs (tests/support/slowfs.py). h5py, which read the files where they
+# really lie, says what is right.
 import json
 import os
 import pathlib
@@ -20,13 +22,20 @@ from reference_hash import content_hash  # noqa: E402
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cli"))
 from command import report, tegula  # noqa: E402
 
-ENV = {key: value for key, value in os.environ.items() if key in ("TEGULA_HDF5_LIBRARY", "TEGULA_PLUGIN_PATH")}
+ENV = {
+    key: value
+    for key, value in os.environ.items()
+    if key in ("TEGULA_HDF5_LIBRARY", "TEGULA_PLUGIN_PATH")
+}
 
 MIB = 1 << 20
 BLOCK = 64 << 10  # what the plugin fetches of metadata at a time
 KINDS = {
-    "contiguous": {}, "chunks": {"chunks": (64, 64)}, "gzip": {"chunks": (64, 64), "compression": "gzip", "shuffle": True},
-    "many": {"chunks": (8, 16), "maxshape": (None, None)}, "scaleoffset": {"chunks": (64, 256), "scaleoffset": 0},
+    "contiguous": {},
+    "chunks": {"chunks": (64, 64)},
+    "gzip": {"chunks": (64, 64), "compression": "gzip", "shuffle": True},
+    "many": {"chunks": (8, 16), "maxshape": (None, None)},
+    "scaleoffset": {"chunks": (64, 256), "scaleoffset": 0},
 }
 
 
@@ -52,10 +61,12 @@ def load(probe, tmp_path, path):
 
 # ---- how many requests ----
 
+
 @pytest.mark.parametrize("libver", ["earliest", "latest"])
 @pytest.mark.parametrize("kind", ["contiguous", "chunks", "gzip", "many"])
 def test_requests_are_those_of_chunks_and_of_metadata(no_hang, mount, tmp_path, kind, libver):
-    """No more than one for each chunk and for each block of metadata, and no byte twice but where data and metadata share a block."""
+    """No more than one for each chunk and for each block of metadata, and no byte twice but
+    where data and metadata share a block."""
     data = write(tmp_path, kind, rows=1024, libver=libver)
     with h5py.File(tmp_path / "s" / "a.h5") as file:
         chunks = file["x"].id.get_num_chunks() if file["x"].chunks else 1
@@ -79,10 +90,19 @@ def test_contiguous_data_is_read_as_raw(no_hang, mount, tmp_path):
     data.tofile(tmp_path / "s" / "a.bin")
     slow = mount(tmp_path / "s", direct_io=1, attr_cache=60, delay_read=2000)
     counts = []
-    for name, options in (("a.bin", {"format": "raw", "dtype": "<f4", "row_shape": [1024]}), ("a.h5", {})):
+    for name, options in (
+        ("a.bin", {"format": "raw", "dtype": "<f4", "row_shape": [1024]}),
+        ("a.h5", {}),
+    ):
         slow.zero()
         no_hang.call("open", path=str(slow.path / name), **options)
-        no_hang.batch([{"do": "tiling", "kind": "even", "shape": list(data.shape), "tiles": 3}, {"do": "array", "dtype": "<f4"}, {"do": "load"}])
+        no_hang.batch(
+            [
+                {"do": "tiling", "kind": "even", "shape": list(data.shape), "tiles": 3},
+                {"do": "array", "dtype": "<f4"},
+                {"do": "load"},
+            ]
+        )
         counts.append(slow.counts())
         assert no_hang.call("hash", of="array")["hash"] == content_hash(data)
     of_raw, of_hdf5 = counts
@@ -90,6 +110,7 @@ def test_contiguous_data_is_read_as_raw(no_hang, mount, tmp_path):
 
 
 # ---- what goes wrong ----
+
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_short_answers_give_the_right_values(no_hang, mount, tmp_path, kind):
@@ -113,7 +134,9 @@ def test_a_read_that_fails(no_hang, mount, tmp_path, kind):
             slow.zero()
             got, error = load(no_hang, tmp_path, slow.path / "a.h5")
             if error is None:  # what could not be listed in one way was listed in another
-                assert got.tobytes() == data.tobytes() and (slow.counts()["read"] < number or times == 1), number
+                assert got.tobytes() == data.tobytes() and (
+                    slow.counts()["read"] < number or times == 1
+                ), number
             else:
                 check_error(error, "io", ["a.h5"], path=slow.path / "a.h5")
                 assert slow.counts()["read"] >= number
@@ -133,7 +156,8 @@ def test_a_file_that_changes_under_the_load(no_hang, mount, tmp_path, kind):
             assert number > 0 and got.tobytes() == data.tobytes(), number
         else:
             refused += 1
-            # libhdf5 opens the file a second time for scaleoffset: two looks at it that differ are begun again, and find no HDF5 file
+            # libhdf5 opens the file a second time for scaleoffset: two looks at it that differ are
+            # begun again, and find no HDF5 file
             again = kind == "scaleoffset" or number == 0
             check_error(error, ("changed", "corrupt") if again else "changed", ["a.h5"])
     assert refused > 2
@@ -147,7 +171,11 @@ def test_a_file_that_changes_while_it_is_listed(mount, tmp_path):
             file["x"].attrs["a%d" % k] = numpy.full(100, k, "<i8")
     slow = mount(tmp_path / "s", direct_io=1)
     path = slow.path / "a.h5"
-    options = [("info", path, "--attributes"), ("info", path), ("info", path, "--dataset", "x", "--chunks")]
+    options = [
+        ("info", path, "--attributes"),
+        ("info", path),
+        ("info", path, "--dataset", "x", "--chunks"),
+    ]
     for words in options:
         slow.zero()
         right = report(*words, env=ENV)
@@ -160,4 +188,5 @@ def test_a_file_that_changes_while_it_is_listed(mount, tmp_path):
             status = answer["error"]["status"] if run.returncode else "right"
             assert status == "changed" or (status == "right" and answer == right), (number, answer)
             seen[number] = status
-        assert seen[reads] == "changed" and seen[10000] == "right", seen  # also behind the last read
+        # also behind the last read
+        assert seen[reads] == "changed" and seen[10000] == "right", seen

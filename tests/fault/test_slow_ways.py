@@ -1,5 +1,6 @@
-# Storage that fails, answers short or changes its files, by every way of moving bytes: io_uring asks the kernel itself, so that nothing
-# in front of the C library can make it fail. The right values or a clear error; a file that changed is never taken for what it was.
+# Storage that fails, answers short or changes its files, by every way of moving bytes: io_uring
+# asks the kernel itself, so that nothing in front of the C library can make it fail. The right
+# values or a clear error; a file that changed is never taken for what it was.
 #
 # SPDX-License-Identifier: Apache-2.0
 import errno
@@ -16,7 +17,8 @@ from probe import ProbeError, check_error
 
 ROWS = (300, 1, 500, 199)
 VICTIM = "shard_0002.npy"
-CHANGES = [0, 1, 2, 3, 5, 8]  # reads of the victim before it changes; its header is the first of them
+# reads of the victim before it changes; its header is the first of them
+CHANGES = [0, 1, 2, 3, 5, 8]
 
 
 @pytest.fixture(params=["pread", "io_uring", "direct"])
@@ -33,14 +35,16 @@ def way(request, mount, new_probe):
 
 @pytest.fixture
 def storage(mount, tmp_path):
-    """Values, and the slow folder that holds them in shards; requests of 4 KiB, so that each shard takes many."""
+    """Values, and the slow folder that holds them in shards; requests of 4 KiB,
+    so that each shard takes many."""
     full = numpy.arange(sum(ROWS) * 50, dtype="f4").reshape(-1, 50)
     save_shards(tmp_path / "s", numpy.split(full, numpy.cumsum(ROWS)[:-1]))
     return full, mount(tmp_path / "s", direct_io=1, max_read=4096)
 
 
 def load_or_error(probe, tmp_path, path):
-    """(values, None) or (None, error); two tiles that cut the columns, so that there are many requests."""
+    """(values, None) or (None, error); two tiles that cut the columns,
+    so that there are many requests."""
     try:
         return load_all(probe, tmp_path, path, tiles=2, axis=1, separate=True)[0], None
     except ProbeError as refused:
@@ -83,7 +87,8 @@ def test_short_answers(way, storage, tmp_path, most):
 @pytest.mark.parametrize("times", [1, 1000])
 @pytest.mark.parametrize("code", [errno.EIO, errno.ESTALE, errno.ENOMEM], ids=errno.errorcode.get)
 def test_nth_read_fails(way, storage, tmp_path, code, times):
-    """Of one file, once or from there on. It is this file that the error names; with `once` whoever saw it may have tried again."""
+    """Of one file, once or from there on. It is this file that the error names; with `once`
+    whoever saw it may have tried again."""
     full, slow = storage
     for number in CHANGES[1:]:
         slow.set(name=VICTIM, fail_read=number, fail_times=times, error=code)
@@ -92,7 +97,9 @@ def test_nth_read_fails(way, storage, tmp_path, code, times):
         if error is None:
             check_equal(got, full)
         else:
-            check_error(error, ("io", "changed", "out_of_memory"), [VICTIM], path=slow.path / VICTIM)
+            check_error(
+                error, ("io", "changed", "out_of_memory"), [VICTIM], path=slow.path / VICTIM
+            )
     slow.set(fail_read=0)
     check_equal(load_or_error(way, tmp_path, slow.path)[0], full)
 
@@ -119,7 +126,9 @@ def test_checks_of_a_file_that_changes(way, storage, tmp_path, after):
         slow.set(name=VICTIM, change_after=after - 1)  # the header has been read
         if check == "verify":
             answer = way.call("verify", level=2)
-            assert [problem["status"] for problem in answer["problems"]] == ["changed"] and answer["status"] == "changed"
+            assert [problem["status"] for problem in answer["problems"]] == ["changed"] and answer[
+                "status"
+            ] == "changed"
             assert answer["problems"][0]["path"] == str(slow.path / VICTIM)
         else:
             check_error(way.refused(check), "changed", [VICTIM], path=slow.path / VICTIM)
@@ -128,9 +137,18 @@ def test_checks_of_a_file_that_changes(way, storage, tmp_path, after):
 @pytest.mark.parametrize("after", CHANGES[1:])
 def test_command_does_not_take_a_change_for_a_difference(storage, tmp_path, after):
     _, slow = storage
-    for words in (["compare", tmp_path / "s", slow.path], ["load", "--hash", slow.path], ["verify", slow.path]):
+    for words in (
+        ["compare", tmp_path / "s", slow.path],
+        ["load", "--hash", slow.path],
+        ["verify", slow.path],
+    ):
         slow.set(name=VICTIM, change_after=after)
-        run = subprocess.run([os.environ["TEGULA_BIN"], *map(str, words), "--json"], capture_output=True, text=True, timeout=60)
+        run = subprocess.run(
+            [os.environ["TEGULA_BIN"], *map(str, words), "--json"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
         answer = json.loads(run.stdout)
         assert run.returncode == (3 if words[0] == "verify" else 1), (run.stdout, run.stderr)
         assert answer["error"]["status"] == "changed" and VICTIM in answer["error"]["message"]
@@ -145,7 +163,14 @@ def test_raw_file_that_changes(way, mount, tmp_path):
     slow = mount(tmp_path / "s", direct_io=1, max_read=4096)
     for after in (1, 2, 5, 20):
         slow.set(change_after=-1)
-        way.call("open", path=str(slow.path / "field.bin"), format="raw", dtype="<i4", row_shape=[10])
-        way.batch([{"do": "tiling", "kind": "even", "shape": [6000, 10], "tiles": 2}, {"do": "array", "dtype": "<i4"}])
+        way.call(
+            "open", path=str(slow.path / "field.bin"), format="raw", dtype="<i4", row_shape=[10]
+        )
+        way.batch(
+            [
+                {"do": "tiling", "kind": "even", "shape": [6000, 10], "tiles": 2},
+                {"do": "array", "dtype": "<i4"},
+            ]
+        )
         slow.set(change_after=after)
         check_error(way.refused("load"), "changed", ["field.bin"], path=slow.path / "field.bin")

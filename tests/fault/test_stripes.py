@@ -1,4 +1,5 @@
-# Storage that likes large blocks (st_blksize): the pieces in which threads write end at its multiples.
+# Storage that likes large blocks (st_blksize):
+# the pieces in which threads write end at its multiples.
 #
 # SPDX-License-Identifier: Apache-2.0
 import os
@@ -19,11 +20,19 @@ def test_pieces_end_at_stripes(tmp_path, sanitizer, target):
         pytest.skip("a sanitizer must come first in the process")
     data = numpy.arange(3_000_001)
     numpy.save(tmp_path / "x.npy", data)
-    environment = dict(os.environ, LD_PRELOAD=str(MACHINES), TEGULA_STRIPE=f"{STRIPE} {tmp_path / 'log'}")
+    environment = dict(
+        os.environ, LD_PRELOAD=str(MACHINES), TEGULA_STRIPE=f"{STRIPE} {tmp_path / 'log'}"
+    )
     words = [BIN, "copy", tmp_path / "x.npy", tmp_path / target, "--threads", "2", "--quiet"]
     subprocess.run(words, env=environment, check=True, timeout=60)
     offsets = sorted(map(int, (tmp_path / "log").read_text().split()))
     first, *others = offsets
-    assert first < 4096 and len(others) >= 3 and all(offset % STRIPE == 0 for offset in others), offsets
-    written = numpy.load(tmp_path / target) if target.endswith("npy") else numpy.fromfile(tmp_path / target, "<i8")
+    assert first < 4096 and len(others) >= 3 and all(offset % STRIPE == 0 for offset in others), (
+        offsets
+    )
+    written = (
+        numpy.load(tmp_path / target)
+        if target.endswith("npy")
+        else numpy.fromfile(tmp_path / target, "<i8")
+    )
     assert (written == data).all()

@@ -1,14 +1,17 @@
-# Damaged HDF5 files through the probe: no crash, no hang, no memory that the file's size does not justify, and no number that h5py does
-# not read from the same bytes.
+# Damaged HDF5 files through the probe: no crash, no hang, no memory that the file's size does not
+# justify, and no number that h5py does not read from the same bytes.
 #
 # SPDX-License-Identifier: Apache-2.0
 #
-# usage: hdf5_mutations.py [--seconds N] [--seed N] [--workers N] [--only SEED] [--keep FOLDER] [--replay FILE...]
+# usage: hdf5_mutations.py [--seconds N] [--seed N] [--workers N] [--only SEED]
+#                          [--keep FOLDER] [--replay FILE...]
 #
-# Files are those of tests/support/hdf5_cases.py and virtual datasets over whole files beside them, damaged at random; in half of them the
-# checksums of the metadata are made right again, or libhdf5 would refuse nearly all at once. What is found lies in FOLDER, as NUMBER-KIND.h5 with the dataset's name in NUMBER-KIND.txt. libhdf5
-# itself is not built with a sanitizer and may well crash: such a crash counts as its own when its frames come first, is reported, and is
-# no failure. Ends with status 1 when something of ours was found.
+# Files are those of tests/support/hdf5_cases.py and virtual datasets over whole files beside them,
+# damaged at random; in half of them the checksums of the metadata are made right again, or libhdf5
+# would refuse nearly all at once. What is found lies in FOLDER, as NUMBER-KIND.h5 with the
+# dataset's name in NUMBER-KIND.txt. libhdf5 itself is not built with a sanitizer and may well
+# crash: such a crash counts as its own when its frames come first, is reported, and is no failure.
+# Ends with status 1 when something of ours was found.
 import argparse
 import collections
 import concurrent.futures
@@ -38,10 +41,28 @@ LARGEST = 1 << 22  # bytes of an array that is read whole; of larger ones a corn
 MEMORY_MB = 256  # for one allocation, in a file of some kilobytes
 OWN = ("libtegula", "tegula_probe", "/src/", "plugins/hdf5")
 
-# ---- files -----------------------------------------------------------------------------------------------------------------
+# ---- files ---------------------------------------------------------------------------------------
 
-SIGNATURES = [b"\x89HDF\r\n\x1a\n", b"OHDR", b"OCHK", b"FRHP", b"FHDB", b"FHIB", b"FSHD", b"FSSE", b"BTHD", b"BTIN", b"BTLF", b"FAHD",
-              b"FADB", b"EAHD", b"EAIB", b"EASB", b"EADB", b"SMTB"]
+SIGNATURES = [
+    b"\x89HDF\r\n\x1a\n",
+    b"OHDR",
+    b"OCHK",
+    b"FRHP",
+    b"FHDB",
+    b"FHIB",
+    b"FSHD",
+    b"FSSE",
+    b"BTHD",
+    b"BTIN",
+    b"BTLF",
+    b"FAHD",
+    b"FADB",
+    b"EAHD",
+    b"EAIB",
+    b"EASB",
+    b"EADB",
+    b"SMTB",
+]
 
 
 def checksum():
@@ -54,7 +75,10 @@ def checksum():
 
 LOOKUP3 = checksum()
 # both sides read with the same libhdf5
-os.environ.setdefault("TEGULA_HDF5_LIBRARY", str(next((pathlib.Path(h5py.__file__).parent.parent / "h5py.libs").glob("libhdf5-*.so*"))))
+os.environ.setdefault(
+    "TEGULA_HDF5_LIBRARY",
+    str(next((pathlib.Path(h5py.__file__).parent.parent / "h5py.libs").glob("libhdf5-*.so*"))),
+)
 
 
 class Seed:
@@ -78,11 +102,18 @@ class Seed:
     def find_lists(self, at):
         """Objects of a global heap that end with a checksum: lists of mappings."""
         while at + 16 < len(self.data):
-            index, size = struct.unpack_from("<H", self.data, at)[0], struct.unpack_from("<Q", self.data, at + 8)[0]
+            index, size = (
+                struct.unpack_from("<H", self.data, at)[0],
+                struct.unpack_from("<Q", self.data, at + 8)[0],
+            )
             at += 16
             if index == 0 or size > len(self.data) - at:
                 return
-            if size > 8 and LOOKUP3(self.data[at : at + size - 4]) == struct.unpack_from("<I", self.data, at + size - 4)[0]:
+            if (
+                size > 8
+                and LOOKUP3(self.data[at : at + size - 4])
+                == struct.unpack_from("<I", self.data, at + size - 4)[0]
+            ):
                 self.blocks.append((at, size - 4))
                 self.places.append(at)
             at += (size + 7) // 8 * 8
@@ -130,11 +161,15 @@ def make_sources(folder):
 
 
 def virtual(file, name, shape, dtype, mappings, maxshape=None):
-    """mappings: (selection, file, dataset, selection in the source); selections are start, count, stride, block, or None for all."""
+    """mappings: (selection, file, dataset, selection in the source); selections are start,
+    count, stride, block, or None for all."""
     plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
     plist.set_fill_value(numpy.array(7, dtype))
     for to, source, dataset, at in mappings:
-        spaces = h5py.h5s.create_simple(shape, maxshape or shape), h5py.h5s.create_simple(SOURCE, (h5py.h5s.UNLIMITED, 5))
+        spaces = (
+            h5py.h5s.create_simple(shape, maxshape or shape),
+            h5py.h5s.create_simple(SOURCE, (h5py.h5s.UNLIMITED, 5)),
+        )
         for space, selection in zip(spaces, (to, at)):
             if selection:
                 space.select_hyperslab(*selection)
@@ -151,10 +186,47 @@ def write_virtual(file):
     endless = h5py.h5s.UNLIMITED
     virtual(file, "fixed", (18, 5), "<i4", [(rows(k), "s%d.h5" % k, "d", None) for k in range(3)])
     odd = [("s0.h5", "plain"), (".", "inner"), ("s2.h5", "narrow")]
-    virtual(file, "strides", (12, 5), "<f8", [(((k, 1), (4, 2), (3, 2), (1, 1)), *odd[k], ((0, 0), (4, 2), (1, 2), (1, 1))) for k in range(3)])
-    virtual(file, "endless", (6, 5), "<i4", [(((0, 0), (endless, 1), (1, 5), (1, 5)), "s1.h5", "d", ((0, 0), (endless, 1), (1, 5), (1, 5)))], (endless, 5))
-    virtual(file, "numbered", (6, 5), "<i4", [(((0, 0), (endless, 1), (6, 5), (6, 5)), "s%b.h5", "d", rows(0))], (endless, 5))
-    virtual(file, "numbered datasets", (6, 5), "<i2", [(((0, 0), (endless, 1), (6, 5), (6, 5)), "s3.h5", "n%b", rows(0))], (endless, 5))
+    virtual(
+        file,
+        "strides",
+        (12, 5),
+        "<f8",
+        [
+            (((k, 1), (4, 2), (3, 2), (1, 1)), *odd[k], ((0, 0), (4, 2), (1, 2), (1, 1)))
+            for k in range(3)
+        ],
+    )
+    virtual(
+        file,
+        "endless",
+        (6, 5),
+        "<i4",
+        [
+            (
+                ((0, 0), (endless, 1), (1, 5), (1, 5)),
+                "s1.h5",
+                "d",
+                ((0, 0), (endless, 1), (1, 5), (1, 5)),
+            )
+        ],
+        (endless, 5),
+    )
+    virtual(
+        file,
+        "numbered",
+        (6, 5),
+        "<i4",
+        [(((0, 0), (endless, 1), (6, 5), (6, 5)), "s%b.h5", "d", rows(0))],
+        (endless, 5),
+    )
+    virtual(
+        file,
+        "numbered datasets",
+        (6, 5),
+        "<i2",
+        [(((0, 0), (endless, 1), (6, 5), (6, 5)), "s3.h5", "n%b", rows(0))],
+        (endless, 5),
+    )
     virtual(file, "nested", (18, 5), "<f4", [(rows(0, 18), ".", "fixed", rows(0, 18))])
     file.create_dataset("inner", data=numpy.arange(30, dtype="<i8").reshape(SOURCE), chunks=(2, 5))
     plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
@@ -162,19 +234,39 @@ def write_virtual(file):
     plist.set_external(b"a.bin", 22, endless)
     h5py.h5d.create(file.id, b"external", h5py.h5t.STD_I16LE, h5py.h5s.create_simple(SOURCE), plist)
     virtual(file, "over external", SOURCE, "<f8", [(None, ".", "external", None)])
-    return ["fixed", "strides", "endless", "numbered", "numbered datasets", "nested", "external", "over external"]
+    return [
+        "fixed",
+        "strides",
+        "endless",
+        "numbered",
+        "numbered datasets",
+        "nested",
+        "external",
+        "over external",
+    ]
 
 
 def write_late(file):
-    virtual(file, "late", (SOURCES * 6, 5), "<i4", [(rows(k), "s%d.h5" % k, "d", None) for k in range(SOURCES)])
+    virtual(
+        file,
+        "late",
+        (SOURCES * 6, 5),
+        "<i4",
+        [(rows(k), "s%d.h5" % k, "d", None) for k in range(SOURCES)],
+    )
     virtual(file, "late nested", (60, 5), "<i4", [(rows(0, 60), ".", "late", rows(2, 60))])
     return ["late", "late nested"]
 
 
 def write_arrays(file):
     """Indexes with so many slots that they are read without libhdf5."""
-    for name, rows, options in ("endless", (1 << 26) + 1000, {}), ("filtered", 1 << 27, {"compression": "gzip"}):
-        dataset = file.create_dataset(name, (rows,), "u1", chunks=(64,), maxshape=(None,), **options)
+    for name, rows, options in (
+        ("endless", (1 << 26) + 1000, {}),
+        ("filtered", 1 << 27, {"compression": "gzip"}),
+    ):
+        dataset = file.create_dataset(
+            name, (rows,), "u1", chunks=(64,), maxshape=(None,), **options
+        )
         for at in (0, 3, 30, 1023, 5000, rows // 64 - 1):
             dataset[at * 64 + 5] = 7
     return ["endless", "filtered"]
@@ -190,8 +282,32 @@ def make_virtual(folder):
         yield Seed(name, path.read_bytes(), datasets)
 
 
-VALUES = [0, 1, 2, 3, 7, 8, 0x10, 0x7F, 0x80, 0xFF, 0x100, 0x7FFF, 0x8000, 0xFFFF, 1 << 20, (1 << 31) - 1, 1 << 31, (1 << 32) - 1, 1 << 32,
-          1 << 40, (1 << 62), (1 << 63) - 1, 1 << 63, (1 << 64) - 1]
+VALUES = [
+    0,
+    1,
+    2,
+    3,
+    7,
+    8,
+    0x10,
+    0x7F,
+    0x80,
+    0xFF,
+    0x100,
+    0x7FFF,
+    0x8000,
+    0xFFFF,
+    1 << 20,
+    (1 << 31) - 1,
+    1 << 31,
+    (1 << 32) - 1,
+    1 << 32,
+    1 << 40,
+    (1 << 62),
+    (1 << 63) - 1,
+    1 << 63,
+    (1 << 64) - 1,
+]
 
 
 def place(rng, seed, size):
@@ -211,7 +327,9 @@ def damage(rng, seed, data):
     elif kind < 0.8:
         width = rng.choice((1, 2, 4, 8))
         value = rng.choice(VALUES) if rng.random() < 0.7 else rng.randrange(2 * len(data))
-        data[at : at + width] = (value % (1 << 8 * width)).to_bytes(width, "little")[: len(data) - at]
+        data[at : at + width] = (value % (1 << 8 * width)).to_bytes(width, "little")[
+            : len(data) - at
+        ]
     elif kind < 0.86:
         other, size = place(rng, seed, len(data)), rng.choice((1, 4, 8, 16, 64, 512))
         piece = bytes(data[at : at + size])
@@ -241,7 +359,7 @@ def mutate(rng, seed):
     return bytes(data)
 
 
-# ---- programs that are asked ----------------------------------------------------------------------------------------------
+# ---- programs that are asked ---------------------------------------------------------------------
 
 
 class Ended(Exception):
@@ -260,7 +378,13 @@ class Asked:
 
     def start(self):
         self.errors = tempfile.TemporaryFile()
-        self.process = subprocess.Popen(self.words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, env=self.environment)
+        self.process = subprocess.Popen(
+            self.words,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.errors,
+            env=self.environment,
+        )
 
     def stop(self):
         if self.process is None:
@@ -295,7 +419,8 @@ class Asked:
 
 
 def judge_loop():
-    """h5py in a process of its own: for {"path", "dataset", "box"} what it reads, as hexadecimal bytes of a hash, or its error."""
+    """h5py in a process of its own: for {"path", "dataset", "box"} what it reads, as hexadecimal
+    bytes of a hash, or its error."""
     import hashlib
 
     with contextlib.suppress(ImportError):
@@ -309,13 +434,17 @@ def judge_loop():
                 data = numpy.asarray(dataset[tuple(slice(lo, hi) for lo, hi in asked["box"])])
                 if data.dtype.kind not in "SV":
                     data = data.astype(data.dtype.newbyteorder("="))
-                answer = {"bytes": hashlib.sha1(data.tobytes()).hexdigest(), "shape": list(dataset.shape), "dtype": str(data.dtype)}
+                answer = {
+                    "bytes": hashlib.sha1(data.tobytes()).hexdigest(),
+                    "shape": list(dataset.shape),
+                    "dtype": str(data.dtype),
+                }
         except Exception as error:
             answer = {"failed": str(error)[:300]}
         print(json.dumps(answer), flush=True)
 
 
-# ---- one case -------------------------------------------------------------------------------------------------------------------
+# ---- one case ------------------------------------------------------------------------------------
 
 
 def corner(shape, item):
@@ -329,44 +458,74 @@ def corner(shape, item):
 class Runner:
     def __init__(self, folder):
         self.folder = folder
-        limits = "allocator_may_return_null=1:max_allocation_size_mb=%d:hard_rss_limit_mb=1500:exitcode=99:detect_leaks=0" % MEMORY_MB
-        self.environment = {**os.environ, "ASAN_OPTIONS": limits, "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1:exitcode=99"}
+        limits = (
+            "allocator_may_return_null=1:max_allocation_size_mb=%d:hard_rss_limit_mb=1500:"
+            "exitcode=99:detect_leaks=0"
+        ) % MEMORY_MB
+        self.environment = {
+            **os.environ,
+            "ASAN_OPTIONS": limits,
+            "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1:exitcode=99",
+        }
         self.probe = Asked([os.environ["TEGULA_PROBE"]], self.environment)
-        self.judge = Asked([sys.executable, __file__, "--judge"], {**os.environ, "HDF5_EXTFILE_PREFIX": "${ORIGIN}"})
+        self.judge = Asked(
+            [sys.executable, __file__, "--judge"],
+            {**os.environ, "HDF5_EXTFILE_PREFIX": "${ORIGIN}"},
+        )
 
     def stop(self):
         self.probe.stop()
         self.judge.stop()
 
     def use(self, path, dataset, seconds=HANG):
-        """(kind, text): what became of it; kind is None when all is well, with the status as text."""
+        """(kind, text): what became of it; kind is None when all is well,
+        with the status as text."""
         import hashlib
 
         name = {} if dataset is None else {"dataset": dataset}
-        opened = self.probe.ask([{"do": "close"}, {"do": "context", "threads": 2}, {"do": "open", "path": str(path), **name}], seconds)[-1]
+        opened = self.probe.ask(
+            [
+                {"do": "close"},
+                {"do": "context", "threads": 2},
+                {"do": "open", "path": str(path), **name},
+            ],
+            seconds,
+        )[-1]
         if "error" in opened:
             return self.refused(opened["error"])
         if "shape" not in opened:
             return "odd", json.dumps(opened)
-        box = corner(opened["shape"], int(opened["bytes"] / max(1, numpy.prod([float(n) for n in opened["shape"]]))) or 1)
+        box = corner(
+            opened["shape"],
+            int(opened["bytes"] / max(1, numpy.prod([float(n) for n in opened["shape"]]))) or 1,
+        )
         out = path.with_suffix(".box")
-        answer = self.probe.ask({"do": "read", "dtype": opened["dtype"], "box": box, "path": str(out)}, seconds)
+        answer = self.probe.ask(
+            {"do": "read", "dtype": opened["dtype"], "box": box, "path": str(out)}, seconds
+        )
         if "error" in answer:
             return self.refused(answer["error"])
         try:
-            expected = self.judge.ask({"path": str(path), "dataset": opened["name"], "box": box}, seconds)
+            expected = self.judge.ask(
+                {"path": str(path), "dataset": opened["name"], "box": box}, seconds
+            )
         except Ended:
             return None, "ok, h5py ended"
         got = hashlib.sha1(out.read_bytes()).hexdigest()
         self.last = {"dataset": opened["name"], "box": box}, got
         if "failed" in expected:
-            return "only-we", "%s %s, h5py: %s" % (opened["dtype"], opened["shape"], expected["failed"])
+            return "only-we", "%s %s, h5py: %s" % (
+                opened["dtype"],
+                opened["shape"],
+                expected["failed"],
+            )
         if expected["bytes"] != got or expected["shape"] != opened["shape"]:
             return "differs", "%s %s, h5py: %s" % (opened["dtype"], opened["shape"], expected)
         return None, "ok"
 
     def as_undamaged(self, data):
-        """Was it what the good file holds? libhdf5 refuses, for example, to inflate where the level to deflate with is damaged."""
+        """Was it what the good file holds? libhdf5 refuses, for example, to inflate where the
+        level to deflate with is damaged."""
         path = self.folder / ("good%d.h5" % id(self))
         path.write_bytes(data)
         asked, got = self.last
@@ -393,12 +552,18 @@ class Runner:
         """Whose it is: the first frame that is neither the sanitizer's nor the C library's."""
         for line in end.text.splitlines():
             frame = line.strip()
-            if not frame.startswith("#") or any(word in frame for word in ("sanitizer", "libasan", "libc.so", "libubsan", "<null>)")):
+            if not frame.startswith("#") or any(
+                word in frame for word in ("sanitizer", "libasan", "libc.so", "libubsan", "<null>)")
+            ):
                 continue
             if any(word in frame for word in OWN):
                 return "crash", end.text[-6000:]
             return "libhdf5", end.text[-6000:]
-        kind = "libhdf5" if end.status in (-signal.SIGSEGV, -signal.SIGFPE) and "memfd" in end.text else "crash"
+        kind = (
+            "libhdf5"
+            if end.status in (-signal.SIGSEGV, -signal.SIGFPE) and "memfd" in end.text
+            else "crash"
+        )
         return kind, "status %s\n%s" % (end.status, end.text[-6000:])
 
 
@@ -424,7 +589,7 @@ def worker(arguments, number, folder, seeds, until, found):
     return counts
 
 
-# ---- the program --------------------------------------------------------------------------------------------------------------
+# ---- the program ---------------------------------------------------------------------------------
 
 ACCEPTED = {"libhdf5"}
 
@@ -471,13 +636,21 @@ def main():
             return replay(arguments, folder) > 0
         if arguments.seed is None:
             arguments.seed = int(time.time())
-        seeds, found = [seed for seed in make_seeds(folder) if seed.name.startswith(arguments.only or "")], []
+        seeds, found = (
+            [seed for seed in make_seeds(folder) if seed.name.startswith(arguments.only or "")],
+            [],
+        )
         until = time.monotonic() + arguments.seconds
         with concurrent.futures.ThreadPoolExecutor(arguments.workers) as pool:
-            jobs = [pool.submit(worker, arguments, k, folder, seeds, until, found) for k in range(arguments.workers)]
+            jobs = [
+                pool.submit(worker, arguments, k, folder, seeds, until, found)
+                for k in range(arguments.workers)
+            ]
             counts = sum((job.result() for job in jobs), collections.Counter())
     keep(found, arguments.keep)
-    print("seed %d, %d files: %s" % (arguments.seed, sum(counts.values()), dict(counts.most_common())))
+    print(
+        "seed %d, %d files: %s" % (arguments.seed, sum(counts.values()), dict(counts.most_common()))
+    )
     bad = [entry for entry in found if entry[0] not in ACCEPTED]
     for kind, seed, dataset, _, text in bad[:20]:
         print("%s: %s, dataset %s: %s" % (kind, seed, dataset, text.strip().split("\n")[0][:300]))

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
-"""Writes the first inputs of each fuzz target under corpus/; what fuzzing finds is put beside them by hand.
+"""Writes the first inputs of each fuzz target under corpus/;
+what fuzzing finds is put beside them by hand.
 
 SPDX-License-Identifier: Apache-2.0
 
-usage: make_corpus.py. Names are numbers with what the input is for; files that it did not make stay. Needs nothing but Python.
+usage: make_corpus.py. Names are numbers with what the input is for; files that it did not make
+stay. Needs nothing but Python.
 """
+
 import json
 import pathlib
 import struct
@@ -24,7 +27,9 @@ def dtypes():
         complex128 O g <f16 f3 M8[] M8[0s] V0 V4294967295 V4294967296 U1073741823 U1073741824
         M8[2147483647D] M8[4294967296D] =i4 @i4 ><f4 M8[ns] M8[ns/2]
     """.split()
-    for number, text in enumerate([*texts, "", " f4", "f4 ", "<", "M8[", "M8[generic]", "f" * 100, "V" + "9" * 40]):
+    for number, text in enumerate(
+        [*texts, "", " f4", "f4 ", "<", "M8[", "M8[generic]", "f" * 100, "V" + "9" * 40]
+    ):
         put("dtype", "%02d" % number, text.encode())
 
 
@@ -57,37 +62,88 @@ def names():
 
 def npy():
     chosen = [path for path in sorted(GOLDEN.glob("*.npy")) if path.stat().st_size < 700]
-    for number, path in enumerate(path for i, path in enumerate(chosen) if i % 2 == 0 or path.name.startswith(("record", "odd"))):
-        put("npy", path.stem, bytes([(number % 8) | (3 << 4 if "short" in path.name else 0)]) + path.read_bytes())
+    for number, path in enumerate(
+        path
+        for i, path in enumerate(chosen)
+        if i % 2 == 0 or path.name.startswith(("record", "odd"))
+    ):
+        put(
+            "npy",
+            path.stem,
+            bytes([(number % 8) | (3 << 4 if "short" in path.name else 0)]) + path.read_bytes(),
+        )
 
     def header(text, major=1, settings=0x77):
         body = text.encode("utf8" if major == 3 else "latin1")
         size = struct.pack("<H" if major == 1 else "<I", len(body))
         return bytes([settings]) + b"\x93NUMPY" + bytes([major, 0]) + size + body
 
-    put("npy", "claims", header("{'descr': '<f4', 'fortran_order': False, 'shape': (1024, 256), }", settings=0xF7))
-    put("npy", "bfloat16", header("{'descr': '|V2', 'fortran_order': False, 'shape': (7,), }", settings=0x7F))
-    put("npy", "record", header("{'descr': [('a', '<f4'), ('b', '|V3', (2, 2)), (('t', 'c'), [('x', '>i2')])], 'fortran_order': False, 'shape': (3,), }"))
-    put("npy", "utf8", header("{'descr': [('\u00e9\u4e2d\U0001f600', '<f4')], 'fortran_order': True, 'shape': (2, 3), }", major=3))
-    put("npy", "escapes", header(r"{'descr': [('\x41\u00e9\'\"\\\n', '<f4')], 'fortran_order': False, 'shape': (), }", major=2))
-    put("npy", "axes", header("{'descr': '<f8', 'fortran_order': False, 'shape': (%s), }" % ("1, " * 64)))
+    put(
+        "npy",
+        "claims",
+        header("{'descr': '<f4', 'fortran_order': False, 'shape': (1024, 256), }", settings=0xF7),
+    )
+    put(
+        "npy",
+        "bfloat16",
+        header("{'descr': '|V2', 'fortran_order': False, 'shape': (7,), }", settings=0x7F),
+    )
+    put(
+        "npy",
+        "record",
+        header(
+            "{'descr': [('a', '<f4'), ('b', '|V3', (2, 2)), (('t', 'c'), [('x', '>i2')])], "
+            "'fortran_order': False, 'shape': (3,), }"
+        ),
+    )
+    put(
+        "npy",
+        "utf8",
+        header(
+            "{'descr': [('\u00e9\u4e2d\U0001f600', '<f4')], 'fortran_order': True, 'shape': (2, "
+            "3), }",
+            major=3,
+        ),
+    )
+    put(
+        "npy",
+        "escapes",
+        header(
+            r"{'descr': [('\x41\u00e9\'\"\\\n', '<f4')], 'fortran_order': False, 'shape': (), }",
+            major=2,
+        ),
+    )
+    put(
+        "npy",
+        "axes",
+        header("{'descr': '<f8', 'fortran_order': False, 'shape': (%s), }" % ("1, " * 64)),
+    )
 
 
 def codec():
     """One golden chunk of each chain: the largest of up to 400 bytes."""
     ids = "none deflate shuffle fletcher32 szip zstd lz4 blosc blosc2 bitshuffle lzf".split()
     chosen = set()
-    for path in sorted(GOLDEN.glob("codec/*.chunk"), key=lambda path: (-path.stat().st_size, path.name)):
+    for path in sorted(
+        GOLDEN.glob("codec/*.chunk"), key=lambda path: (-path.stat().st_size, path.name)
+    ):
         head, stored = path.read_bytes().split(b"\n", 1)
         data, mask, *filters = head.decode().split(" ")
-        chain = tuple(word.split(":")[0] + (word[-2:] if word.startswith("bitshuffle") else "") for word in filters)
+        chain = tuple(
+            word.split(":")[0] + (word[-2:] if word.startswith("bitshuffle") else "")
+            for word in filters
+        )
         if len(chain) > 4 or len(stored) > 400 or chain in chosen:
             continue
         size = (GOLDEN / "codec" / f"{data}.raw").stat().st_size
         parts = [struct.pack("<BI", len(filters), int(mask)), struct.pack("<I", size)[:3]]
         for word in filters:
             name, *numbers = word.split(":")
-            parts.append(struct.pack("<B4I", ids.index(name), *([int(number) for number in numbers] + [0] * 4)[:4]))
+            parts.append(
+                struct.pack(
+                    "<B4I", ids.index(name), *([int(number) for number in numbers] + [0] * 4)[:4]
+                )
+            )
         chosen.add(chain)
         put("codec", path.stem, b"".join(parts) + stored)
 
@@ -95,24 +151,62 @@ def codec():
 def encode():
     """Chains of every codec over data that compress, that do not, and that are no whole items."""
     ids = "none deflate shuffle fletcher32 szip zstd lz4 blosc blosc2 bitshuffle lzf".split()
-    rows = ["shuffle:4 deflate:4", "shuffle:8 deflate:9 fletcher32", "fletcher32 shuffle:3 deflate:1", "bitshuffle:4:0:0 lzf", "lzf lzf lzf",
-            "bitshuffle:4:0:2", "bitshuffle:2:16:3:1", "lz4:100", "zstd:1 lz4:1073741824", "blosc:4:5:1:1", "blosc:2:9:2:5 fletcher32",
-            "blosc2:4:5:1:0", "deflate:6 bitshuffle:8:8:2 shuffle:16", "shuffle:300 bitshuffle:300:0:0", "lzf", "fletcher32 fletcher32", ""]
+    rows = [
+        "shuffle:4 deflate:4",
+        "shuffle:8 deflate:9 fletcher32",
+        "fletcher32 shuffle:3 deflate:1",
+        "bitshuffle:4:0:0 lzf",
+        "lzf lzf lzf",
+        "bitshuffle:4:0:2",
+        "bitshuffle:2:16:3:1",
+        "lz4:100",
+        "zstd:1 lz4:1073741824",
+        "blosc:4:5:1:1",
+        "blosc:2:9:2:5 fletcher32",
+        "blosc2:4:5:1:0",
+        "deflate:6 bitshuffle:8:8:2 shuffle:16",
+        "shuffle:300 bitshuffle:300:0:0",
+        "lzf",
+        "fletcher32 fletcher32",
+        "",
+    ]
     for number, row in enumerate(rows):
         words = row.split()
         parts = [struct.pack("<B", len(words)), struct.pack("<I", 700 + 333 * number)[:3]]
         for word in words:
             name, *numbers = word.split(":")
-            parts.append(struct.pack("<B4I", ids.index(name), *([int(text) for text in numbers] + [0] * 4)[:4]))
+            parts.append(
+                struct.pack(
+                    "<B4I", ids.index(name), *([int(text) for text in numbers] + [0] * 4)[:4]
+                )
+            )
         noise = bytes((k * k * 31 + k // 7) % 251 for k in range(37 + 40 * (number % 3)))
-        put("encode", "%02d-%s" % (number, "-".join(word.split(":")[0] for word in words) or "nothing"), b"".join(parts) + (noise if number % 2 else noise[:8] * 5))
+        put(
+            "encode",
+            "%02d-%s" % (number, "-".join(word.split(":")[0] for word in words) or "nothing"),
+            b"".join(parts) + (noise if number % 2 else noise[:8] * 5),
+        )
 
 
 def raw():
     def row(name, size, offset, gap, dtype, order, byte_order, shape=None, row_shape=None):
         lengths = shape if shape is not None else row_shape or []
-        put("raw", name, struct.pack("<qqqBBBBB", size, offset, gap, dtype, order, byte_order, 0 if shape is None else len(shape) + 1,
-                                     0 if row_shape is None else len(row_shape) + 1) + struct.pack("<%dq" % len(lengths), *lengths))
+        put(
+            "raw",
+            name,
+            struct.pack(
+                "<qqqBBBBB",
+                size,
+                offset,
+                gap,
+                dtype,
+                order,
+                byte_order,
+                0 if shape is None else len(shape) + 1,
+                0 if row_shape is None else len(row_shape) + 1,
+            )
+            + struct.pack("<%dq" % len(lengths), *lengths),
+        )
 
     row("shape", 408, 0, 0, 1, 0, 0, shape=[17, 6])
     row("offset", 416, 8, 0, 2, 1, 2, shape=[17, 3])
@@ -137,20 +231,71 @@ def raw():
 
 def side_file():
     def side(name, text, dtype=0, orders=0, offset=0, gap=0, axes=0, length=0, file=0x80, size=60):
-        text = text if isinstance(text, bytes) else (text if isinstance(text, str) else json.dumps(text)).encode()
+        text = (
+            text
+            if isinstance(text, bytes)
+            else (text if isinstance(text, str) else json.dumps(text)).encode()
+        )
         put("side_file", name, bytes([dtype, orders, offset, gap, axes, length, file, size]) + text)
 
     side("plain", {"dtype": "<i4", "row_shape": [4]})
     side("shape", {"dtype": "<i4", "shape": [15, 4]})
-    side("other-names", {"dtype": "float64", "endianness": "big", "trailing_shape": 3, "header_bytes": 24, "rows_per_shard": 9})
-    side("both-names", {"dtype": ">i4", "byte_order": ">", "endianness": "big", "offset": 4, "header_bytes": 4, "row_shape": [2],
-                        "trailing_shape": [2], "shape": [4, 2], "rows": [4], "rows_per_shard": [4]}, size=9)
-    side("recipe", {"num_shards": 4, "dtype": "float32", "trailing_axes": [4], "per_shard_rows": [4, 0, 5, 6]}, file=3, size=24)
-    side("recipe-one-number", {"num_shards": 1, "dtype": "<f4", "trailing_axes": 3, "per_shard_rows": 20})
-    side("recipe-contradicts", {"num_shards": 3, "rows_per_shard": [4, 5], "per_shard_rows": [4, 5], "trailing_axes": []})
-    side("recipe-too-many", {"num_shards": 9223372036854775807, "dtype": "b1", "trailing_axes": [], "trailing_shape": []}, size=9)
+    side(
+        "other-names",
+        {
+            "dtype": "float64",
+            "endianness": "big",
+            "trailing_shape": 3,
+            "header_bytes": 24,
+            "rows_per_shard": 9,
+        },
+    )
+    side(
+        "both-names",
+        {
+            "dtype": ">i4",
+            "byte_order": ">",
+            "endianness": "big",
+            "offset": 4,
+            "header_bytes": 4,
+            "row_shape": [2],
+            "trailing_shape": [2],
+            "shape": [4, 2],
+            "rows": [4],
+            "rows_per_shard": [4],
+        },
+        size=9,
+    )
+    side(
+        "recipe",
+        {"num_shards": 4, "dtype": "float32", "trailing_axes": [4], "per_shard_rows": [4, 0, 5, 6]},
+        file=3,
+        size=24,
+    )
+    side(
+        "recipe-one-number",
+        {"num_shards": 1, "dtype": "<f4", "trailing_axes": 3, "per_shard_rows": 20},
+    )
+    side(
+        "recipe-contradicts",
+        {"num_shards": 3, "rows_per_shard": [4, 5], "per_shard_rows": [4, 5], "trailing_axes": []},
+    )
+    side(
+        "recipe-too-many",
+        {
+            "num_shards": 9223372036854775807,
+            "dtype": "b1",
+            "trailing_axes": [],
+            "trailing_shape": [],
+        },
+        size=9,
+    )
     side("rows-list", {"dtype": "f4", "row_shape": [4], "rows": [4, 0, 5, 6]}, file=3, size=24)
-    side("rows-by-name", {"dtype": "<f4", "rows": {"b.bin": 3, "a.bin": 60, "c.bin": 2**63 - 1}}, file=1)
+    side(
+        "rows-by-name",
+        {"dtype": "<f4", "rows": {"b.bin": 3, "a.bin": 60, "c.bin": 2**63 - 1}},
+        file=1,
+    )
     side("rows-too-few", {"dtype": "<f4", "rows": [60]}, file=2)
     side("rows-empty", {"dtype": "<f4", "rows": {}, "rows_per_shard": {}}, file=0)
     side("name-empty", {"rows": {"": 1, "..": 3}})
@@ -160,11 +305,37 @@ def side_file():
     side("axes", {"dtype": "b1", "shape": [1] * 64}, size=0)
     side("too-many-axes", {"dtype": "b1", "row_shape": [1] * 64})
     side("gap", {"dtype": "b1", "row_shape": [10], "row_gap": 2, "order": "C"}, size=15)
-    side("fortran", {"dtype": "<f8", "shape": [3, 4], "order": "F", "byte_order": "native"}, size=24)
-    side("huge", {"dtype": "V2147483647", "shape": [2**62, 2**62], "offset": 2**63 - 1, "row_gap": 2**63 - 1})
+    side(
+        "fortran", {"dtype": "<f8", "shape": [3, 4], "order": "F", "byte_order": "native"}, size=24
+    )
+    side(
+        "huge",
+        {
+            "dtype": "V2147483647",
+            "shape": [2**62, 2**62],
+            "offset": 2**63 - 1,
+            "row_gap": 2**63 - 1,
+        },
+    )
     side("too-large", '{"offset": 9223372036854775808, "shape": [1e3, -1, 1.5]}')
-    side("said-the-same", {"dtype": "<f4", "row_shape": [2], "offset": 8, "row_gap": 4}, dtype=1, offset=8, gap=4, axes=0x10, length=2)
-    side("said-other", {"dtype": "<f4", "row_shape": [2], "offset": 8}, dtype=2, orders=10, offset=16, axes=0x11, length=0x31)
+    side(
+        "said-the-same",
+        {"dtype": "<f4", "row_shape": [2], "offset": 8, "row_gap": 4},
+        dtype=1,
+        offset=8,
+        gap=4,
+        axes=0x10,
+        length=2,
+    )
+    side(
+        "said-other",
+        {"dtype": "<f4", "row_shape": [2], "offset": 8},
+        dtype=2,
+        orders=10,
+        offset=16,
+        axes=0x11,
+        length=0x31,
+    )
     side("only-said", {"_note": None}, dtype=2, orders=6, axes=3, length=0x35)
     side("unknown-key", {"dtype": "f4", "of\nset": 4, "x-lab": {"a": [1]}})
     side("twice", '{"dtype": "f4", "dtype": "f4"}')
@@ -180,9 +351,22 @@ def sums():
     """A file of one block and one of two with chunks; then each member as it must not be."""
     zero, of_zeros = "0" * 32, "9a026d96b3c0f0fca057271c9071c99d"  # blocks; XXH3-128 of two of them
     one = {"path": "a.npy", "size": 200, "sum": zero}
-    chunked = {"path": "b.h5", "size": 4096, "sum": zero, "chunks": [[[0, 0], 8, 100, zero], [[2, 0], 200, 3896, zero]]}
-    good = {"tegula_sums": 1, "format": "npy", "name": "data", "dtype": "<i2", "shape": [5, 4], "content": "tegula1:" + zero,
-            "block_bytes": 16 << 20, "files": [one, chunked]}
+    chunked = {
+        "path": "b.h5",
+        "size": 4096,
+        "sum": zero,
+        "chunks": [[[0, 0], 8, 100, zero], [[2, 0], 200, 3896, zero]],
+    }
+    good = {
+        "tegula_sums": 1,
+        "format": "npy",
+        "name": "data",
+        "dtype": "<i2",
+        "shape": [5, 4],
+        "content": "tegula1:" + zero,
+        "block_bytes": 16 << 20,
+        "files": [one, chunked],
+    }
 
     def text(name, **changes):
         put("sums", name, json.dumps({**good, **changes}).encode())
@@ -192,11 +376,17 @@ def sums():
     text("hex-name", files=[{"path_hex": "ff61", "size": 0, "sum": zero}])
     text("version-2", tegula_sums=2)
     text("other-blocks", block_bytes=1)
-    text("two-blocks", files=[{**one, "size": (16 << 20) + 1, "blocks": [zero, zero], "sum": of_zeros}])
+    text(
+        "two-blocks",
+        files=[{**one, "size": (16 << 20) + 1, "blocks": [zero, zero], "sum": of_zeros}],
+    )
     text("too-few-blocks", files=[{**one, "size": 1 << 62, "blocks": [zero]}])
     text("short-sum", files=[{**one, "sum": "12"}])
     text("chunk-behind-the-end", files=[{**chunked, "chunks": [[[0, 0], 4000, 97, zero]]}])
-    text("chunk-out-of-order", files=[{**chunked, "chunks": [[[0, 0], 9, 1, zero], [[1, 0], 8, 1, zero]]}])
+    text(
+        "chunk-out-of-order",
+        files=[{**chunked, "chunks": [[[0, 0], 9, 1, zero], [[1, 0], 8, 1, zero]]}],
+    )
     text("chunk-outside", files=[{**chunked, "chunks": [[[5, 0], 9, 1, zero]]}])
     text("chunk-of-one-axis", files=[{**chunked, "chunks": [[[0], 9, 1, zero]]}])
     text("self", self=zero)
@@ -207,9 +397,18 @@ def sums():
 def manifest():
     file = {"path": "a.npy", "size": 100, "mtime_ns": 7}
     part = {"file": 0, "offset": 10, "lo": [0, 0], "hi": [3, 4], "strides": [8, 2], "order": ">"}
-    good = {"tegula_manifest": 1, "format": "npy", "name": "data", "dtype": "<i2", "shape": [5, 4],
-            "files": [file, {"path": "/abs/b.npy", "size": 32, "mtime_ns": -8}],
-            "parts": [part, {"file": 1, "offset": 16, "lo": [3, 0], "hi": [5, 4], "strides": [2, 4], "order": "<"}]}
+    good = {
+        "tegula_manifest": 1,
+        "format": "npy",
+        "name": "data",
+        "dtype": "<i2",
+        "shape": [5, 4],
+        "files": [file, {"path": "/abs/b.npy", "size": 32, "mtime_ns": -8}],
+        "parts": [
+            part,
+            {"file": 1, "offset": 16, "lo": [3, 0], "hi": [5, 4], "strides": [2, 4], "order": "<"},
+        ],
+    }
     whole = {**part, "hi": [5, 4]}
 
     def text(name, **changes):
@@ -220,8 +419,14 @@ def manifest():
     text("hex", files=[{"path_hex": "61ff62", "size": 100, "mtime_ns": 7}], parts=[whole])
     text("hex-zero", files=[{"path_hex": "6100", "size": 100, "mtime_ns": 7}], parts=[whole])
     text("both-paths", files=[{**file, "path_hex": "61"}])
-    text("records", dtype="|V12", descr="[('a', '<f4'), ('b', '<f8')]", shape=[3], files=[{**file, "size": 36}],
-         parts=[{**part, "offset": 0, "lo": [0], "hi": [3], "strides": [12], "order": "|"}])
+    text(
+        "records",
+        dtype="|V12",
+        descr="[('a', '<f4'), ('b', '<f8')]",
+        shape=[3],
+        files=[{**file, "size": 36}],
+        parts=[{**part, "offset": 0, "lo": [0], "hi": [3], "strides": [12], "order": "|"}],
+    )
     text("descr-of-numbers", descr="[('a', '<i2')]")
     text("scalar", shape=[], parts=[{**part, "lo": [], "hi": [], "strides": []}])
     text("scalar-twice", shape=[], parts=[{**part, "lo": [], "hi": [], "strides": []}] * 2)
@@ -233,24 +438,66 @@ def manifest():
     text("no-rows", shape=[0, 4], parts=[])
     text("no-rows-one-part", shape=[0, 4], parts=[{**part, "hi": [0, 4]}])
     text("no-columns", shape=[5, 0], parts=[{**part, "hi": [5, 0], "strides": [2, 2]}])
-    text("zero-and-huge", shape=[0, 2**62, 2**62], parts=[{**part, "lo": [0] * 3, "hi": [0, 2**62, 2**62], "strides": [1, 1, 1]}])
+    text(
+        "zero-and-huge",
+        shape=[0, 2**62, 2**62],
+        parts=[{**part, "lo": [0] * 3, "hi": [0, 2**62, 2**62], "strides": [1, 1, 1]}],
+    )
     text("overflow", shape=[2**62, 4])
     text("overflow-stride", shape=[2, 1], parts=[{**part, "hi": [2, 1], "strides": [2**63 - 1, 2]}])
     text("overflow-offset", parts=[{**whole, "offset": 2**63 - 1}])
-    text("axes", dtype="b1", shape=[1] * 64, parts=[{**part, "lo": [0] * 64, "hi": [1] * 64, "strides": [1] * 64, "order": "|"}])
+    text(
+        "axes",
+        dtype="b1",
+        shape=[1] * 64,
+        parts=[{**part, "lo": [0] * 64, "hi": [1] * 64, "strides": [1] * 64, "order": "|"}],
+    )
     text("file-beyond", parts=[{**whole, "file": 2}])
     text("no-files", files=[])
     text("unknown-key", more=1)
     text("remark", **{"_more": [[1]], "x-lab": {}})
-    grid = {"file": 0, "chunk_bytes": 24, "order": ">", "codecs": [], "fill": "0100", "slots": 4, "offsets": [0, 24, 48, 72],
-            "lengths": [24, 24, 0, 24]}
-    chunked = {"grid": 0, "offset": 0, "lo": [0, 0], "hi": [5, 4], "strides": [8, 2], "start": [0, 0], "chunk": [3, 4], "slot": 0,
-               "slot_strides": [1, 0]}
-    packed = {**grid, "codecs": [["shuffle", 2], ["deflate", 4], ["fletcher32"]], "lengths": [20, 24, 0, 21]}
+    grid = {
+        "file": 0,
+        "chunk_bytes": 24,
+        "order": ">",
+        "codecs": [],
+        "fill": "0100",
+        "slots": 4,
+        "offsets": [0, 24, 48, 72],
+        "lengths": [24, 24, 0, 24],
+    }
+    chunked = {
+        "grid": 0,
+        "offset": 0,
+        "lo": [0, 0],
+        "hi": [5, 4],
+        "strides": [8, 2],
+        "start": [0, 0],
+        "chunk": [3, 4],
+        "slot": 0,
+        "slot_strides": [1, 0],
+    }
+    packed = {
+        **grid,
+        "codecs": [["shuffle", 2], ["deflate", 4], ["fletcher32"]],
+        "lengths": [20, 24, 0, 21],
+    }
     lost = {"status": "not_found", "message": "gone", "hint": "look", "path": "x.h5", "errno": 2}
 
     def grids(name, *tables, **changes):
-        put("manifest", name, json.dumps({**good, "format": "hdf5", "fill": "0100", "grids": list(tables), "parts": [{**chunked, **changes}]}).encode())
+        put(
+            "manifest",
+            name,
+            json.dumps(
+                {
+                    **good,
+                    "format": "hdf5",
+                    "fill": "0100",
+                    "grids": list(tables),
+                    "parts": [{**chunked, **changes}],
+                }
+            ).encode(),
+        )
 
     grids("chunks", grid)
     grids("chunks-packed", packed)
@@ -265,13 +512,33 @@ def manifest():
     grids("chunks-unknown-codec", {**grid, "codecs": [["gzip"]]})
     grids("chunks-codec-parameters", {**grid, "codecs": [["szip", 1, 2, 3]]})
     grids("chunks-too-few-lengths", {**grid, "lengths": [24]})
-    text("fill", parts=[{"fill": "0a0b", "lo": [0, 0], "hi": [3, 4]}, {"fill": None, "lo": [3, 0], "hi": [5, 4]}])
+    text(
+        "fill",
+        parts=[
+            {"fill": "0a0b", "lo": [0, 0], "hi": [3, 4]},
+            {"fill": None, "lo": [3, 0], "hi": [5, 4]},
+        ],
+    )
     text("fill-odd", parts=[{"fill": "0a0", "lo": [0, 0], "hi": [5, 4]}])
     text("lost", parts=[{"lost": lost, "fill": None, "lo": [0, 0], "hi": [5, 4]}])
     text("lost-ok", parts=[{"lost": {**lost, "status": "ok"}, "lo": [0, 0], "hi": [5, 4]}])
-    text("boxes", grids=[grid], parts=[{**part, "hi": [3, 2]}, {"fill": None, "lo": [0, 2], "hi": [3, 4]},
-                                       {**chunked, "lo": [3, 0], "start": [1, 0]}])
-    text("boxes-meet", parts=[{**part, "hi": [3, 3]}, {"fill": None, "lo": [0, 2], "hi": [3, 4]}, {"fill": None, "lo": [3, 0], "hi": [5, 4]}])
+    text(
+        "boxes",
+        grids=[grid],
+        parts=[
+            {**part, "hi": [3, 2]},
+            {"fill": None, "lo": [0, 2], "hi": [3, 4]},
+            {**chunked, "lo": [3, 0], "start": [1, 0]},
+        ],
+    )
+    text(
+        "boxes-meet",
+        parts=[
+            {**part, "hi": [3, 3]},
+            {"fill": None, "lo": [0, 2], "hi": [3, 4]},
+            {"fill": None, "lo": [3, 0], "hi": [5, 4]},
+        ],
+    )
     put("manifest", "cut", json.dumps(good).encode()[:150])
     put("manifest", "nothing", b"")
 
@@ -376,7 +643,21 @@ def packed():
     for path in sorted((CORPUS / "manifest").iterdir()):
         try:
             text = json.loads(path.read_bytes())
-            put("packed", path.name, bytes(Packed({**text, "files": [{**file, "path": "/" + file["path"].strip("/").replace("/", "_")} for file in text["files"]]}).out))
+            put(
+                "packed",
+                path.name,
+                bytes(
+                    Packed(
+                        {
+                            **text,
+                            "files": [
+                                {**file, "path": "/" + file["path"].strip("/").replace("/", "_")}
+                                for file in text["files"]
+                            ],
+                        }
+                    ).out
+                ),
+            )
         except (ValueError, KeyError, IndexError, TypeError):
             continue
     good = (CORPUS / "packed" / "chunks-masked").read_bytes()
@@ -386,7 +667,8 @@ def packed():
 
 
 def chunks():
-    """Bytes as fuzz_chunks.c takes them: an array (6, 5) of f4 in chunks (4, 3) of 48 bytes, and changes of it."""
+    """Bytes as fuzz_chunks.c takes them: an array (6, 5) of f4 in chunks (4, 3)
+    of 48 bytes, and changes of it."""
     shape, table = [6, 5], [0x90, 4, 0, 0, 0, 0]
     vectors = [0, 0, 6, 5, 12, 4, 0, 0, 4, 3, 2, 1]
 
@@ -399,12 +681,12 @@ def chunks():
     whole("sparse", grid=0x20, table=[0x90, 4, 2, 16, 1, 16, 3])
     whole("filtered", grid=0x08, table=[0x90, 4, 0, 10, 7, 0, 0, 0])
     whole("one-inside-another", grid=0x08, table=[0x90, 4, 0, 0, 4, 11, 0x92, 3, 0])
-    whole("start-at-limit", vectors=[0, 0, 6, 5, 12, 4, 0xc5, 0, 4, 3, 2, 1])
-    whole("huge-chunk", vectors=[0, 0, 6, 5, 12, 4, 0, 0, 0xc0, 3, 2, 1])
-    whole("fill", kind=0x0a, flags=0)
-    whole("lost", kind=0x0b, flags=0)
-    whole("reader", kind=0x8c, flags=0)
-    whole("reader-no-chunk", kind=0x8c, flags=0, vectors=[0, 0, 6, 5, 20, 4, 0, 0, 0, 0, 0, 0])
+    whole("start-at-limit", vectors=[0, 0, 6, 5, 12, 4, 0xC5, 0, 4, 3, 2, 1])
+    whole("huge-chunk", vectors=[0, 0, 6, 5, 12, 4, 0, 0, 0xC0, 3, 2, 1])
+    whole("fill", kind=0x0A, flags=0)
+    whole("lost", kind=0x0B, flags=0)
+    whole("reader", kind=0x8C, flags=0)
+    whole("reader-no-chunk", kind=0x8C, flags=0, vectors=[0, 0, 6, 5, 20, 4, 0, 0, 0, 0, 0, 0])
     whole("dense", kind=0x08, flags=0, vectors=[0, 0, 6, 5, 20, 4, 0, 0, 0, 0, 0, 0])
 
 

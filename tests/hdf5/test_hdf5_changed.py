@@ -1,4 +1,5 @@
-# A file that changes between open and load is an error, also where libhdf5 reads it and remembers what it read.
+# A file that changes between open and load is an error,
+# also where libhdf5 reads it and remembers what it read.
 #
 # SPDX-License-Identifier: Apache-2.0
 import os
@@ -61,8 +62,16 @@ def test_of_several_that_changed_the_first_file_is_named(probe, tmp_path, width)
     for name in "ab":
         with h5py.File(tmp_path / f"{name}.h5", "w") as file:
             file["d"] = numpy.ones((2, width), "<i4")
-    h5.virtual(tmp_path / "v.h5", "x", (4, width), "<i4",
-               [(numpy.s_[:2], "b.h5", "d", (2, width), None), (numpy.s_[2:], "a.h5", "d", (2, width), None)])
+    h5.virtual(
+        tmp_path / "v.h5",
+        "x",
+        (4, width),
+        "<i4",
+        [
+            (numpy.s_[:2], "b.h5", "d", (2, width), None),
+            (numpy.s_[2:], "a.h5", "d", (2, width), None),
+        ],
+    )
     probe.call("open", path=str(tmp_path / "v.h5"), dataset="x")
     for name in "ab":
         with open(tmp_path / f"{name}.h5", "ab") as file:

@@ -29,4 +29,11 @@ def test_hdf5_equals_h5py(probe, tmp_path, case, version):
             if status is not None:
                 assert probe.refused("open", path=str(path), dataset=name)["status"] == status, name
             else:
-                compare_opened(probe, probe.call("open", path=str(path), dataset=name), path, name, file[name], rng)
+                compare_opened(
+                    probe,
+                    probe.call("open", path=str(path), dataset=name),
+                    path,
+                    name,
+                    file[name],
+                    rng,
+                )

@@ -2,7 +2,8 @@
 #
 # SPDX-License-Identifier: Apache-2.0
 #
-# What it says of others is kept in coverage.json. TEGULA_OTHER_H5PY: a folder with a newer h5py, which writes newer files.
+# What it says of others is kept in coverage.json. TEGULA_OTHER_H5PY: a folder with a newer h5py,
+# which writes newer files.
 import os
 import pathlib
 import sys
@@ -22,10 +23,20 @@ OTHER = os.environ.get("TEGULA_OTHER_H5PY") or None
 def libraries():
     """Of each release one."""
     folders = [pathlib.Path(h5py.__file__).parent.parent, *([pathlib.Path(OTHER)] if OTHER else [])]
-    wheels = [path for folder in folders for path in sorted((folder / "h5py.libs").glob("libhdf5-*.so*"))]
+    wheels = [
+        path for folder in folders for path in sorted((folder / "h5py.libs").glob("libhdf5-*.so*"))
+    ]
     system = pathlib.Path("/usr/lib/x86_64-linux-gnu").glob("libhdf5_serial.so.[0-9][0-9][0-9]")
-    named = [pathlib.Path(os.environ["TEGULA_HDF5_LIBRARY"])] if "TEGULA_HDF5_LIBRARY" in os.environ else []
-    return {make_coverage.release(path): str(path) for path in [*system, *named, *wheels] if path.exists()}
+    named = (
+        [pathlib.Path(os.environ["TEGULA_HDF5_LIBRARY"])]
+        if "TEGULA_HDF5_LIBRARY" in os.environ
+        else []
+    )
+    return {
+        make_coverage.release(path): str(path)
+        for path in [*system, *named, *wheels]
+        if path.exists()
+    }
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +56,9 @@ def test_the_table_is_so(folders, sanitizer, release, library):
 
 
 def test_the_document_shows_the_table():
-    assert make_coverage.DOCUMENT.read_text() == make_coverage.document(), "python3 tools/make_coverage.py writes it"
+    assert make_coverage.DOCUMENT.read_text() == make_coverage.document(), (
+        "python3 tools/make_coverage.py writes it"
+    )
 
 
 def test_nothing_in_the_table_is_wrong():

@@ -12,10 +12,14 @@ FOLDER = pathlib.Path(__file__).parent / "damaged"
 FILES = {
     "chunk_of_no_bytes": ("szip", "corrupt", "has 0 bytes"),
     "chunk_outside": ("deflate", "corrupt", "a chunk outside of the array"),
-    "swmr_checksum": ("reference", "corrupt", "checksum"),  # libhdf5 would wait for ever for its writer
-    "extensible_claims": ("growing", "corrupt", "claims 79164837199881 slots"),  # libhdf5 walks over all
-    "implicit_claims": ("d", "corrupt", "more chunks than the file of 3648 bytes can hold"),  # libhdf5 would list 71 thousand million
-    "group_index": ("d_bec16", "corrupt", "d_bec16"),  # no suggestions from a group that cannot be read: libhdf5 1.14.6 frees what it never had
+    # libhdf5 would wait for ever for its writer
+    "swmr_checksum": ("reference", "corrupt", "checksum"),
+    # libhdf5 walks over all
+    "extensible_claims": ("growing", "corrupt", "claims 79164837199881 slots"),
+    # libhdf5 would list 71 thousand million
+    "implicit_claims": ("d", "corrupt", "more chunks than the file of 3648 bytes can hold"),
+    # no suggestions from a group that cannot be read: libhdf5 1.14.6 frees what it never had
+    "group_index": ("d_bec16", "corrupt", "d_bec16"),
 }
 
 
@@ -27,7 +31,8 @@ def test_damaged_file_is_refused(probe, name):
 
 
 def test_swmr_checksums_are_looked_at_again_for_a_while(probe):
-    """A writer may be half-way: what does not fit is read 25 times in 34 ms before it is refused."""
+    """A writer may be half-way: what does not fit is read 25 times in 34
+    ms before it is refused."""
     for _ in range(2):  # the first time libhdf5 is loaded
         began = time.monotonic()
         probe.refused("open", path=str(FOLDER / "swmr_checksum.h5"), dataset="reference")

@@ -1,4 +1,5 @@
-# What only libhdf5 can read and was never written, or was lost by a damaged index: absent is told from unreadable there too.
+# What only libhdf5 can read and was never written, or was lost by a damaged index: absent is told
+# from unreadable there too.
 #
 # SPDX-License-Identifier: Apache-2.0
 #
@@ -27,11 +28,15 @@ def wide():
     return h5py.h5t.STD_I16LE
 
 
-KINDS = {"scaleoffset": (lambda: h5py.h5t.STD_I32LE, True), "12 of 16 bits": (twelve_bits, False), "source": (wide, False)}
+KINDS = {
+    "scaleoffset": (lambda: h5py.h5t.STD_I32LE, True),
+    "12 of 16 bits": (twelve_bits, False),
+    "source": (wide, False),
+}
 
 
 def write(path, kind, written, libver="latest", fill=FILL, chunk=CHUNK, shape=SHAPE):
-    """"x" holds what is in `written`: a list of chunks, by their numbers."""
+    """ "x" holds what is in `written`: a list of chunks, by their numbers."""
     stored, scaled = KINDS[kind]
     plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
     if chunk:
@@ -47,13 +52,23 @@ def write(path, kind, written, libver="latest", fill=FILL, chunk=CHUNK, shape=SH
     there = numpy.zeros(shape, bool)
     with h5py.File(path, "w", libver=libver) as file:
         maximum = (h5py.h5s.UNLIMITED,) * len(shape) if libver == "latest" and chunk else shape
-        x = h5py.Dataset(h5py.h5d.create(file.id, b"s", stored(), h5py.h5s.create_simple(shape, maximum), plist))
+        x = h5py.Dataset(
+            h5py.h5d.create(file.id, b"s", stored(), h5py.h5s.create_simple(shape, maximum), plist)
+        )
         for at in written:
             box = tuple(slice(i * n, min((i + 1) * n, m)) for i, n, m in zip(at, chunk, shape))
             x[box] = rng.integers(-2000, 2000, there[box].shape)
             there[box] = True
     if kind == "source":
-        h5.virtual(path, "x", shape, "u1", [(numpy.s_[:], ".", "s", shape, None)], fill=9, libver="earliest")
+        h5.virtual(
+            path,
+            "x",
+            shape,
+            "u1",
+            [(numpy.s_[:], ".", "s", shape, None)],
+            fill=9,
+            libver="earliest",
+        )
     else:
         with h5py.File(path, "a") as file:
             file["x"] = file["s"]
@@ -73,13 +88,23 @@ def test_chunks_that_were_never_written(probe, tmp_path, kind, libver, share):
     there = write(path, kind, random_chunks(4, share), libver)
     want = h5.read(path, "x")
     for missing in ("error", "fill"):
-        assert (h5.check_load(probe, tmp_path, path, "x", want, missing=missing)["missing"] > 0) == (not there.all())
+        assert (
+            h5.check_load(probe, tmp_path, path, "x", want, missing=missing)["missing"] > 0
+        ) == (not there.all())
     info = probe.call("open", path=str(path), dataset="x")
     rng = numpy.random.default_rng(8)
     for _ in range(12):
         ends = [sorted(rng.choice(n + 1, 2, replace=False).tolist()) for n in SHAPE]
         at = tuple(slice(*end) for end in ends)
-        answer = probe.ask({"do": "read", "dtype": info["dtype"], "box": ends, "path": str(tmp_path / "box"), "missing": "strict"})
+        answer = probe.ask(
+            {
+                "do": "read",
+                "dtype": info["dtype"],
+                "box": ends,
+                "path": str(tmp_path / "box"),
+                "missing": "strict",
+            }
+        )
         if not there[at].all():
             assert answer["error"]["status"] == "incomplete", (at, answer)
             continue
@@ -107,13 +132,16 @@ def test_no_fill_value_is_zeros(new_probe, tmp_path, kind):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("offset", [0, 4, 36, 400])
 def test_a_damaged_index_is_an_error(probe, tmp_path, kind, offset):
-    """The key of a chunk in the leaf of a B-tree: libhdf5 finds fewer chunks, and gives the fill value for the others."""
+    """The key of a chunk in the leaf of a B-tree: libhdf5 finds fewer chunks,
+    and gives the fill value for the others."""
     path = tmp_path / "a.h5"
     write(path, kind, [(k,) for k in range(10)], "earliest", chunk=(4,), shape=(40,))
     data = bytearray(path.read_bytes())
     leaf = data.find(b"TREE\x01\x00")
     key = leaf + 8 + 2 * 8 + 5 * (8 + 2 * 8 + 8) + 8
-    assert struct.unpack_from("<H", data, leaf + 6) == (10,) and struct.unpack_from("<Q", data, key) == (20,)
+    assert struct.unpack_from("<H", data, leaf + 6) == (10,) and struct.unpack_from(
+        "<Q", data, key
+    ) == (20,)
     whole = h5.read(path, "x")
     struct.pack_into("<Q", data, key, offset)
     path.write_bytes(data)

@@ -1,4 +1,5 @@
-# Small boxes one behind the other: the chunks around them are decoded once, and what is given is still what the file holds.
+# Small boxes one behind the other: the chunks around them are decoded once, and what is given is
+# still what the file holds.
 #
 # SPDX-License-Identifier: Apache-2.0
 import os
@@ -15,12 +16,21 @@ SHAPE = (90, 13, 8)
 
 def make(path, data, **options):
     with h5py.File(path, "w") as file:
-        file.create_dataset("x", data=data, **{"chunks": (20, 13, 5), "compression": "gzip", **options})
+        file.create_dataset(
+            "x", data=data, **{"chunks": (20, 13, 5), "compression": "gzip", **options}
+        )
 
 
 def row(probe, tmp_path, index, dtype="<i4", **options):
     box = [[index, index + 1], [0, 13], [0, 8]]
-    answer = probe.call("read", dtype=dtype, box=box, layout={"axes": [0, 1, 2]}, path=str(tmp_path / "box"), **options)
+    answer = probe.call(
+        "read",
+        dtype=dtype,
+        box=box,
+        layout={"axes": [0, 1, 2]},
+        path=str(tmp_path / "box"),
+        **options,
+    )
     return numpy.fromfile(tmp_path / "box", dtype).reshape(1, 13, 8), answer["statistics"]
 
 
@@ -52,7 +62,15 @@ def test_boxes_that_come_back(probe, tmp_path, dtype, shards, threads):
     (tmp_path / "set").mkdir()
     for k, part in enumerate(numpy.array_split(data, shards)):
         with h5py.File(tmp_path / "set" / f"{k}.h5", "w") as file:
-            x = file.create_dataset("x", part.shape, dtype, chunks=(7 + k, 6, 8), compression="lzf", shuffle=True, fillvalue=5)
+            x = file.create_dataset(
+                "x",
+                part.shape,
+                dtype,
+                chunks=(7 + k, 6, 8),
+                compression="lzf",
+                shuffle=True,
+                fillvalue=5,
+            )
             x[: len(part) - 8] = part[: len(part) - 8]
             part[(len(part) - 8 + 6 + k) // (7 + k) * (7 + k) :] = 5
             part[len(part) - 8 :] = x[len(part) - 8 :]
@@ -61,12 +79,16 @@ def test_boxes_that_come_back(probe, tmp_path, dtype, shards, threads):
         corner = [int(rng.integers(n)) for n in SHAPE]
         sizes = [int(rng.integers(1, n)) for n in (12, 7, 8)]
         for _ in range(int(rng.integers(1, 5))):
-            boxes.append([[lo, min(n, lo + size)] for lo, size, n in zip(corner, sizes, SHAPE, strict=True)])
+            boxes.append(
+                [[lo, min(n, lo + size)] for lo, size, n in zip(corner, sizes, SHAPE, strict=True)]
+            )
             corner[0] = min(corner[0] + int(rng.integers(2)), SHAPE[0] - 1)
     probe.call("open", path=str(tmp_path / "set"), dataset="x")
     native = dtype.replace(">", "<")
     for asked in (native, ">" + native[1:]):
-        probe.call("read_boxes", dtype=asked, boxes=boxes, threads=threads, path=str(tmp_path / "boxes"))
+        probe.call(
+            "read_boxes", dtype=asked, boxes=boxes, threads=threads, path=str(tmp_path / "boxes")
+        )
         want = b"".join(gen.in_box(data, box).astype(asked).tobytes() for box in boxes)
         assert (tmp_path / "boxes").read_bytes() == want
 
@@ -76,7 +98,11 @@ def test_what_is_held_does_not_outlive_its_file(probe, tmp_path, data, how):
     path = tmp_path / "x.h5"
     make(path, data)
     probe.call("open", path=str(path), dataset="x")
-    assert [row(probe, tmp_path, index)[1]["bytes_read"] > 0 for index in (3, 4, 5)] == [True, True, False]
+    assert [row(probe, tmp_path, index)[1]["bytes_read"] > 0 for index in (3, 4, 5)] == [
+        True,
+        True,
+        False,
+    ]
     if how == "in place":
         with h5py.File(path, "r+") as file:
             file["x"][6] = 7
@@ -86,26 +112,43 @@ def test_what_is_held_does_not_outlive_its_file(probe, tmp_path, data, how):
     else:
         path.unlink()
     for _ in range(2):
-        refused = probe.refused("read", dtype="<i4", box=[[6, 7], [0, 13], [0, 8]], layout={"axes": [0, 1, 2]}, path=str(tmp_path / "box"))
+        refused = probe.refused(
+            "read",
+            dtype="<i4",
+            box=[[6, 7], [0, 13], [0, 8]],
+            layout={"axes": [0, 1, 2]},
+            path=str(tmp_path / "box"),
+        )
         check_error(refused, "changed", [], path)
 
 
 def test_chunks_that_were_never_written_are_counted_each_time(probe, tmp_path):
     with h5py.File(tmp_path / "x.h5", "w") as file:
-        file.create_dataset("x", SHAPE, "<i4", chunks=(20, 13, 5), compression="gzip", fillvalue=3)[:, :, :5] = 1
+        file.create_dataset("x", SHAPE, "<i4", chunks=(20, 13, 5), compression="gzip", fillvalue=3)[
+            :, :, :5
+        ] = 1
     probe.call("open", path=str(tmp_path / "x.h5"), dataset="x")
     first = row(probe, tmp_path, 2)[1]
     for _ in range(3):
         found, statistics = row(probe, tmp_path, 2)
-        assert (found[:, :, :5] == 1).all() and (found[:, :, 5:] == 3).all() and statistics["missing"] == 1
-        assert statistics["reads"] == first["reads"] and statistics["bytes_read"] == first["bytes_read"]
+        assert (
+            (found[:, :, :5] == 1).all()
+            and (found[:, :, 5:] == 3).all()
+            and statistics["missing"] == 1
+        )
+        assert (
+            statistics["reads"] == first["reads"]
+            and statistics["bytes_read"] == first["bytes_read"]
+        )
 
 
 def test_the_last_chunk_of_as_many_elements_as_there_can_be(probe, tmp_path):
     """The end of the chunk would be behind the largest number there is."""
     n = 2**63 - 1
     with h5py.File(tmp_path / "x.h5", "w") as file:
-        file.create_dataset("x", (n,), "i1", chunks=(1000,), compression="gzip", maxshape=(None,))[n - 5 :] = range(5, 10)
+        file.create_dataset("x", (n,), "i1", chunks=(1000,), compression="gzip", maxshape=(None,))[
+            n - 5 :
+        ] = range(5, 10)
     probe.call("open", path=str(tmp_path / "x.h5"), dataset="x")
     for index in range(5):
         box = [[n - 5 + index, n - 4 + index]]

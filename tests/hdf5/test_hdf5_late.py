@@ -1,8 +1,10 @@
-# Virtual datasets over more than 256 files: described from their mappings alone, each source opened when a load first meets it.
+# Virtual datasets over more than 256 files: described from their mappings alone, each source opened
+# when a load first meets it.
 #
 # SPDX-License-Identifier: Apache-2.0
 #
-# h5py judges the values. The library counts what it opens; once the files that it must not need are not there.
+# h5py judges the values. The library counts what it opens;
+# once the files that it must not need are not there.
 import itertools
 import json
 import os
@@ -22,11 +24,21 @@ from reference_hash import content_hash  # noqa: E402
 
 COUNT = 260  # sources; 256 are still opened at once
 ROWS, COLUMNS = 4, 12
-KINDS = ["contiguous", "gzip", "big", "compact", "scaleoffset", "floats", "unwritten", "nested", "many"]
+KINDS = [
+    "contiguous",
+    "gzip",
+    "big",
+    "compact",
+    "scaleoffset",
+    "floats",
+    "unwritten",
+    "nested",
+    "many",
+]
 
 
 def write_source(path, number, data):
-    """"d" holds the data, stored in one of many ways."""
+    """ "d" holds the data, stored in one of many ways."""
     kind = KINDS[number % len(KINDS)]
     with h5py.File(path, "w") as file:
         if kind == "gzip":
@@ -38,7 +50,9 @@ def write_source(path, number, data):
         elif kind == "floats":
             file.create_dataset("d", data=data.astype("<f8"), chunks=(2, 12))
         elif kind == "unwritten":
-            file.create_dataset("d", shape=data.shape, dtype="<i4", chunks=(1, 12), fillvalue=-5)[1:] = data[1:]
+            file.create_dataset("d", shape=data.shape, dtype="<i4", chunks=(1, 12), fillvalue=-5)[
+                1:
+            ] = data[1:]
         elif kind == "nested":
             layout = h5py.VirtualLayout(data.shape, "<i4")
             layout[:2] = h5py.VirtualSource(".", "below", data.shape)[2:]
@@ -46,7 +60,9 @@ def write_source(path, number, data):
             file["below"] = numpy.roll(data, 2, 0)
             file.create_virtual_dataset("d", layout)
         elif kind == "many":
-            file.create_dataset("d", data=data, maxshape=(None, None), chunks=(2, 5), compression="lzf")
+            file.create_dataset(
+                "d", data=data, maxshape=(None, None), chunks=(2, 5), compression="lzf"
+            )
         elif kind == "contiguous":
             file["d"] = data
         file["e"] = -data
@@ -56,21 +72,51 @@ def write_source(path, number, data):
 
 def write_virtuals(path):
     shape = (ROWS, COLUMNS)
-    stack = [(numpy.s_[ROWS * k : ROWS * k + ROWS], f"s{k}.h5", "d", shape, None) for k in range(COUNT)]
+    stack = [
+        (numpy.s_[ROWS * k : ROWS * k + ROWS], f"s{k}.h5", "d", shape, None) for k in range(COUNT)
+    ]
     h5.virtual(path, "stack", (COUNT * ROWS, COLUMNS), "<i4", stack)
-    h5.virtual(path, "dealt", (COUNT * ROWS, COLUMNS), "<i4", [(numpy.s_[k::COUNT], *rest) for k, (_, *rest) in enumerate(stack)])
-    tiles = [(numpy.s_[ROWS * (k // 20) : ROWS * (k // 20) + ROWS, COLUMNS * (k % 20) : COLUMNS * (k % 20) + COLUMNS], *rest)
-             for k, (_, *rest) in enumerate(stack)]
+    h5.virtual(
+        path,
+        "dealt",
+        (COUNT * ROWS, COLUMNS),
+        "<i4",
+        [(numpy.s_[k::COUNT], *rest) for k, (_, *rest) in enumerate(stack)],
+    )
+    tiles = [
+        (
+            numpy.s_[
+                ROWS * (k // 20) : ROWS * (k // 20) + ROWS,
+                COLUMNS * (k % 20) : COLUMNS * (k % 20) + COLUMNS,
+            ],
+            *rest,
+        )
+        for k, (_, *rest) in enumerate(stack)
+    ]
     h5.virtual(path, "tiles", (ROWS * (COUNT // 20), COLUMNS * 20), "<i4", tiles)
     frames = [(numpy.s_[k], f"s{k}.h5", "d", shape, None) for k in range(COUNT)]
     h5.virtual(path, "frames", (COUNT, ROWS, COLUMNS), "<i4", frames)
-    gaps = [(numpy.s_[5 * k : 5 * k + 2, 1:], f"s{k}.h5", "d", shape, numpy.s_[1:3, :11]) for k in range(COUNT)]
+    gaps = [
+        (numpy.s_[5 * k : 5 * k + 2, 1:], f"s{k}.h5", "d", shape, numpy.s_[1:3, :11])
+        for k in range(COUNT)
+    ]
     h5.virtual(path, "gaps", (5 * COUNT, COLUMNS), "<i4", gaps, fill=-7)
     with h5py.File(path, "a") as file:
         file["own"] = numpy.arange(2 * COLUMNS, dtype="<i4").reshape(2, COLUMNS)
-    mixed = [(numpy.s_[6 * k : 6 * k + 4], f"s{k}.h5", "de"[k % 2], shape, None) for k in range(COUNT)]
-    mixed += [(numpy.s_[6 * k + 4 : 6 * k + 6], *((f"s{k}.h5", "e", shape, numpy.s_[:2]) if k % 3 else (".", "own", (2, COLUMNS), None)))
-              for k in range(COUNT)]
+    mixed = [
+        (numpy.s_[6 * k : 6 * k + 4], f"s{k}.h5", "de"[k % 2], shape, None) for k in range(COUNT)
+    ]
+    mixed += [
+        (
+            numpy.s_[6 * k + 4 : 6 * k + 6],
+            *(
+                (f"s{k}.h5", "e", shape, numpy.s_[:2])
+                if k % 3
+                else (".", "own", (2, COLUMNS), None)
+            ),
+        )
+        for k in range(COUNT)
+    ]
     h5.virtual(path, "mixed", (6 * COUNT, COLUMNS), "<i4", mixed)
     h5.virtual(path, "big", (COUNT * ROWS, COLUMNS), ">i4", stack)
 
@@ -96,7 +142,8 @@ def own(made, tmp_path):
 
 
 def rewrite(path, action):
-    """Changes a file that has other names: `action` gets the path of a copy, which then takes its place."""
+    """Changes a file that has other names: `action` gets the path of a copy,
+    which then takes its place."""
     shutil.copy(path, path.with_suffix(".new"))
     action(path.with_suffix(".new"))
     os.replace(path.with_suffix(".new"), path)
@@ -113,7 +160,13 @@ def rows(lo, hi):
 
 
 def read(probe, tmp_path, info, lo, hi, **options):
-    answer = probe.call("read", dtype=info["dtype"], box=[list(ends) for ends in zip(lo, hi)], path=str(tmp_path / "box"), **options)
+    answer = probe.call(
+        "read",
+        dtype=info["dtype"],
+        box=[list(ends) for ends in zip(lo, hi)],
+        path=str(tmp_path / "box"),
+        **options,
+    )
     shape = [b - a for a, b in zip(lo, hi)]
     return numpy.fromfile(tmp_path / "box", info["dtype"]).reshape(shape), answer["statistics"]
 
@@ -123,7 +176,9 @@ def test_everything(probe, tmp_path, made, name):
     h5.check_load(probe, tmp_path, made / "v.h5", name, tiles=1 + NAMES.index(name) % 3)
     if name in ("stack", "mixed"):
         opened(probe, made / "v.h5", name)
-        assert probe.call("hash", of="dataset")["hash"] == content_hash(h5.read(made / "v.h5", name))
+        assert probe.call("hash", of="dataset")["hash"] == content_hash(
+            h5.read(made / "v.h5", name)
+        )
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -140,7 +195,15 @@ def test_random_boxes(probe, tmp_path, made, name):
 def test_a_small_box_opens_what_it_meets_once(probe, tmp_path, made):
     """Two opens for each file: to describe it, and to read; none when nothing new is met."""
     want, info = h5.read(made / "v.h5", "stack"), opened(probe, made / "v.h5", "stack")
-    for span, sources in (((9, 15), 2), ((9, 15), 0), ((10, 11), 0), ((10, 17), 3), ((8, 9), 0), ((1039, 1040), 1), ((5, 5), 0)):
+    for span, sources in (
+        ((9, 15), 2),
+        ((9, 15), 0),
+        ((10, 11), 0),
+        ((10, 17), 3),
+        ((8, 9), 0),
+        ((1039, 1040), 1),
+        ((5, 5), 0),
+    ):
         got, statistics = read(probe, tmp_path, info, [span[0], 0], [span[1], COLUMNS])
         assert numpy.array_equal(got, want[slice(*span)])
         assert statistics["opens"] <= 2 * sources, span
@@ -157,11 +220,19 @@ def test_the_other_sources_need_not_be_there(tmp_path, made, probe):
 
 def test_up_to_256_files_are_opened_at_once(probe, tmp_path, made):
     for count in (256, 257):
-        mappings = [(numpy.s_[k], made / f"s{k}.h5", "d", (ROWS, COLUMNS), None) for k in range(count)]
-        h5.virtual(tmp_path / "v.h5", f"v{count}", (count, ROWS, COLUMNS), "<i4", mappings + mappings[:50])
+        mappings = [
+            (numpy.s_[k], made / f"s{k}.h5", "d", (ROWS, COLUMNS), None) for k in range(count)
+        ]
+        h5.virtual(
+            tmp_path / "v.h5", f"v{count}", (count, ROWS, COLUMNS), "<i4", mappings + mappings[:50]
+        )
         info = probe.call("open", path=str(tmp_path / "v.h5"), dataset=f"v{count}")
-        assert info["sources"] == (0 if count == 256 else count) and (info["files"] > 1) == (count == 256)
-        assert probe.call("hash", of="dataset")["hash"] == content_hash(h5.read(tmp_path / "v.h5", f"v{count}"))
+        assert info["sources"] == (0 if count == 256 else count) and (info["files"] > 1) == (
+            count == 256
+        )
+        assert probe.call("hash", of="dataset")["hash"] == content_hash(
+            h5.read(tmp_path / "v.h5", f"v{count}")
+        )
 
 
 # ---- numbered and endless sources ----
@@ -170,7 +241,10 @@ def test_up_to_256_files_are_opened_at_once(probe, tmp_path, made):
 def endless(path, file, name=b"d"):
     """One mapping without an end: a row of the first axis for each number."""
     plist, unlimited = h5py.h5p.create(h5py.h5p.DATASET_CREATE), h5py.h5s.UNLIMITED
-    source, target = h5py.h5s.create_simple((ROWS, COLUMNS)), h5py.h5s.create_simple((0, ROWS, COLUMNS), (unlimited, ROWS, COLUMNS))
+    source, target = (
+        h5py.h5s.create_simple((ROWS, COLUMNS)),
+        h5py.h5s.create_simple((0, ROWS, COLUMNS), (unlimited, ROWS, COLUMNS)),
+    )
     target.select_hyperslab((0, 0, 0), (unlimited, 1, 1), (1, 1, 1), (1, ROWS, COLUMNS))
     plist.set_virtual(target, str(file).encode(), name, source)
     with h5py.File(path, "w", libver="v110") as out:
@@ -181,9 +255,16 @@ def test_numbered_files_are_counted_by_their_names(probe, tmp_path, made):
     """How long the dataset is depends on which are there."""
     endless(tmp_path / "v.h5", made / "s%b.h5")
     info = probe.call("open", path=str(tmp_path / "v.h5"), dataset="v")
-    assert info["shape"] == [COUNT, ROWS, COLUMNS] and (info["files"], info["sources"]) == (1, COUNT) and info["statistics"]["opens"] <= 5
+    assert (
+        info["shape"] == [COUNT, ROWS, COLUMNS]
+        and (info["files"], info["sources"]) == (1, COUNT)
+        and info["statistics"]["opens"] <= 5
+    )
     got, statistics = read(probe, tmp_path, info, [7, 1, 2], [9, 3, 12])
-    assert numpy.array_equal(got, h5.read(tmp_path / "v.h5", "v")[7:9, 1:3, 2:12]) and statistics["opens"] <= 4
+    assert (
+        numpy.array_equal(got, h5.read(tmp_path / "v.h5", "v")[7:9, 1:3, 2:12])
+        and statistics["opens"] <= 4
+    )
     h5.check_load(probe, tmp_path, tmp_path / "v.h5", "v")
 
 
@@ -198,7 +279,8 @@ def test_numbers_end_where_a_file_is_not_there(probe, tmp_path, own, left):
 
 @pytest.mark.parametrize("lacks", [0, 100, COUNT - 1])
 def test_a_numbered_file_without_the_dataset(probe, tmp_path, own, lacks):
-    """Where it is the first or the last it ends the row, as in libhdf5; else it is lost: nothing gets shorter without a word."""
+    """Where it is the first or the last it ends the row, as in libhdf5; else it is lost: nothing
+    gets shorter without a word."""
     endless(own / "n.h5", "s%b.h5")
     without(own / f"s{lacks}.h5")
     info = probe.call("open", path=str(own / "n.h5"), dataset="v")
@@ -228,7 +310,10 @@ def test_numbered_datasets_are_looked_at(probe, tmp_path, made):
 def over(path, inner, name, shape, dtype="<i4", fill=2):
     """Two pieces of the dataset `name`, and a gap: "o"."""
     half = shape[0] // 2
-    pieces = [(numpy.s_[:half, 1:], inner, name, shape, numpy.s_[:half]), (numpy.s_[half + 3 :, :-1], inner, name, shape, numpy.s_[half:])]
+    pieces = [
+        (numpy.s_[:half, 1:], inner, name, shape, numpy.s_[:half]),
+        (numpy.s_[half + 3 :, :-1], inner, name, shape, numpy.s_[half:]),
+    ]
     h5.virtual(path, "o", (shape[0] + 3, shape[1] + 1), dtype, pieces, fill=fill, libver="v110")
 
 
@@ -250,24 +335,52 @@ def test_below_another_one_what_is_between_may_not_change(probe, tmp_path, own):
     info = probe.call("open", path=str(own / "o.h5"), dataset="o")
     read(probe, tmp_path, info, [0, 0], [4, COLUMNS])
     rewrite(own / "v.h5", appended)
-    check_error(probe.refused("read", dtype=info["dtype"], box=[[8, 9], [0, 5]], path=str(tmp_path / "box")), "changed", ["v.h5"])
+    check_error(
+        probe.refused(
+            "read", dtype=info["dtype"], box=[[8, 9], [0, 5]], path=str(tmp_path / "box")
+        ),
+        "changed",
+        ["v.h5"],
+    )
 
 
 def test_below_another_one_in_a_circle(probe, tmp_path, own):
     """Found out by whoever meets it."""
     over(own / "o.h5", "v.h5", "stack", (COUNT * ROWS, COLUMNS))
     (own / "s20.h5").unlink()
-    h5.virtual(own / "s20.h5", "d", (ROWS, COLUMNS), "<i4", [(numpy.s_[:], "o.h5", "o", (COUNT * ROWS + 3, COLUMNS + 1), numpy.s_[:ROWS, 1:])])
+    h5.virtual(
+        own / "s20.h5",
+        "d",
+        (ROWS, COLUMNS),
+        "<i4",
+        [(numpy.s_[:], "o.h5", "o", (COUNT * ROWS + 3, COLUMNS + 1), numpy.s_[:ROWS, 1:])],
+    )
     info = probe.call("open", path=str(own / "o.h5"), dataset="o")
     read(probe, tmp_path, info, [0, 0], [80, COLUMNS])
-    error = probe.refused("read", dtype=info["dtype"], box=[[80, 81], [1, 3]], path=str(tmp_path / "box"))
+    error = probe.refused(
+        "read", dtype=info["dtype"], box=[[80, 81], [1, 3]], path=str(tmp_path / "box")
+    )
     check_error(error, "corrupt", ["is a source of itself"])
 
 
 def test_below_another_one_lost_sources(probe, tmp_path, own):
     """Its own fill value, in the type of the outermost."""
-    h5.virtual(own / "g.h5", "g", (COUNT, ROWS, COLUMNS), "<i4", [(k, f"s{k}.h5", "e", (ROWS, COLUMNS), None) for k in range(COUNT)], fill=-9)
-    h5.virtual(own / "g.h5", "o", (COUNT, ROWS, COLUMNS), ">f8", [(numpy.s_[:], ".", "g", (COUNT, ROWS, COLUMNS), None)], fill=5)
+    h5.virtual(
+        own / "g.h5",
+        "g",
+        (COUNT, ROWS, COLUMNS),
+        "<i4",
+        [(k, f"s{k}.h5", "e", (ROWS, COLUMNS), None) for k in range(COUNT)],
+        fill=-9,
+    )
+    h5.virtual(
+        own / "g.h5",
+        "o",
+        (COUNT, ROWS, COLUMNS),
+        ">f8",
+        [(numpy.s_[:], ".", "g", (COUNT, ROWS, COLUMNS), None)],
+        fill=5,
+    )
     (own / "s20.h5").unlink()
     want = h5.read(own / "g.h5", "o")
     assert (want[20] == -9).all()
@@ -278,7 +391,13 @@ def test_below_another_one_lost_sources(probe, tmp_path, own):
 def test_a_folder_of_such(probe, tmp_path, made):
     (tmp_path / "shards").mkdir()
     for k in range(2):
-        over(tmp_path / "shards" / f"o_{k}.h5", made / "v.h5", "stack", (COUNT * ROWS, COLUMNS), fill=k)
+        over(
+            tmp_path / "shards" / f"o_{k}.h5",
+            made / "v.h5",
+            "stack",
+            (COUNT * ROWS, COLUMNS),
+            fill=k,
+        )
     want = numpy.concatenate([h5.read(tmp_path / "shards" / f"o_{k}.h5", "o") for k in range(2)])
     info = probe.call("open", path=str(tmp_path / "shards"), dataset="o")
     got, _ = read(probe, tmp_path, info, [COUNT * ROWS, 0], [COUNT * ROWS + 9, 7])
@@ -311,27 +430,47 @@ def without(path):
     def take(new):
         with h5py.File(new, "a") as file:
             del file["d"]
+
     rewrite(path, take)
 
 
-WRONG = {lost: "not_found", shorter: "mismatch", text: "mismatch", damaged: "corrupt", without: "not_found"}
+WRONG = {
+    lost: "not_found",
+    shorter: "mismatch",
+    text: "mismatch",
+    damaged: "corrupt",
+    without: "not_found",
+}
 
 
 @pytest.mark.parametrize("how", WRONG)
 def test_errors_name_source_and_dataset(probe, tmp_path, own, how):
     how(own / "s20.h5")
-    want, info = h5.read(own / "v.h5", "stack") if how in (lost, without) else None, opened(probe, own / "v.h5", "stack")
+    want, info = (
+        h5.read(own / "v.h5", "stack") if how in (lost, without) else None,
+        opened(probe, own / "v.h5", "stack"),
+    )
     read(probe, tmp_path, info, [84, 0], [1040, COLUMNS])
     for _ in range(2):
         error = probe.refused("read", dtype="<i4", box=rows(83, 84), path=str(tmp_path / "box"))
-        check_error(error, WRONG[how], ["s20.h5", '"/stack"' if how is not text else "virtual dataset"])
+        check_error(
+            error, WRONG[how], ["s20.h5", '"/stack"' if how is not text else "virtual dataset"]
+        )
     if want is not None:
         for missing in ("error", "strict"):
-            probe.refused("read", dtype="<i4", box=rows(83, 84), path=str(tmp_path / "box"), missing=missing)
+            probe.refused(
+                "read", dtype="<i4", box=rows(83, 84), path=str(tmp_path / "box"), missing=missing
+            )
         got, statistics = read(probe, tmp_path, info, [76, 0], [90, COLUMNS], missing="fill")
-        assert numpy.array_equal(got, want[76:90]) and not got[4:8].any() and statistics["missing"] == 1
+        assert (
+            numpy.array_equal(got, want[76:90])
+            and not got[4:8].any()
+            and statistics["missing"] == 1
+        )
     problems = probe.call("verify", level=1)["problems"]
-    assert [problem["status"] for problem in problems] == [WRONG[how]] and "s20.h5" in problems[0]["message"]
+    assert [problem["status"] for problem in problems] == [WRONG[how]] and "s20.h5" in problems[0][
+        "message"
+    ]
 
 
 def test_a_source_that_comes_later_is_found(probe, tmp_path, own):
@@ -362,7 +501,11 @@ def test_a_source_that_was_met_may_not_change(probe, tmp_path, own, elsewhere):
         info = opened(probe, own / "v.h5", "stack")
         assert (read(probe, tmp_path, info, [0, 0], [4, COLUMNS])[0] == 9).all()
         return
-    check_error(probe.refused("read", dtype="<i4", box=rows(0, 4), path=str(tmp_path / "box")), "changed", ["s0.h5"])
+    check_error(
+        probe.refused("read", dtype="<i4", box=rows(0, 4), path=str(tmp_path / "box")),
+        "changed",
+        ["s0.h5"],
+    )
     check_error(probe.refused("hash", of="dataset"), "changed", ["s0.h5"])
     read(probe, tmp_path, info, [8, 0], [12, COLUMNS])
 
@@ -377,7 +520,11 @@ def test_the_virtual_file_may_not_change(probe, tmp_path, own, change):
     info = opened(probe, own / "v.h5", "stack")
     read(probe, tmp_path, info, [0, 0], [4, COLUMNS])
     rewrite(own / "v.h5", change)
-    check_error(probe.refused("read", dtype="<i4", box=rows(8, 9), path=str(tmp_path / "box")), "changed", ["v.h5"])
+    check_error(
+        probe.refused("read", dtype="<i4", box=rows(8, 9), path=str(tmp_path / "box")),
+        "changed",
+        ["v.h5"],
+    )
 
 
 # ---- what looks at all of a dataset ----
@@ -411,11 +558,16 @@ def test_a_manifest_has_everything(probe, tmp_path, made, name):
     """Without sources that libhdf5 must read: those cannot be written down."""
     kinds = ("contiguous", "gzip", "big", "unwritten", "nested", "many")
     plain = [k for k in range(COUNT) if KINDS[k % len(KINDS)] in kinds]
-    mappings = [(numpy.s_[i], made / f"s{k}.h5", "d", (ROWS, COLUMNS), None) for i, k in enumerate(itertools.islice(itertools.cycle(plain), COUNT))]
+    mappings = [
+        (numpy.s_[i], made / f"s{k}.h5", "d", (ROWS, COLUMNS), None)
+        for i, k in enumerate(itertools.islice(itertools.cycle(plain), COUNT))
+    ]
     for k in range(300 - len(plain)):
         os.link(made / "s1.h5", tmp_path / f"m{k}.h5")
         mappings.append((numpy.s_[COUNT + k], f"m{k}.h5", "d", (ROWS, COLUMNS), None))
-    h5.virtual(tmp_path / "v.h5", "v", (COUNT + 310 - len(plain), ROWS, COLUMNS), "<i4", mappings, fill=3)
+    h5.virtual(
+        tmp_path / "v.h5", "v", (COUNT + 310 - len(plain), ROWS, COLUMNS), "<i4", mappings, fill=3
+    )
     assert probe.call("open", path=str(tmp_path / "v.h5"), dataset="v")["sources"] >= 257
     (tmp_path / "m.json").write_text(probe.call("to_json", folder=str(tmp_path))["text"])
     info = probe.call("open", path=str(tmp_path / "m.json"))
@@ -427,11 +579,29 @@ def test_a_folder_of_virtual_shards(probe, tmp_path, made):
     (tmp_path / "shards").mkdir()
     want = []
     for number in range(2):
-        mappings = [(numpy.s_[ROWS * k : ROWS * k + ROWS], made / f"s{(k + number) % COUNT}.h5", "d", (ROWS, COLUMNS), None) for k in range(COUNT)]
-        h5.virtual(tmp_path / "shards" / f"v_{number}.h5", "v", (COUNT * ROWS + number, COLUMNS), "<i4", mappings, fill=8)
+        mappings = [
+            (
+                numpy.s_[ROWS * k : ROWS * k + ROWS],
+                made / f"s{(k + number) % COUNT}.h5",
+                "d",
+                (ROWS, COLUMNS),
+                None,
+            )
+            for k in range(COUNT)
+        ]
+        h5.virtual(
+            tmp_path / "shards" / f"v_{number}.h5",
+            "v",
+            (COUNT * ROWS + number, COLUMNS),
+            "<i4",
+            mappings,
+            fill=8,
+        )
         want.append(h5.read(tmp_path / "shards" / f"v_{number}.h5", "v"))
     want = numpy.concatenate(want)
-    info = probe.call("open", path=str(tmp_path / "shards"), dataset="v", expect_files=2 + 2 * COUNT)
+    info = probe.call(
+        "open", path=str(tmp_path / "shards"), dataset="v", expect_files=2 + 2 * COUNT
+    )
     assert (info["files"], info["sources"]) == (2, 2 * COUNT)
     got, statistics = read(probe, tmp_path, info, [1038, 0], [1046, COLUMNS])
     assert numpy.array_equal(got, want[1038:1046]) and statistics["opens"] <= 8
@@ -442,7 +612,13 @@ def test_a_folder_of_virtual_shards(probe, tmp_path, made):
 
 
 def tegula(*arguments, status=0, **options):
-    done = subprocess.run([os.environ["TEGULA_BIN"], *map(str, arguments)], capture_output=True, text=True, timeout=100, **options)
+    done = subprocess.run(
+        [os.environ["TEGULA_BIN"], *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        **options,
+    )
     assert done.returncode == status, done.stderr
     return done.stdout
 
@@ -450,8 +626,12 @@ def tegula(*arguments, status=0, **options):
 def test_few_open_files(made):
     few = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))}
     for name in ("dealt", "mixed"):
-        report = json.loads(tegula("load", made / "v.h5", "--dataset", name, "--hash", "--json", **few))
-        assert report["hash"] == content_hash(h5.read(made / "v.h5", name)) and report["sources"] == 0
+        report = json.loads(
+            tegula("load", made / "v.h5", "--dataset", name, "--hash", "--json", **few)
+        )
+        assert (
+            report["hash"] == content_hash(h5.read(made / "v.h5", name)) and report["sources"] == 0
+        )
 
 
 def test_four_handles(new_probe, tmp_path, made):
@@ -465,9 +645,23 @@ def test_in_the_shell(tmp_path, made):
     info = json.loads(tegula("info", file, "--dataset", "stack", "--json"))["datasets"][0]
     assert (info["files"], info["sources"], info["shape"]) == (1, COUNT, [COUNT * ROWS, COLUMNS])
     assert "260 sources not opened yet" in tegula("info", file, "--dataset", "stack")
-    assert len(json.loads(tegula("info", file, "--dataset", "stack", "--chunks", "--json"))["datasets"][0]["chunk_list"]) > COUNT
-    part = json.loads(tegula("load", file, "--dataset", "stack", "--box", "1:7,:", "--hash", "--json"))
-    assert part["opens"] <= 8 and part["sources"] == COUNT and part["hash"] == content_hash(want[1:7]) and part["missing_list"] == []
+    assert (
+        len(
+            json.loads(tegula("info", file, "--dataset", "stack", "--chunks", "--json"))[
+                "datasets"
+            ][0]["chunk_list"]
+        )
+        > COUNT
+    )
+    part = json.loads(
+        tegula("load", file, "--dataset", "stack", "--box", "1:7,:", "--hash", "--json")
+    )
+    assert (
+        part["opens"] <= 8
+        and part["sources"] == COUNT
+        and part["hash"] == content_hash(want[1:7])
+        and part["missing_list"] == []
+    )
     assert "0 problems" in tegula("verify", file, "--dataset", "stack", "--level", "decode")
     tegula("copy", file, tmp_path / "c.npy", "--dataset", "stack", "--verify")
     assert numpy.array_equal(numpy.load(tmp_path / "c.npy"), want)

@@ -1,4 +1,5 @@
-# Large chunks: what a load takes beside its array, and what comes out where shuffled chunks are put into tiles strip by strip.
+# Large chunks: what a load takes beside its array, and what comes out where shuffled chunks are put
+# into tiles strip by strip.
 #
 # SPDX-License-Identifier: Apache-2.0
 import pathlib
@@ -22,13 +23,22 @@ def peak(probe):
 
 
 def write_alike(path, chunks, side):
-    """A shuffled and deflated dataset of square chunks of f4, all of them alike; gives the bytes of a stored chunk."""
+    """A shuffled and deflated dataset of square chunks of f4, all of them alike;
+    gives the bytes of a stored chunk."""
     rng = numpy.random.default_rng(7)
     chunk = (rng.standard_normal((side, side)) * 100).round(1).astype("<f4")
     stored = zlib.compress(chunk.view("u1").reshape(-1, 4).T.tobytes(), 1)
     with h5py.File(path, "w") as file:
         shape = (chunks[0] * side, chunks[1] * side)
-        dataset = file.create_dataset("x", shape, "<f4", chunks=(side, side), compression="gzip", compression_opts=1, shuffle=True)
+        dataset = file.create_dataset(
+            "x",
+            shape,
+            "<f4",
+            chunks=(side, side),
+            compression="gzip",
+            compression_opts=1,
+            shuffle=True,
+        )
         for at in numpy.ndindex(*chunks):
             dataset.id.write_direct_chunk((at[0] * side, at[1] * side), stored)
     return len(stored)
@@ -42,7 +52,12 @@ def test_a_worker_holds_one_encoded_and_one_decoded_chunk(new_probe, sanitizer, 
     probe = new_probe()
     probe.call("context", threads=threads, staging_bytes=staging)
     info = probe.call("open", path=str(tmp_path / "a.h5"))
-    probe.batch([{"do": "tiling", "kind": "even", "shape": info["shape"]}, {"do": "array", "dtype": info["dtype"]}])
+    probe.batch(
+        [
+            {"do": "tiling", "kind": "even", "shape": info["shape"]},
+            {"do": "array", "dtype": info["dtype"]},
+        ]
+    )
     before = peak(probe)
     probe.call("load")
     limit = 1.05 * array + staging + threads * (encoded + 4 * MIB) + 8 * MIB
@@ -65,11 +80,25 @@ def test_large_shuffled_chunks_equal_h5py(probe, tmp_path, number):
     dtype, shape, chunks = SHAPES[number]
     rng = numpy.random.default_rng(number)
     count = int(numpy.prod(shape))
-    data = numpy.frombuffer(rng.bytes(count // 16 * numpy.dtype(dtype).itemsize) * 17, "u1")[: count * numpy.dtype(dtype).itemsize]
-    data = data.view(dtype).reshape(shape) if dtype[1] not in "fc" else numpy.resize(rng.standard_normal(count // 16), shape).astype(dtype)
+    data = numpy.frombuffer(rng.bytes(count // 16 * numpy.dtype(dtype).itemsize) * 17, "u1")[
+        : count * numpy.dtype(dtype).itemsize
+    ]
+    data = (
+        data.view(dtype).reshape(shape)
+        if dtype[1] not in "fc"
+        else numpy.resize(rng.standard_normal(count // 16), shape).astype(dtype)
+    )
     path = tmp_path / "a.h5"
     with h5py.File(path, "w") as file:
-        file.create_dataset("x", data=data, chunks=chunks, compression="gzip", compression_opts=1, shuffle=True, fletcher32=bool(number % 2))
+        file.create_dataset(
+            "x",
+            data=data,
+            chunks=chunks,
+            compression="gzip",
+            compression_opts=1,
+            shuffle=True,
+            fletcher32=bool(number % 2),
+        )
     with h5py.File(path) as file:
         judged = file["x"][()]
     native = judged if judged.dtype.kind == "V" else judged.astype(judged.dtype.newbyteorder("="))
@@ -77,7 +106,13 @@ def test_large_shuffled_chunks_equal_h5py(probe, tmp_path, number):
     for _ in range(6):
         box = gen.random_box(rng, shape)
         part = native[tuple(slice(lo, hi) for lo, hi in box)]
-        probe.call("read", dtype=gen.dtype_text(part.dtype), box=box, layout=gen.random_layout(rng, len(shape)), path=str(path) + ".box")
+        probe.call(
+            "read",
+            dtype=gen.dtype_text(part.dtype),
+            box=box,
+            layout=gen.random_layout(rng, len(shape)),
+            path=str(path) + ".box",
+        )
         assert open(str(path) + ".box", "rb").read() == gen.plain_bytes(part), box
     for _ in range(3):
         tiling, _ = gen.random_tiling(rng, list(shape), from_dataset=False)
@@ -85,5 +120,7 @@ def test_large_shuffled_chunks_equal_h5py(probe, tmp_path, number):
         dump, at = probe.call("dump", path=str(path) + ".tiles"), 0
         stored = open(str(path) + ".tiles", "rb").read()
         for tile in dump["tiles"]:
-            assert stored[at : at + tile["bytes"]] == gen.plain_bytes(gen.in_box(native, tile["box"])), tile["box"]
+            assert stored[at : at + tile["bytes"]] == gen.plain_bytes(
+                gen.in_box(native, tile["box"])
+            ), tile["box"]
             at += tile["bytes"]

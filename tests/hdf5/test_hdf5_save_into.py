@@ -1,4 +1,5 @@
-# A dataset is added to files of every kind: everything in them stays, the new one is there, and what is in the way is said.
+# A dataset is added to files of every kind: everything in them stays, the new one is there, and
+# what is in the way is said.
 #
 # SPDX-License-Identifier: Apache-2.0
 import fcntl
@@ -28,7 +29,15 @@ def fill(file, vlen=True):
     """What stands in most files."""
     file.attrs["title"] = "größer"
     file["contiguous"] = numpy.arange(40, dtype=">i4").reshape(8, 5)
-    file.create_dataset("packed", data=NEW[:9], chunks=(4, 5), compression="gzip", shuffle=True, maxshape=(None, None), fillvalue=7)
+    file.create_dataset(
+        "packed",
+        data=NEW[:9],
+        chunks=(4, 5),
+        compression="gzip",
+        shuffle=True,
+        maxshape=(None, None),
+        fillvalue=7,
+    )
     file["packed"].attrs["scale"] = numpy.array([1.5, 2.5])
     file["group/deep/scalar"] = 3.5
     file["group"].attrs["unit"] = "m"
@@ -49,7 +58,13 @@ def simple(path, **options):
         fill(file)
 
 
-for low, high in [("earliest", "latest"), ("v108", "v108"), ("v110", "v110"), ("v112", "v112"), ("latest", "latest")]:
+for low, high in [
+    ("earliest", "latest"),
+    ("v108", "v108"),
+    ("v110", "v110"),
+    ("v112", "v112"),
+    ("latest", "latest"),
+]:
     KINDS[low] = lambda path, bounds=(low, high): simple(path, libver=bounds)
 
 
@@ -150,7 +165,9 @@ def external_links(path):
 def external_storage(path):
     simple(path)
     with h5py.File(path, "r+") as file:
-        file.create_dataset("bytes_outside", data=NEW, external=[(str(path.with_name("bytes.bin")), 0, NEW.nbytes)])
+        file.create_dataset(
+            "bytes_outside", data=NEW, external=[(str(path.with_name("bytes.bin")), 0, NEW.nbytes)]
+        )
 
 
 @kind
@@ -189,7 +206,7 @@ def empty(path):
         pass
 
 
-# ---- what is in a file --------------------------------------------------------------------------------------------------------
+# ---- what is in a file ---------------------------------------------------------------------------
 
 
 def plain(value, file):
@@ -221,10 +238,23 @@ def contents(path):
                 walk(file, group[key], full)
             elif isinstance(group[key], h5py.Dataset):
                 item = group[key]
-                how = (str(item.dtype), item.chunks, item.maxshape, item.compression, item.shuffle, plain(item.fillvalue, file), item.is_virtual)
-                out[full] = (plain(item[()], file), how, {k: plain(v, file) for k, v in item.attrs.items()})
+                how = (
+                    str(item.dtype),
+                    item.chunks,
+                    item.maxshape,
+                    item.compression,
+                    item.shuffle,
+                    plain(item.fillvalue, file),
+                    item.is_virtual,
+                )
+                out[full] = (
+                    plain(item[()], file),
+                    how,
+                    {k: plain(v, file) for k, v in item.attrs.items()},
+                )
             else:
                 out[full] = ("type", group[key].dtype)
+
     with h5py.File(path) as file:
         walk(file, file, "")
     return out
@@ -242,17 +272,23 @@ def test_everything_stays(probe, tmp_path, name):
     KINDS[name](path)
     os.chmod(path, 0o640)
     before, how, beside = contents(path), strategy(path), left(tmp_path)
-    block = path.read_bytes()[:how[1]]
+    block = path.read_bytes()[: how[1]]
     put(probe, tmp_path, NEW, *even(NEW.shape, 0, 3))
     for number, options in enumerate(OPTIONS):
         probe.call("save", path=str(path), dataset="new/n%d" % number, **options)
         check_file(path, {"new/n%d" % k: NEW for k in range(number + 1)})
         after = contents(path)
         assert {key: after[key] for key in before} == before
-        assert sorted(set(after) - set(before)) == ["/new"] + ["/new/n%d" % k for k in range(number + 1)]
+        assert sorted(set(after) - set(before)) == ["/new"] + [
+            "/new/n%d" % k for k in range(number + 1)
+        ]
         error = probe.refused("save", path=str(path), dataset="new/n%d" % number)
         check_error(error, "exists", ["/new/n%d" % number, path], path)
-    assert strategy(path) == how and path.read_bytes()[:how[1]] == block and path.stat().st_mode & 0o777 == 0o640
+    assert (
+        strategy(path) == how
+        and path.read_bytes()[: how[1]] == block
+        and path.stat().st_mode & 0o777 == 0o640
+    )
     assert left(tmp_path) == beside
     replaced(probe, path, before)
     if name not in ("empty", "offsets_of_2_bytes"):
@@ -262,13 +298,17 @@ def test_everything_stays(probe, tmp_path, name):
 def replaced(probe, path, before):
     """Only the dataset of that name, also one that was there before."""
     for name in ("new/n0", "new/n1"):
-        probe.call("save", path=str(path), dataset=name, chunk=[5, 17], codec="deflate:1", overwrite=True)
+        probe.call(
+            "save", path=str(path), dataset=name, chunk=[5, 17], codec="deflate:1", overwrite=True
+        )
     if "/packed" in before:
         probe.call("save", path=str(path), dataset="packed", overwrite=True)
         check_file(path, {"packed": NEW})
     check_file(path, {"new/n%d" % k: NEW for k in range(3)})
     after = contents(path)
-    assert {key: after[key] for key in before if key != "/packed"} == {key: before[key] for key in before if key != "/packed"}
+    assert {key: after[key] for key in before if key != "/packed"} == {
+        key: before[key] for key in before if key != "/packed"
+    }
 
 
 def still_works(path):
@@ -284,7 +324,10 @@ def still_works(path):
     with h5py.File(path) as file:
         for k in range(3):
             check(file["new/n%d" % k], NEW)
-        assert all((file["later%d" % k][()] == k).all() for k in range(1, 30, 2)) and (file["resizable"][()] == 5).all()
+        assert (
+            all((file["later%d" % k][()] == k).all() for k in range(1, 30, 2))
+            and (file["resizable"][()] == 5).all()
+        )
 
 
 def test_a_group_into_an_existing_file(probe, tmp_path):
@@ -293,9 +336,18 @@ def test_a_group_into_an_existing_file(probe, tmp_path):
     before = contents(path)
     arrays = {"new/a": NEW, "new/b/c": NEW[:3].astype(">f8"), "d": NEW[0]}
     keep_all(probe, tmp_path, arrays.values())
-    members = [{"array": k, "dataset": name, "chunk": [2] * array.ndim, "byte_order": ">", "codec": "lzf"} for k, (name, array) in
-               enumerate(arrays.items())]
-    check_error(probe.refused("save_group", path=str(path), members=[*members, {"array": 0, "dataset": "again"}]), "exists", ["again"], path)
+    members = [
+        {"array": k, "dataset": name, "chunk": [2] * array.ndim, "byte_order": ">", "codec": "lzf"}
+        for k, (name, array) in enumerate(arrays.items())
+    ]
+    check_error(
+        probe.refused(
+            "save_group", path=str(path), members=[*members, {"array": 0, "dataset": "again"}]
+        ),
+        "exists",
+        ["again"],
+        path,
+    )
     assert contents(path) == before and left(tmp_path) == ["x.h5"]
     probe.call("save_group", path=str(path), members=members)
     check_file(path, arrays, ">")
@@ -303,7 +355,7 @@ def test_a_group_into_an_existing_file(probe, tmp_path):
     assert {key: after[key] for key in before} == before
 
 
-# ---- what is in the way -------------------------------------------------------------------------------------------------------
+# ---- what is in the way --------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -326,7 +378,10 @@ def links(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("name", ["dangling", "loop", "loop_a", "to_dataset", "outside", "hard", "real/y", "to_group/y", "type"])
+@pytest.mark.parametrize(
+    "name",
+    ["dangling", "loop", "loop_a", "to_dataset", "outside", "hard", "real/y", "to_group/y", "type"],
+)
 def test_overwriting_replaces_just_the_name(probe, tmp_path, links, name):
     before = contents(links)
     put(probe, tmp_path, NEW * 2)
@@ -336,7 +391,9 @@ def test_overwriting_replaces_just_the_name(probe, tmp_path, links, name):
     check_file(links, {name: NEW * 2})
     there = "/" + name.replace("to_group", "real")
     after = contents(links)
-    assert {key: after[key] for key in before if key != there} == {key: before[key] for key in before if key != there}
+    assert {key: after[key] for key in before if key != there} == {
+        key: before[key] for key in before if key != there
+    }
     assert set(after) == set(before)
     with h5py.File(links) as file:
         assert isinstance(file.get(name, getlink=True), h5py.HardLink)
@@ -344,7 +401,8 @@ def test_overwriting_replaces_just_the_name(probe, tmp_path, links, name):
 
 
 def test_a_file_does_not_grow_by_what_is_replaced(probe, tmp_path):
-    """Arrays of other lengths, time after time: the place of the last one is used again, as h5py does."""
+    """Arrays of other lengths, time after time:
+    the place of the last one is used again, as h5py does."""
     random = numpy.random.default_rng(5)
     path, other = tmp_path / "x.h5", tmp_path / "other.h5"
     put(probe, tmp_path, numpy.zeros(3_000_001, "u1"))
@@ -353,7 +411,13 @@ def test_a_file_does_not_grow_by_what_is_replaced(probe, tmp_path):
         array = numpy.full(int(random.integers(1_500_000, 6_000_000)), number, "u1")
         chunk = int(random.integers(1_200_000, array.size)) if number % 2 else None
         put(probe, tmp_path, array)
-        probe.call("save", path=str(path), dataset="x", overwrite=True, **({"chunk": [chunk]} if chunk else {}))
+        probe.call(
+            "save",
+            path=str(path),
+            dataset="x",
+            overwrite=True,
+            **({"chunk": [chunk]} if chunk else {}),
+        )
         check_file(path, {"x": array})
         with h5py.File(other, "a") as file:
             file.pop("x", None)
@@ -361,12 +425,30 @@ def test_a_file_does_not_grow_by_what_is_replaced(probe, tmp_path):
         assert path.stat().st_size < other.stat().st_size + 16384
 
 
-@pytest.mark.parametrize("name", ["real", "to_group", "dangling/x", "loop/x", "outside/x", "hard/x", "real/y/z", "to_dataset/z/w", "type/x"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "real",
+        "to_group",
+        "dangling/x",
+        "loop/x",
+        "outside/x",
+        "hard/x",
+        "real/y/z",
+        "to_dataset/z/w",
+        "type/x",
+    ],
+)
 def test_what_is_not_replaced(probe, tmp_path, links, name):
     before = links.read_bytes()
     put(probe, tmp_path, NEW)
     for overwrite in (False, True):
-        check_error(probe.refused("save", path=str(links), dataset=name, overwrite=overwrite), "exists", [], links)
+        check_error(
+            probe.refused("save", path=str(links), dataset=name, overwrite=overwrite),
+            "exists",
+            [],
+            links,
+        )
         assert links.read_bytes() == before
     assert left(tmp_path) == ["other.h5", "x.h5"]
 
@@ -379,7 +461,7 @@ def test_through_a_soft_link_in_the_path(probe, tmp_path, links):
         assert isinstance(file.get("to_group", getlink=True), h5py.SoftLink)
 
 
-# ---- other programs -----------------------------------------------------------------------------------------------------------
+# ---- other programs ------------------------------------------------------------------------------
 
 HOLD = """
 import sys, h5py
@@ -393,7 +475,11 @@ sys.stdin.readline()
 
 class Holder:
     def __init__(self, path, mode, how=""):
-        self.process = subprocess.Popen([sys.executable, "-c", HOLD, str(path), mode, how], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", HOLD, str(path), mode, how],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
 
     def __enter__(self):
         assert self.process.stdout.readline() == b"ready\n"
@@ -440,7 +526,11 @@ def test_a_file_that_changes_meanwhile_is_not_replaced(probe, tmp_path, change):
     put(probe, tmp_path, NEW)
     probe.call("save_begin", path=str(path), dataset="new", dtype="<i4")
     (tmp_path / "v").write_bytes(NEW.tobytes())
-    probe.call("save_tiles", dtype="<i4", tiles=[{"box": [[0, 23], [0, 17]], "values": str(tmp_path / "v")}])
+    probe.call(
+        "save_tiles",
+        dtype="<i4",
+        tiles=[{"box": [[0, 23], [0, 17]], "values": str(tmp_path / "v")}],
+    )
     (tmp_path / "v").unlink()
     if change == "written":
         with h5py.File(path, "r+") as file:
@@ -464,7 +554,8 @@ def test_a_file_that_changes_meanwhile_is_not_replaced(probe, tmp_path, change):
 
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_of_two_that_make_a_file_at_once_one_is_told_so(probe, tmp_path, overwrite):
-    """The loser of two saves to a free name would take away what the winner saved, which may be another dataset: its second try adds to it."""
+    """The loser of two saves to a free name would take away what the winner saved, which may be
+    another dataset: its second try adds to it."""
     path = tmp_path / "x.h5"
     put(probe, tmp_path, NEW)
     probe.call("save_begin", path=str(path), dataset="new", dtype="<i4", overwrite=overwrite)
@@ -485,7 +576,11 @@ def test_of_two_that_overwrite_a_whole_file_the_last_one_stays(probe, tmp_path, 
     put(probe, tmp_path, NEW)
     probe.call("save_begin", path=str(path), dtype="<i4", overwrite=True, **how)
     (tmp_path / "v").write_bytes(NEW.tobytes())
-    probe.call("save_tiles", dtype="<i4", tiles=[{"box": [[0, 23], [0, 17]], "values": str(tmp_path / "v")}])
+    probe.call(
+        "save_tiles",
+        dtype="<i4",
+        tiles=[{"box": [[0, 23], [0, 17]], "values": str(tmp_path / "v")}],
+    )
     (tmp_path / "v").unlink()
     path.write_bytes(b"of another save")
     probe.call("save_commit")
@@ -496,9 +591,14 @@ def test_of_two_that_overwrite_a_whole_file_the_last_one_stays(probe, tmp_path, 
     assert left(tmp_path) == [name]
 
 
-@pytest.mark.parametrize("how", [{"dataset": "new"}, {"dataset": "x", "layout": "virtual", "overwrite": True}], ids=["added", "virtual"])
+@pytest.mark.parametrize(
+    "how",
+    [{"dataset": "new"}, {"dataset": "x", "layout": "virtual", "overwrite": True}],
+    ids=["added", "virtual"],
+)
 def test_the_last_look_and_the_rename_are_one_step(probe, tmp_path, how):
-    """Another save has its turn when this one commits, and adds to the file: that is not replaced, and what was added not lost."""
+    """Another save has its turn when this one commits, and adds to the file: that is not
+    replaced, and what was added not lost."""
     path = tmp_path / "x.h5"
     for name, content in (("x.h5", {"x": NEW}), ("y.h5", {"x": NEW, "other": NEW + 1})):
         with h5py.File(tmp_path / name, "w") as file:
@@ -532,7 +632,7 @@ def test_somebody_who_keeps_the_folder_locked_does_not_stop_a_save(probe, tmp_pa
     check_file(path, {"x": NEW, "new": NEW})
 
 
-# ---- other formats, whole files -----------------------------------------------------------------------------------------------
+# ---- other formats, whole files ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("content", ["npy", "text", "nothing"])
@@ -558,9 +658,16 @@ def test_the_whole_file(probe, tmp_path, layout):
     simple(path)
     before = path.read_bytes()
     put(probe, tmp_path, NEW)
-    check_error(probe.refused("save", path=str(path), layout=layout, whole_file=True, dataset="new"), "exists", [path], path)
+    check_error(
+        probe.refused("save", path=str(path), layout=layout, whole_file=True, dataset="new"),
+        "exists",
+        [path],
+        path,
+    )
     assert path.read_bytes() == before
-    probe.call("save", path=str(path), layout=layout, whole_file=True, dataset="new", overwrite=True)
+    probe.call(
+        "save", path=str(path), layout=layout, whole_file=True, dataset="new", overwrite=True
+    )
     assert set(contents(path)) == {"/", "/new"}
     check_file(path, {"new": NEW})
 
@@ -571,9 +678,18 @@ def test_a_virtual_dataset_does_not_take_the_place_of_other_datasets(probe, tmp_
     before = path.read_bytes()
     put(probe, tmp_path, NEW)
     for overwrite in (False, True):
-        check_error(probe.refused("save", path=str(path), layout="virtual", dataset="new", overwrite=overwrite), "exists", [path], path)
+        check_error(
+            probe.refused(
+                "save", path=str(path), layout="virtual", dataset="new", overwrite=overwrite
+            ),
+            "exists",
+            [path],
+            path,
+        )
         assert path.read_bytes() == before and left(tmp_path) == ["x.h5"]
-    probe.call("save", path=str(path), layout="virtual", dataset="new", overwrite=True, whole_file=True)
+    probe.call(
+        "save", path=str(path), layout="virtual", dataset="new", overwrite=True, whole_file=True
+    )
     check_file(path, {"new": NEW})
 
 
@@ -582,7 +698,7 @@ def test_a_damaged_file_is_refused(probe, tmp_path):
     simple(path)
     whole = path.read_bytes()
     put(probe, tmp_path, NEW)
-    for damaged in (whole[:100], whole[:len(whole) // 2], whole[:8] + b"\xff" * 40 + whole[48:]):
+    for damaged in (whole[:100], whole[: len(whole) // 2], whole[:8] + b"\xff" * 40 + whole[48:]):
         path.write_bytes(damaged)
         error = probe.refused("save", path=str(path), dataset="new")
         check_error(error, ("corrupt", "short_file", "unsupported"), [], path)

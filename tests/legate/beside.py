@@ -1,10 +1,14 @@
-# One process in which tegula, Legate and h5py all read HDF5, in the order given. Run by test_legate_hdf5.py in Legate's environment.
+# One process in which tegula, Legate and h5py all read HDF5, in the order given. Run by
+# test_legate_hdf5.py in Legate's environment.
 #
 # SPDX-License-Identifier: Apache-2.0
 #
-# usage: beside.py FILE.h5 STEP...   with STEP tegula, legate or h5py, each loaded at its first turn. FILE.h5 has a dataset NAME for each
-# FILE.h5.NAME.npy beside it: the same numbers, written by numpy. TEGULA_LIB is libtegula.so; BESIDE_HDF5 the libhdf5 that tegula copies.
-# Prints the libhdf5s that are mapped in the end, and "right" last.
+# usage: beside.py FILE.h5 STEP...
+#
+# STEP is tegula, legate or h5py, each loaded at its first turn. FILE.h5 has a dataset NAME for each
+# FILE.h5.NAME.npy beside it: the same numbers, written by numpy. TEGULA_LIB is libtegula.so;
+# BESIDE_HDF5 the libhdf5 that tegula copies. Prints the libhdf5s that are mapped in the end, and
+# "right" last.
 import ctypes
 import glob
 import os
@@ -13,39 +17,79 @@ import sys
 import numpy
 
 FILE = sys.argv[1]
-EXPECTED = {path[len(FILE) + 1 : -4]: numpy.load(path) for path in sorted(glob.glob(FILE + ".*.npy"))}
+EXPECTED = {
+    path[len(FILE) + 1 : -4]: numpy.load(path) for path in sorted(glob.glob(FILE + ".*.npy"))
+}
 MAX_DIMS, HOST = 64, 1
 
 
 class Error(ctypes.Structure):
-    _fields_ = [("status", ctypes.c_int), ("os_errno", ctypes.c_int32), ("rank", ctypes.c_int32), ("reserved", ctypes.c_int32),
-                ("offset", ctypes.c_int64), ("message", ctypes.c_char * 1024), ("hint", ctypes.c_char * 512),
-                ("path", ctypes.c_char * 1024)]
+    _fields_ = [
+        ("status", ctypes.c_int),
+        ("os_errno", ctypes.c_int32),
+        ("rank", ctypes.c_int32),
+        ("reserved", ctypes.c_int32),
+        ("offset", ctypes.c_int64),
+        ("message", ctypes.c_char * 1024),
+        ("hint", ctypes.c_char * 512),
+        ("path", ctypes.c_char * 1024),
+    ]
 
 
 class ContextOptions(ctypes.Structure):
-    _fields_ = [("struct_size", ctypes.c_size_t), ("threads", ctypes.c_int32), ("max_open_files", ctypes.c_int32),
-                ("staging_bytes", ctypes.c_int64), ("io_threads", ctypes.c_int32), ("reserved", ctypes.c_uint32), ("io", ctypes.c_char_p),
-                ("plugin_path", ctypes.c_char_p), ("hdf5_library", ctypes.c_char_p), ("hdf5_candidates", ctypes.c_char_p)]
+    _fields_ = [
+        ("struct_size", ctypes.c_size_t),
+        ("threads", ctypes.c_int32),
+        ("max_open_files", ctypes.c_int32),
+        ("staging_bytes", ctypes.c_int64),
+        ("io_threads", ctypes.c_int32),
+        ("reserved", ctypes.c_uint32),
+        ("io", ctypes.c_char_p),
+        ("plugin_path", ctypes.c_char_p),
+        ("hdf5_library", ctypes.c_char_p),
+        ("hdf5_candidates", ctypes.c_char_p),
+    ]
 
 
 class OpenOptions(ctypes.Structure):
-    _fields_ = [("struct_size", ctypes.c_size_t), ("format", ctypes.c_char_p), ("dataset", ctypes.c_char_p), ("rest", ctypes.c_char * 256)]
+    _fields_ = [
+        ("struct_size", ctypes.c_size_t),
+        ("format", ctypes.c_char_p),
+        ("dataset", ctypes.c_char_p),
+        ("rest", ctypes.c_char * 256),
+    ]
 
 
 class Dtype(ctypes.Structure):
-    _fields_ = [("kind", ctypes.c_uint8), ("order", ctypes.c_uint8), ("unit", ctypes.c_uint8), ("reserved", ctypes.c_uint8),
-                ("unit_count", ctypes.c_uint32), ("item_size", ctypes.c_uint32)]
+    _fields_ = [
+        ("kind", ctypes.c_uint8),
+        ("order", ctypes.c_uint8),
+        ("unit", ctypes.c_uint8),
+        ("reserved", ctypes.c_uint8),
+        ("unit_count", ctypes.c_uint32),
+        ("item_size", ctypes.c_uint32),
+    ]
 
 
 class Box(ctypes.Structure):
-    _fields_ = [("ndim", ctypes.c_int32), ("reserved", ctypes.c_int32), ("lo", ctypes.c_int64 * MAX_DIMS),
-                ("hi", ctypes.c_int64 * MAX_DIMS)]
+    _fields_ = [
+        ("ndim", ctypes.c_int32),
+        ("reserved", ctypes.c_int32),
+        ("lo", ctypes.c_int64 * MAX_DIMS),
+        ("hi", ctypes.c_int64 * MAX_DIMS),
+    ]
 
 
 class View(ctypes.Structure):
-    _fields_ = [("data", ctypes.c_void_p), ("flags", ctypes.c_uint32), ("dtype", Dtype), ("device_type", ctypes.c_int32),
-                ("device_id", ctypes.c_int32), ("box", Box), ("stride_bytes", ctypes.c_int64 * MAX_DIMS)]
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("flags", ctypes.c_uint32),
+        ("dtype", Dtype),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("box", Box),
+        ("stride_bytes", ctypes.c_int64 * MAX_DIMS),
+    ]
 
 
 class Tegula:
@@ -67,7 +111,13 @@ class Tegula:
         options, dataset = OpenOptions(), ctypes.c_void_p()
         self.library.tegula_open_options_init(ctypes.byref(options))
         options.dataset = name.encode()
-        self.call("dataset_open", self.context, FILE.encode(), ctypes.byref(options), ctypes.byref(dataset))
+        self.call(
+            "dataset_open",
+            self.context,
+            FILE.encode(),
+            ctypes.byref(options),
+            ctypes.byref(dataset),
+        )
         out = numpy.empty_like(EXPECTED[name])
         view = View(data=out.ctypes.data, device_type=HOST)
         self.call("dtype_parse", out.dtype.str.encode(), ctypes.byref(view.dtype))
@@ -126,7 +176,16 @@ def main():
         for name in EXPECTED:
             check("legate", name, numpy.asarray(begun[name]))
     with open("/proc/self/maps") as maps:
-        print("mapped:", *sorted({line.split("/", 1)[1].strip() for line in maps if "libhdf5" in line and " r-xp " in line}))
+        print(
+            "mapped:",
+            *sorted(
+                {
+                    line.split("/", 1)[1].strip()
+                    for line in maps
+                    if "libhdf5" in line and " r-xp " in line
+                }
+            ),
+        )
     print("right")
 
 

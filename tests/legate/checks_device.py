@@ -1,4 +1,5 @@
-# What tasks do on a GPU: called with stores and a driver that stand in for it (tests/support/fake_cuda.c), because there is none here.
+# What tasks do on a GPU: called with stores and a driver that stand in for it
+# (tests/support/fake_cuda.c), because there is none here.
 #
 # SPDX-License-Identifier: Apache-2.0
 import ctypes
@@ -25,7 +26,9 @@ class Driver:
     def __init__(self, folder):
         source = pathlib.Path(__file__).parents[1] / "support/fake_cuda.c"
         self.path = folder / "libfake_cuda.so"
-        subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-o", self.path, source], check=True)
+        subprocess.run(
+            [os.environ.get("CC", "cc"), "-shared", "-fPIC", "-o", self.path, source], check=True
+        )
 
     def __enter__(self):
         self.before = _device.NAME, _device.STAGING, _device._driver
@@ -48,10 +51,17 @@ class Store:
 
     def __init__(self, array, lo):
         said = array.__array_interface__
-        self.domain = types.SimpleNamespace(lo=lo, hi=tuple(low + n - 1 for low, n in zip(lo, array.shape, strict=True)))
+        self.domain = types.SimpleNamespace(
+            lo=lo, hi=tuple(low + n - 1 for low, n in zip(lo, array.shape, strict=True))
+        )
         self.shape, self.held = array.shape, array
-        self.__cuda_array_interface__ = {"shape": array.shape, "typestr": said["typestr"], "version": 3, "strides": said["strides"],
-                                         "data": (said["data"][0] + BIAS, False)}
+        self.__cuda_array_interface__ = {
+            "shape": array.shape,
+            "typestr": said["typestr"],
+            "version": 3,
+            "strides": said["strides"],
+            "data": (said["data"][0] + BIAS, False),
+        }
 
     def __array__(self, *_, **__):
         raise AssertionError("memory of a GPU was touched by the host")
@@ -69,8 +79,16 @@ class Task:
 
 def check_variants(files, scratch):
     assert VariantCode.GPU not in _tasks.VARIANTS_OF_TILES  # there are none here
-    assert VariantCode.GPU in _tasks.variants_of_tiles(2) and set(_tasks.variants_of_tiles(2)) > set(_tasks.variants_of_tiles(0))
-    for task in (_tasks.read_tile, _tasks.read_tile_of_run, _tasks.write_tile, _tasks.begin, _tasks.publish):
+    assert VariantCode.GPU in _tasks.variants_of_tiles(2) and set(
+        _tasks.variants_of_tiles(2)
+    ) > set(_tasks.variants_of_tiles(0))
+    for task in (
+        _tasks.read_tile,
+        _tasks.read_tile_of_run,
+        _tasks.write_tile,
+        _tasks.begin,
+        _tasks.publish,
+    ):
         assert task.library is not None
     assert 1 <= _tasks.threads_of(Task(0)) <= 8
 
@@ -85,8 +103,16 @@ def check_tiles_are_read(files, scratch):
                     lo = tuple(i * n for i, n in zip(index, tile, strict=True))
                     box = tuple(slice(low, low + n) for low, n in zip(lo, tile, strict=True))
                     place = pickle.dumps(((0, 0), (200, 7), tile))
-                    assert _tasks._read(Task(*index), Store(memory[box], lo), source.key, source.text, place, 0) is None
-                    assert numpy.array_equal(memory[box], expected[box]) and numpy.count_nonzero(memory) <= (index[0] + 1) * 60 * 7
+                    assert (
+                        _tasks._read(
+                            Task(*index), Store(memory[box], lo), source.key, source.text, place, 0
+                        )
+                        is None
+                    )
+                    assert (
+                        numpy.array_equal(memory[box], expected[box])
+                        and numpy.count_nonzero(memory) <= (index[0] + 1) * 60 * 7
+                    )
                 assert numpy.array_equal(memory, expected)
         assert driver.copies() > 24  # each tile in pieces
 
@@ -95,8 +121,15 @@ def check_mapped_memory_may_be_more_than_the_tile(files, scratch):
     expected, memory = numpy.load(files / "rows.npy"), numpy.zeros((100, 7), "f4")
     with Driver(scratch), _load.Source(tegula.open(files / "uneven")) as source:
         place = pickle.dumps(((10, 0), (190, 7), (40, 7)))  # from row 10 on
-        assert _tasks._read(Task(1, 0), Store(memory, (30, 0)), source.key, source.text, place, 0) is None
-    assert numpy.array_equal(memory[10:50], expected[50:90]) and not memory[:10].any() and not memory[50:].any()
+        assert (
+            _tasks._read(Task(1, 0), Store(memory, (30, 0)), source.key, source.text, place, 0)
+            is None
+        )
+    assert (
+        numpy.array_equal(memory[10:50], expected[50:90])
+        and not memory[:10].any()
+        and not memory[50:].any()
+    )
 
 
 def check_failures_of_reads(files, scratch):
@@ -112,8 +145,17 @@ def check_failures_of_reads(files, scratch):
 def saved(path, array, tile, chunks=None, fail=False):
     """What begin, the tasks of the tiles and publish do, the tiles in the memory of a GPU."""
     target = None, None, 0, "C", "", False, False, False
-    described = None, "chunked" if chunks else None, chunks, "deflate:1" if chunks else None, None, []
-    saving = _core.save_begin(context(), array.dtype.str, tiling(array.shape, tile), os.fsencode(path), target, described)
+    described = (
+        None,
+        "chunked" if chunks else None,
+        chunks,
+        "deflate:1" if chunks else None,
+        None,
+        [],
+    )
+    saving = _core.save_begin(
+        context(), array.dtype.str, tiling(array.shape, tile), os.fsencode(path), target, described
+    )
     number = next(_tasks.numbers)
     _tasks.savings[number] = saving, os.fsencode(path)
     written, place = 0, pickle.dumps((array.dtype.str, array.ndim, array.shape, tile, chunks))
@@ -123,7 +165,9 @@ def saved(path, array, tile, chunks=None, fail=False):
         if fail:
             _tasks.write_record(token, payload=b"why", failed=True)
         part = array[tuple(slice(low, low + n) for low, n in zip(lo, tile, strict=True))]
-        _tasks._write_from_gpu(Task(*index), Store(part, lo), Store(token, (0,)), Store(status, (0,)), number, place)
+        _tasks._write_from_gpu(
+            Task(*index), Store(part, lo), Store(token, (0,)), Store(status, (0,)), number, place
+        )
         failed, value, _ = _tasks.read_record(status)
         assert not failed
         written += value
@@ -137,12 +181,14 @@ def check_tiles_are_written(files, scratch):
     with Driver(scratch):
         assert saved(scratch / "x.npy", array, (40, 10)) == array.nbytes
         assert numpy.array_equal(numpy.load(scratch / "x.npy"), array)
-        assert saved(scratch / "t.npy", array.T, (21, 50)) == array.nbytes  # a view in another order of axes
+        # a view in another order of axes
+        assert saved(scratch / "t.npy", array.T, (21, 50)) == array.nbytes
         assert numpy.array_equal(numpy.load(scratch / "t.npy"), array.T)
         assert saved(scratch / "x.h5", array, (80, 14), chunks=(20, 7)) == array.nbytes
         with h5py.File(scratch / "x.h5") as file:
             assert file["data"].chunks == (20, 7) and numpy.array_equal(file["data"][()], array)
-        assert saved(scratch / "y.npy", array, (40, 10), fail=True) == 0  # begin failed: nothing is done
+        # begin failed: nothing is done
+        assert saved(scratch / "y.npy", array, (40, 10), fail=True) == 0
         assert not (scratch / "y.npy").exists()
 
 
@@ -159,7 +205,9 @@ def check_parts_of_a_strict_scope(files, scratch):
         target = None, None, 0, "C", "", False, False, False
         described = None, None, None, None, None, []
         path = os.fsencode(scratch / "x.npy")
-        begun = _core.save_begin(context(), array.dtype.str, tiling(array.shape, array.shape), path, target, described)
+        begun = _core.save_begin(
+            context(), array.dtype.str, tiling(array.shape, array.shape), path, target, described
+        )
         held = _held.Held(next(_tasks.numbers), array.size, saving=(begun, path))
         _tasks.runs[held.number] = held
         for lo, hi in (((0, 0), (90, 10)), ((0, 10), (90, 21)), ((90, 0), (130, 21))):
@@ -173,6 +221,8 @@ def check_failures_of_writes(files, scratch):
     with Driver(scratch):
         place = pickle.dumps(("f8", 2, array.shape, array.shape, None))
         token = Store(numpy.zeros(_tasks.RECORD, "u1"), (0,))
-        _tasks._write_from_gpu(Task(0, 0), Store(array, (0, 0)), token, Store(status, (0,)), -1, place)
+        _tasks._write_from_gpu(
+            Task(0, 0), Store(array, (0, 0)), token, Store(status, (0,)), -1, place
+        )
     failed, _, payload = _tasks.read_record(status)
     assert failed and "only the process that began" in str(pickle.loads(payload)), payload

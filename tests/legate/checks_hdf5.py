@@ -1,4 +1,5 @@
-# The three functions of legate.io.hdf5 and ours, in all combinations; h5py and numpy judge. SPDX-License-Identifier: Apache-2.0
+# The three functions of legate.io.hdf5 and ours, in all combinations; h5py and numpy judge.
+# SPDX-License-Identifier: Apache-2.0
 import inspect
 import os
 import sys
@@ -28,7 +29,11 @@ def seen(array):
 
 def same(array, expected):
     found = seen(array)
-    assert found.dtype == expected.dtype and found.shape == expected.shape and numpy.array_equal(found, expected), (found, expected)
+    assert (
+        found.dtype == expected.dtype
+        and found.shape == expected.shape
+        and numpy.array_equal(found, expected)
+    ), (found, expected)
 
 
 def by_h5py(path, name):
@@ -37,7 +42,11 @@ def by_h5py(path, name):
 
 
 def values(dtype, shape=(13, 5)):
-    return (numpy.arange(numpy.prod(shape)) % 97 % (2 if dtype == "?" else 97)).reshape(shape).astype(dtype)
+    return (
+        (numpy.arange(numpy.prod(shape)) % 97 % (2 if dtype == "?" else 97))
+        .reshape(shape)
+        .astype(dtype)
+    )
 
 
 def wait():
@@ -61,7 +70,10 @@ def check_we_write_all_read(files, scratch):
     for dtype in DTYPES:
         expected = values(dtype)
         ours.to_file(cupynumeric.asarray(expected), scratch / "x.h5", "x")
-        assert numpy.array_equal(by_h5py(scratch / "x.h5", "x"), expected) and by_h5py(scratch / "x.h5", "x").dtype == expected.dtype
+        assert (
+            numpy.array_equal(by_h5py(scratch / "x.h5", "x"), expected)
+            and by_h5py(scratch / "x.h5", "x").dtype == expected.dtype
+        )
         same(ours.from_file(scratch / "x.h5", "x"), expected)
         same(theirs.from_file(scratch / "x.h5", "x"), expected)
 
@@ -92,12 +104,24 @@ def check_shapes_in_batches_of_two(files, scratch):
         theirs.to_file(cupynumeric.asarray(expected), path, "x")
         ours.to_file(cupynumeric.asarray(expected), scratch / "x.h5", "x")
         wait()
-        for file, name in ((path, "x"), (scratch / "x.h5", "x"), (files / "plain.h5", name_of(shape))):
-            both = [[(seen(piece), at) for piece, at in module.from_file_batched(file, name, chunk)] for module in (ours, theirs)]
+        for file, name in (
+            (path, "x"),
+            (scratch / "x.h5", "x"),
+            (files / "plain.h5", name_of(shape)),
+        ):
+            both = [
+                [(seen(piece), at) for piece, at in module.from_file_batched(file, name, chunk)]
+                for module in (ours, theirs)
+            ]
             assert [at for _, at in both[0]] == [at for _, at in both[1]]
             for (a, at), (b, _) in zip(*both, strict=True):
                 box = tuple(slice(lo, lo + 2) for lo in at)
-                assert a.dtype == b.dtype and numpy.array_equal(a, b) and numpy.array_equal(a, expected[box]) and a.shape == b.shape
+                assert (
+                    a.dtype == b.dtype
+                    and numpy.array_equal(a, b)
+                    and numpy.array_equal(a, expected[box])
+                    and a.shape == b.shape
+                )
             same(ours.from_file(file, name), expected)
 
 
@@ -111,7 +135,11 @@ def check_batches_are_read_ahead(files, scratch):
 
     Dataset._read_box = noted
     try:
-        for most, expected in ((room, {0, 1}), (lambda: 4 * 50 * 7 * 4, {0, 1}), (lambda: 4 * 50 * 7 * 4 - 1, {0})):
+        for most, expected in (
+            (room, {0, 1}),
+            (lambda: 4 * 50 * 7 * 4, {0, 1}),
+            (lambda: 4 * 50 * 7 * 4 - 1, {0}),
+        ):
             begun.clear()
             _hdf5.room = most
             pieces = ours.from_file_batched(files / "plain.h5", "rows", (50, 7))
@@ -119,7 +147,12 @@ def check_batches_are_read_ahead(files, scratch):
             wait()
             assert at == (0, 0) and set(begun) == expected, begun
             assert sys.getrefcount(piece) == 2  # nobody else keeps what is the program's
-            assert [at for _, at in pieces] == [(50, 0), (100, 0), (150, 0)] and set(begun) == {0, 1, 2, 3}
+            assert [at for _, at in pieces] == [(50, 0), (100, 0), (150, 0)] and set(begun) == {
+                0,
+                1,
+                2,
+                3,
+            }
     finally:
         Dataset._read_box, _hdf5.room = real, room
 
@@ -212,7 +245,9 @@ def check_the_whole_file_is_replaced(files, scratch):
 
 def check_gzip_and_opaque(files, scratch):
     same(ours.from_file(files / "plain.h5", "gzip"), numpy.load(files / "rows.npy"))
-    mine, other = (seen(module.from_file(files / "plain.h5", "opaque")) for module in (ours, theirs))
+    mine, other = (
+        seen(module.from_file(files / "plain.h5", "opaque")) for module in (ours, theirs)
+    )
     assert mine.dtype == other.dtype and mine.tolist() == other.tolist()
 
 
@@ -245,9 +280,18 @@ def filtered(files, name):
 
 def check_missing(files, scratch):
     wait()
-    raises((RuntimeError, tegula.NotFoundError, FileNotFoundError), lambda: ours.from_file(scratch / "no.h5", "x"), "no.h5")
+    raises(
+        (RuntimeError, tegula.NotFoundError, FileNotFoundError),
+        lambda: ours.from_file(scratch / "no.h5", "x"),
+        "no.h5",
+    )
     raises(RuntimeError, lambda: theirs.from_file(scratch / "no.h5", "x"))
-    raises((ValueError, tegula.NotFoundError), lambda: ours.from_file(files / "plain.h5", "no"), "plain.h5", "no")
+    raises(
+        (ValueError, tegula.NotFoundError),
+        lambda: ours.from_file(files / "plain.h5", "no"),
+        "plain.h5",
+        "no",
+    )
     raises(ValueError, lambda: theirs.from_file(files / "plain.h5", "no"))
     raises(FileNotFoundError, lambda: next(ours.from_file_batched(scratch / "no.h5", "x", (2,))))
     raises(FileNotFoundError, lambda: next(theirs.from_file_batched(scratch / "no.h5", "x", (2,))))
@@ -271,30 +315,72 @@ def check_unreadable(files, scratch):
         raises(RuntimeError, lambda module=module: module.from_file(scratch / "short.h5", "x"))
         raises(RuntimeError, lambda module=module: module.from_file("", "x"))
         for path in ("x.h5", "short.h5"):
-            raises(OSError, lambda module=module, path=path: next(module.from_file_batched(scratch / path, "x", (2,))))
-        raises(IsADirectoryError, lambda module=module: next(module.from_file_batched(scratch, "x", (2,))))
+            raises(
+                OSError,
+                lambda module=module, path=path: next(
+                    module.from_file_batched(scratch / path, "x", (2,))
+                ),
+            )
+        raises(
+            IsADirectoryError,
+            lambda module=module: next(module.from_file_batched(scratch, "x", (2,))),
+        )
         raises(OSError, lambda module=module: next(module.from_file_batched("", "x", (2,))))
-        raises(KeyError, lambda module=module: next(module.from_file_batched(files / "plain.h5", "", (2,))))
+        raises(
+            KeyError,
+            lambda module=module: next(module.from_file_batched(files / "plain.h5", "", (2,))),
+        )
         for name in ("dangling", "outside", "rows/x"):
-            raises(RuntimeError, lambda module=module, name=name: module.from_file(files / "plain.h5", name))
-            raises(KeyError, lambda module=module, name=name: next(module.from_file_batched(files / "plain.h5", name, (2,))))
-    for name, their in (("a", AttributeError), ("null", TypeError), ("records", NotImplementedError)):  # what docs/legate.md says differs
-        raises(ValueError, lambda name=name: next(ours.from_file_batched(files / "plain.h5", name, (2,))))
-        raises(their, lambda name=name, their=their: next(theirs.from_file_batched(files / "plain.h5", name, (2,))))
+            raises(
+                RuntimeError,
+                lambda module=module, name=name: module.from_file(files / "plain.h5", name),
+            )
+            raises(
+                KeyError,
+                lambda module=module, name=name: next(
+                    module.from_file_batched(files / "plain.h5", name, (2,))
+                ),
+            )
+    # what docs/legate.md says differs
+    for name, their in (
+        ("a", AttributeError),
+        ("null", TypeError),
+        ("records", NotImplementedError),
+    ):
+        raises(
+            ValueError,
+            lambda name=name: next(ours.from_file_batched(files / "plain.h5", name, (2,))),
+        )
+        raises(
+            their,
+            lambda name=name, their=their: next(
+                theirs.from_file_batched(files / "plain.h5", name, (2,))
+            ),
+        )
     raises(ValueError, lambda: ours.from_file(files / "plain.h5", "null"))
     assert theirs.from_file(files / "plain.h5", "null").shape == (1,)
-    forbidden = as_theirs(tegula.AccessError("no", path="x.h5"), "x.h5")  # the superuser may read everything
-    assert isinstance(forbidden, RuntimeError) and isinstance(forbidden, PermissionError) and forbidden.path == "x.h5"
+    # the superuser may read everything
+    forbidden = as_theirs(tegula.AccessError("no", path="x.h5"), "x.h5")
+    assert (
+        isinstance(forbidden, RuntimeError)
+        and isinstance(forbidden, PermissionError)
+        and forbidden.path == "x.h5"
+    )
 
 
 def check_wrong_targets(files, scratch):
     array = cupynumeric.arange(10)
     for module in (ours, theirs):
         raises(ValueError, lambda module=module: module.to_file(array, scratch, "x"))
-        raises(TypeError, lambda module=module: module.to_file(numpy.arange(3), scratch / "x.h5", "x"))
+        raises(
+            TypeError, lambda module=module: module.to_file(numpy.arange(3), scratch / "x.h5", "x")
+        )
         raises(TypeError, lambda module=module: module.to_file(array, scratch / "x.h5", 3))
         unbound = get_legate_runtime().create_array(ty.float32, ndim=2)
-        raises(ValueError, lambda module=module, unbound=unbound: module.to_file(unbound, scratch / "x.h5", "x"))
+        raises(
+            ValueError,
+            lambda module=module, unbound=unbound: module.to_file(unbound, scratch / "x.h5", "x"),
+        )
     assert os.listdir(scratch) == []
     (scratch / "file").write_text("x")
     raises(tegula.Error, lambda: ours.to_file(array, scratch / "file/x.h5", "x"))
@@ -322,30 +408,63 @@ def check_relative_paths(files, scratch):
 def check_lengths_of_batches(files, scratch):
     for module in (ours, theirs):
         for chunk in ((0,), (-1,), (2, 2), ()):
-            raises(ValueError, lambda module=module, chunk=chunk: list(module.from_file_batched(files / "plain.h5", "s5", chunk)))
+            raises(
+                ValueError,
+                lambda module=module, chunk=chunk: list(
+                    module.from_file_batched(files / "plain.h5", "s5", chunk)
+                ),
+            )
         for chunk in (2, (2.5,)):
-            raises(TypeError, lambda module=module, chunk=chunk: list(module.from_file_batched(files / "plain.h5", "s5", chunk)))
+            raises(
+                TypeError,
+                lambda module=module, chunk=chunk: list(
+                    module.from_file_batched(files / "plain.h5", "s5", chunk)
+                ),
+            )
         for chunk in (None, "ab", (None,), ([1],)):
-            words = () if module is theirs else ("chunk_size: expected whole numbers, one per axis, found",)
-            raises(TypeError, lambda module=module, chunk=chunk: list(module.from_file_batched(files / "plain.h5", "s5", chunk)), *words)
-        module.from_file_batched(files / "no.h5", "s5", (0,))  # nothing is looked at before the first step
+            words = (
+                ()
+                if module is theirs
+                else ("chunk_size: expected whole numbers, one per axis, found",)
+            )
+            raises(
+                TypeError,
+                lambda module=module, chunk=chunk: list(
+                    module.from_file_batched(files / "plain.h5", "s5", chunk)
+                ),
+                *words,
+            )
+        # nothing is looked at before the first step
+        module.from_file_batched(files / "no.h5", "s5", (0,))
         assert [at for _, at in module.from_file_batched(files / "plain.h5", "s5", [9])] == [(0,)]
     raises(ValueError, lambda: list(ours.from_file_batched(files / "plain.h5", "s4_2", (-1, -1))))
-    for chunk in (numpy.array([100, 7], "i1"), numpy.array([128, 16], "u1")):  # numbers whose products and sums wrap around
+    # numbers whose products and sums wrap around
+    for chunk in (numpy.array([100, 7], "i1"), numpy.array([128, 16], "u1")):
         pieces = list(ours.from_file_batched(files / "plain.h5", "rows", chunk))
         assert [at for _, at in pieces] == [(0, 0), (int(chunk[0]), 0)]
-        assert numpy.array_equal(numpy.concatenate([seen(piece) for piece, _ in pieces]), numpy.load(files / "rows.npy"))
+        assert numpy.array_equal(
+            numpy.concatenate([seen(piece) for piece, _ in pieces]), numpy.load(files / "rows.npy")
+        )
 
 
 def check_signatures(files, scratch):
     """Theirs are compiled; what their stubs and docstrings say."""
-    names = {"from_file": ["path", "dataset_name"], "to_file": ["array", "path", "dataset_name"],
-             "from_file_batched": ["path", "dataset_name", "chunk_size"]}
+    names = {
+        "from_file": ["path", "dataset_name"],
+        "to_file": ["array", "path", "dataset_name"],
+        "from_file_batched": ["path", "dataset_name", "chunk_size"],
+    }
     for name, expected in names.items():
         mine = inspect.signature(getattr(ours, name)).parameters
-        assert [key for key, one in mine.items() if one.kind is one.POSITIONAL_OR_KEYWORD] == expected
-        assert all(one.default is not one.empty for one in mine.values() if one.kind is one.KEYWORD_ONLY)
-    assert list(inspect.signature(theirs.from_file_batched).parameters) == names["from_file_batched"]
+        assert [
+            key for key, one in mine.items() if one.kind is one.POSITIONAL_OR_KEYWORD
+        ] == expected
+        assert all(
+            one.default is not one.empty for one in mine.values() if one.kind is one.KEYWORD_ONLY
+        )
+    assert (
+        list(inspect.signature(theirs.from_file_batched).parameters) == names["from_file_batched"]
+    )
     for name in ("from_file", "to_file"):
         head = getattr(theirs, name).__doc__.partition(")")[0]
         assert [word.split()[-1] for word in head.partition("(")[2].split(",")] == names[name], head
@@ -355,16 +474,25 @@ def check_newer_names(files, scratch):
     """Newer versions of Legate say obj, and take stores."""
     array = get_legate_runtime().create_array(dtype=ty.int64, shape=(3, 4))
     get_legate_runtime().issue_fill(array, 7)
-    for number, call in enumerate((lambda path: ours.to_file(obj=array, path=path, dataset_name="foo"),
-                                   lambda path: ours.to_file(obj=array.data, path=path, dataset_name="foo"),
-                                   lambda path: ours.to_file(array.data, path, "foo"))):
+    for number, call in enumerate(
+        (
+            lambda path: ours.to_file(obj=array, path=path, dataset_name="foo"),
+            lambda path: ours.to_file(obj=array.data, path=path, dataset_name="foo"),
+            lambda path: ours.to_file(array.data, path, "foo"),
+        )
+    ):
         call(scratch / f"{number}.h5")
         assert numpy.array_equal(by_h5py(scratch / f"{number}.h5", "foo"), numpy.full((3, 4), 7))
     ours.save(array.data, scratch / "x.npy")
     assert numpy.array_equal(numpy.load(scratch / "x.npy"), numpy.full((3, 4), 7))
     path = scratch / "none.h5"
-    for arguments in ({"path": path, "dataset_name": "foo"}, {"array": array, "obj": array, "path": path, "dataset_name": "foo"},
-                      {"obj": array, "path": path}, {"obj": array, "dataset_name": "foo"}, {"obj": 3, "path": path, "dataset_name": "foo"}):
+    for arguments in (
+        {"path": path, "dataset_name": "foo"},
+        {"array": array, "obj": array, "path": path, "dataset_name": "foo"},
+        {"obj": array, "path": path},
+        {"obj": array, "dataset_name": "foo"},
+        {"obj": 3, "path": path, "dataset_name": "foo"},
+    ):
         try:
             ours.to_file(**arguments)
         except TypeError:

@@ -1,6 +1,7 @@
 # Ctrl-C while tegula.legate waits. SPDX-License-Identifier: Apache-2.0
 #
-# Legate's own handler ends the process, so a check in which it is in force while we wait takes all with it.
+# Legate's own handler ends the process, so a check in which it is in force while we
+# wait takes all with it.
 import ctypes
 import os
 import signal
@@ -59,7 +60,9 @@ def until(condition, seconds=60):
 
 
 def works(files):
-    assert numpy.array_equal(numpy.asarray(cupynumeric.asarray(load(files / "uneven"))), numpy.load(files / "rows.npy"))
+    assert numpy.array_equal(
+        numpy.asarray(cupynumeric.asarray(load(files / "uneven"))), numpy.load(files / "rows.npy")
+    )
 
 
 def check_a_load(files, scratch):
@@ -119,10 +122,16 @@ def check_a_save(files, scratch):
     save(cupynumeric.array(ROWS), scratch / "x.npy")
     for name in ("x.npy", "y.npy"):
         with Slow(CtrlC()) as slow:
-            slow.ctrl_c.heard(lambda name=name: save(cupynumeric.array(ROWS * 2), scratch / name, tiles=100, overwrite=True))
+            slow.ctrl_c.heard(
+                lambda name=name: save(
+                    cupynumeric.array(ROWS * 2), scratch / name, tiles=100, overwrite=True
+                )
+            )
             fence()  # has nothing to say
         assert slow.tiles < 80, slow.tiles
-        assert os.listdir(scratch) == ["x.npy"] and numpy.array_equal(numpy.load(scratch / "x.npy"), ROWS)
+        assert os.listdir(scratch) == ["x.npy"] and numpy.array_equal(
+            numpy.load(scratch / "x.npy"), ROWS
+        )
         assert not _save._pending and not _tasks.savings and not _tasks.runs
     save(cupynumeric.array(ROWS * 2), scratch / "y.npy")
     assert numpy.array_equal(numpy.load(scratch / "y.npy"), ROWS * 2)
@@ -138,7 +147,8 @@ def check_a_fence(files, scratch):
 
 
 def check_batches(files, scratch):
-    """The piece that is asked for is not waited for, the one that is read ahead is not wanted either."""
+    """The piece that is asked for is not waited for,
+    the one that is read ahead is not wanted either."""
     ctrl_c, real = CtrlC(), tegula.Dataset._read_box
 
     def slowly(self, lo, *rest):

@@ -1,4 +1,5 @@
-# tegula.legate.load on whatever processors the configuration gives. SPDX-License-Identifier: Apache-2.0
+# tegula.legate.load on whatever processors the configuration gives.
+# SPDX-License-Identifier: Apache-2.0
 import gc
 import os
 import shutil
@@ -31,7 +32,11 @@ def seen(array):
 
 def same(array, expected):
     found = seen(array)
-    assert found.dtype == expected.dtype and found.shape == expected.shape and numpy.array_equal(found, expected)
+    assert (
+        found.dtype == expected.dtype
+        and found.shape == expected.shape
+        and numpy.array_equal(found, expected)
+    )
 
 
 def rows(files):
@@ -50,7 +55,8 @@ def check_datasets_that_a_pattern_matches(files, scratch):
 
 def check_more_tiles_than_rows(files, scratch):
     same(tegula.legate.load(files / "uneven", tiles=333), rows(files))
-    first = tegula.legate.load(files / "uneven/part_0.npy")  # one row, and perhaps several processors
+    # one row, and perhaps several processors
+    first = tegula.legate.load(files / "uneven/part_0.npy")
     same(first, rows(files)[:1])
 
 
@@ -67,7 +73,9 @@ def check_byte_order_and_fortran_order(files, scratch):
 
 def check_raw_files(files, scratch):
     rows(files).astype(">f8").tofile(scratch / "x.bin")
-    same(tegula.legate.load(scratch / "x.bin", dtype=">f8", row_shape=(7,)), rows(files).astype("f8"))
+    same(
+        tegula.legate.load(scratch / "x.bin", dtype=">f8", row_shape=(7,)), rows(files).astype("f8")
+    )
 
 
 def check_an_open_dataset(files, scratch):
@@ -79,13 +87,22 @@ def check_an_open_dataset(files, scratch):
 def check_readers(files, scratch):
     """Of this process also functions that cannot be pickled; what they raise is the cause."""
     dataset = tegula.open(files / "uneven")
-    reader = tegula.from_reader(lambda box, out: dataset.read(box, out=out), dataset.shape, dataset.dtype)
+    reader = tegula.from_reader(
+        lambda box, out: dataset.read(box, out=out), dataset.shape, dataset.dtype
+    )
     same(tegula.legate.load(reader, tiles=6), rows(files))
     with Scope(exception_mode=ExceptionMode.DEFERRED):
-        array = tegula.legate.load(tegula.from_reader(lambda box, out: dataset.read(box, out=out), dataset.shape, dataset.dtype))
+        array = tegula.legate.load(
+            tegula.from_reader(
+                lambda box, out: dataset.read(box, out=out), dataset.shape, dataset.dtype
+            )
+        )
     same(array, rows(files))
 
-    same(tegula.legate.load(tegula.from_reader(lambda box, out: out.fill(4), (), "i2")), numpy.array(4, "i2"))
+    same(
+        tegula.legate.load(tegula.from_reader(lambda box, out: out.fill(4), (), "i2")),
+        numpy.array(4, "i2"),
+    )
 
     def broken(box, out):
         raise ZeroDivisionError("here")
@@ -112,7 +129,8 @@ def check_a_manifest_that_is_too_long(files, scratch):
 
 @task(options=VariantOptions(may_throw_exception=True))
 def within(out: OutputStore, folder: bytes) -> None:
-    numpy.asarray(out)[...] = tegula.load(folder).local  # numpy arrays may be loaded in tasks, those of Legate not
+    # numpy arrays may be loaded in tasks, those of Legate not
+    numpy.asarray(out)[...] = tegula.load(folder).local
     tegula.legate.load(folder)
 
 
@@ -168,13 +186,18 @@ def check_each_task_opens_once_and_nothing_stays(files, scratch):
 def check_as_many_tasks_as_processors(files, scratch):
     count = get_legate_runtime().get_machine().count(TaskTarget.CPU)
     dataset, rows_of = tegula.open(files / "uneven"), []
-    reader = tegula.from_reader(lambda box, out: rows_of.append(box[0]) or dataset.read(box, out=out), dataset.shape, dataset.dtype)
+    reader = tegula.from_reader(
+        lambda box, out: rows_of.append(box[0]) or dataset.read(box, out=out),
+        dataset.shape,
+        dataset.dtype,
+    )
     for tiles in (count, 3 * count):
         rows_of.clear()
         same(tegula.legate.load(reader, overdecompose=tiles // count), rows(files))
         height = -(-200 // tiles)
         assert {box.start // height for box in rows_of} == set(range(-(-200 // height))), rows_of
-        assert all(box.start // height == (box.stop - 1) // height for box in rows_of)  # no read crosses a border of tiles
+        # no read crosses a border of tiles
+        assert all(box.start // height == (box.stop - 1) // height for box in rows_of)
 
 
 def check_a_shard_that_got_short(files, scratch):
@@ -221,7 +244,9 @@ def check_damage_that_only_a_task_meets(files, scratch):
         try:
             tegula.legate.load(files / "damaged.h5", tiles=10)
         except tegula.CorruptError as error:
-            assert error.path.endswith("damaged.h5") and "damaged.h5" in str(error) and error.offset, error
+            assert (
+                error.path.endswith("damaged.h5") and "damaged.h5" in str(error) and error.offset
+            ), error
         else:
             raise AssertionError("no error")
     same(tegula.legate.load(files / "uneven"), rows(files))
@@ -278,7 +303,10 @@ def check_garbage_is_not_collected_in_tasks(files, scratch):
         cycle.append(cycle)
         gone = weakref.ref(Mark(cycle))
         del cycle
-        same(tegula.legate.load(tegula.from_reader(collect, (4,), "i4"), tiles=4), numpy.arange(4, dtype="i4"))
+        same(
+            tegula.legate.load(tegula.from_reader(collect, (4,), "i4"), tiles=4),
+            numpy.arange(4, dtype="i4"),
+        )
         assert gone() is not None
     finally:
         gc.enable()
@@ -331,8 +359,14 @@ def check_dtypes_that_legate_has_not(files, scratch):
 
 
 def check_wrong_arguments(files, scratch):
-    for wrong in ({"tiles": 0}, {"axis": 2}, {"tiles": 2, "tile_shape": (3, 3)}, {"tile_shape": (3,)}, {"tile_shape": (0, 3)},
-                  {"overdecompose": 1.5}):
+    for wrong in (
+        {"tiles": 0},
+        {"axis": 2},
+        {"tiles": 2, "tile_shape": (3, 3)},
+        {"tile_shape": (3,)},
+        {"tile_shape": (0, 3)},
+        {"overdecompose": 1.5},
+    ):
         try:
             tegula.legate.load(files / "uneven", **wrong)
         except ValueError:

@@ -45,8 +45,15 @@ def check_shards(files, scratch):
 
 def check_views(files, scratch):
     x = rows()
-    for number, (view, expected) in enumerate([(x[5:250, 2:9], ROWS[5:250, 2:9]), (x.T, ROWS.T), (x[7], ROWS[7]), (x[:, 3], ROWS[:, 3]),
-                                               (cupynumeric.broadcast_to(x[3], (40, 11)), numpy.broadcast_to(ROWS[3], (40, 11)))]):
+    for number, (view, expected) in enumerate(
+        [
+            (x[5:250, 2:9], ROWS[5:250, 2:9]),
+            (x.T, ROWS.T),
+            (x[7], ROWS[7]),
+            (x[:, 3], ROWS[:, 3]),
+            (cupynumeric.broadcast_to(x[3], (40, 11)), numpy.broadcast_to(ROWS[3], (40, 11))),
+        ]
+    ):
         for tiling in ({"tiles": 1}, {"tiles": 4}, {"tile_shape": (9, 4)[-expected.ndim :]}):
             save(view, scratch / f"{number}.npy", overwrite=True, **tiling)
             assert numpy.array_equal(numpy.load(scratch / f"{number}.npy"), expected), number
@@ -62,13 +69,23 @@ def check_broadcast_from_no_axes(files, scratch):
 
 
 def check_chunked(files, scratch):
-    for number, options in enumerate([{"codec": "shuffle,deflate:4"}, {"chunks": (37, 4)}, {"chunks": (37, 4), "codec": "zstd:3", "tiles": 9},
-                                      {"layout": "chunked"}]):
+    for number, options in enumerate(
+        [
+            {"codec": "shuffle,deflate:4"},
+            {"chunks": (37, 4)},
+            {"chunks": (37, 4), "codec": "zstd:3", "tiles": 9},
+            {"layout": "chunked"},
+        ]
+    ):
         path = scratch / f"{number}.h5"
         save(rows(), path, "g/x", attrs={"unit": "m"}, fill=-1, **options)
         assert numpy.array_equal(tegula.open(path, "g/x").read(), ROWS)
         with h5py.File(path) as file:
-            assert file["g/x"].chunks and file["g/x"].attrs["unit"] == "m" and file["g/x"].fillvalue == -1
+            assert (
+                file["g/x"].chunks
+                and file["g/x"].attrs["unit"] == "m"
+                and file["g/x"].fillvalue == -1
+            )
             assert options.get("codec") == "zstd:3" or numpy.array_equal(file["g/x"][()], ROWS)
 
 
@@ -115,9 +132,13 @@ def check_nothing_is_left_of_a_failure(files, scratch):
 
 
 def check_a_task_that_cannot_write(files, scratch):
-    """Tile 2 of 6 fails: the error arrives, the old file stays, temporary ones go, and the runtime goes on."""
+    """Tile 2 of 6 fails: the error arrives, the old file stays, temporary ones go,
+    and the runtime goes on."""
     save(rows(), scratch / "x.npy")
-    real, error = _tasks._local, tegula.StorageError("could not write", path="/x/y.npy", errno=28, hint="make room")
+    real, error = (
+        _tasks._local,
+        tegula.StorageError("could not write", path="/x/y.npy", errno=28, hint="make room"),
+    )
 
     def broken(ctx, *rest):
         if tuple(ctx.task_index) == (2, 0):
@@ -127,21 +148,33 @@ def check_a_task_that_cannot_write(files, scratch):
     _tasks._local = broken
     try:
         got = failing(lambda: save(rows() * 2, scratch / "x.npy", tiles=6, overwrite=True), OSError)
-        assert type(got) is tegula.StorageError and (got.path, got.errno, got.hint) == ("/x/y.npy", 28, "make room")
+        assert type(got) is tegula.StorageError and (got.path, got.errno, got.hint) == (
+            "/x/y.npy",
+            28,
+            "make room",
+        )
         save(rows() * 2, scratch / "y.npy", tiles=6, block=False)
         assert type(failing(fence)) is tegula.StorageError
         fence()
     finally:
         _tasks._local = real
-    assert os.listdir(scratch) == ["x.npy"] and numpy.array_equal(numpy.load(scratch / "x.npy"), ROWS) and not _tasks.savings
+    assert (
+        os.listdir(scratch) == ["x.npy"]
+        and numpy.array_equal(numpy.load(scratch / "x.npy"), ROWS)
+        and not _tasks.savings
+    )
     save(rows(), scratch / "x.npy", tiles=6, overwrite=True)
 
 
 def check_a_task_that_writes_too_little(files, scratch):
     real = _tasks.write_record
-    _tasks.write_record = lambda store, value=0, *rest, **more: real(store, value and value - 4, *rest, **more)
+    _tasks.write_record = lambda store, value=0, *rest, **more: real(
+        store, value and value - 4, *rest, **more
+    )
     try:
-        assert "another number of bytes" in str(failing(lambda: save(rows(), scratch / "x.npy"), tegula.InternalError))
+        assert "another number of bytes" in str(
+            failing(lambda: save(rows(), scratch / "x.npy"), tegula.InternalError)
+        )
     finally:
         _tasks.write_record = real
     assert os.listdir(scratch) == []
@@ -171,13 +204,16 @@ def elsewhere(call):
 
 
 def check_other_threads(files, scratch):
-    """Legate would end the process. What opens and saves without it waits for Legate's saves there, too, also for one that fails."""
+    """Legate would end the process. What opens and saves without it waits for Legate's saves
+    there, too, also for one that fails."""
     x = rows()
     for call in (lambda: load(files / "rows.npy"), lambda: save(x, scratch / "no.npy"), fence):
         assert "thread" in str(failing(lambda call=call: elsewhere(call), RuntimeError))
     for block in range(3):
         save(x, scratch / f"{block}.npy", block=False, tiles=50)
-        assert numpy.array_equal(elsewhere(lambda block=block: tegula.open(scratch / f"{block}.npy")[()]), ROWS)
+        assert numpy.array_equal(
+            elsewhere(lambda block=block: tegula.open(scratch / f"{block}.npy")[()]), ROWS
+        )
     save(x, scratch / "0.npy", block=False)  # it exists
     assert numpy.array_equal(elsewhere(lambda: tegula.load(scratch / "0.npy").local), ROWS)
     failing(fence, tegula.ExistsError)
@@ -191,14 +227,22 @@ def check_in_the_background(files, scratch):
     x[...] = 0  # the runtime orders it behind the save
     save(x, scratch / "zero.npy", block=False)
     get_legate_runtime().issue_execution_fence(block=True)  # Legate's own is enough
-    assert numpy.array_equal(numpy.load(scratch / "x.npy"), ROWS) and not numpy.load(scratch / "zero.npy").any()
+    assert (
+        numpy.array_equal(numpy.load(scratch / "x.npy"), ROWS)
+        and not numpy.load(scratch / "zero.npy").any()
+    )
     fence()
     assert not _save._pending
 
 
 def check_opening_waits(files, scratch):
-    for number, look in enumerate((lambda path: tegula.open(path)[()], lambda path: numpy.asarray(cupynumeric.asarray(load(path))),
-                                   lambda path: tegula.load(path).local)):
+    for number, look in enumerate(
+        (
+            lambda path: tegula.open(path)[()],
+            lambda path: numpy.asarray(cupynumeric.asarray(load(path))),
+            lambda path: tegula.load(path).local,
+        )
+    ):
         path = scratch / f"{number}.npy"
         save(rows(), path, block=False, tiles=50)
         assert numpy.array_equal(look(path), ROWS)
@@ -207,7 +251,8 @@ def check_opening_waits(files, scratch):
     save(rows(), scratch / "twice.npy", block=False, tiles=50)
     tegula.save(ROWS * 2, scratch / "twice.npy", overwrite=True)
     assert numpy.array_equal(numpy.load(scratch / "twice.npy"), ROWS * 2)
-    save(rows(), scratch / "0.npy", block=False)  # it exists: the one who opens it reads what is there, fence says what failed
+    # it exists: the one who opens it reads what is there, fence says what failed
+    save(rows(), scratch / "0.npy", block=False)
     assert numpy.array_equal(tegula.open(scratch / "0.npy")[()], ROWS)
     failing(fence, tegula.ExistsError)
     fence()
@@ -237,13 +282,30 @@ def check_relative_paths(files, scratch):
     finally:
         os.chdir(before)
     fence()
-    assert sorted(os.listdir(scratch / "here")) == ["link", "y.npy"] and sorted(os.listdir(scratch / "there")) == ["deep", "x.npy"]
+    assert sorted(os.listdir(scratch / "here")) == ["link", "y.npy"] and sorted(
+        os.listdir(scratch / "there")
+    ) == ["deep", "x.npy"]
 
 
 def check_wrong_arguments(files, scratch):
-    for wrong in ({"shards": 0}, {"order": "X"}, {"tiles": 0}, {"chunks": (3,), "layout": "chunked"}, {"chunks": (0, 3)}, {"byte_order": "="}):
+    for wrong in (
+        {"shards": 0},
+        {"order": "X"},
+        {"tiles": 0},
+        {"chunks": (3,), "layout": "chunked"},
+        {"chunks": (0, 3)},
+        {"byte_order": "="},
+    ):
         failing(lambda wrong=wrong: save(rows(), scratch / "x.h5", **wrong), ValueError)
-    for wrong in ({"overwrite": "no"}, {"block": None}, {"codec": 3}, {"dataset": b"x"}, {"layout": 1}, {"chunks": "ab"}, {"axis": "rows"}):
+    for wrong in (
+        {"overwrite": "no"},
+        {"block": None},
+        {"codec": 3},
+        {"dataset": b"x"},
+        {"layout": 1},
+        {"chunks": "ab"},
+        {"axis": "rows"},
+    ):
         failing(lambda wrong=wrong: save(rows(), scratch / "x.h5", **wrong), TypeError)
     for wrong in ({"tiles": 10**30}, {"tile_shape": (2**63, 3)}, {"shards": 2**64}):
         failing(lambda wrong=wrong: save(rows(), scratch / "x.h5", **wrong), ValueError)

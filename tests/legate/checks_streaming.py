@@ -1,6 +1,8 @@
-# Scopes that stream, in which Legate holds tasks back; numpy and h5py judge. SPDX-License-Identifier: Apache-2.0
+# Scopes that stream, in which Legate holds tasks back; numpy and h5py judge.
+# SPDX-License-Identifier: Apache-2.0
 #
-# A check that waits for what is held back never ends: the time limit of its process is the judge then.
+# A check that waits for what is held back never ends:
+# the time limit of its process is the judge then.
 import gc
 import os
 import shutil
@@ -34,7 +36,10 @@ runtime = get_legate_runtime()
 
 
 def streaming(mode, pieces=4, **more):
-    return Scope(parallel_policy=ParallelPolicy(streaming_mode=MODES[mode], overdecompose_factor=pieces), **more)
+    return Scope(
+        parallel_policy=ParallelPolicy(streaming_mode=MODES[mode], overdecompose_factor=pieces),
+        **more,
+    )
 
 
 def values(array):
@@ -61,7 +66,9 @@ def failing(call, kind=tegula.Error):
 
 
 def clean():
-    assert not _tasks.runs and not _tasks.savings and not _save._pending and not _tasks.datasets.lent
+    assert (
+        not _tasks.runs and not _tasks.savings and not _save._pending and not _tasks.datasets.lent
+    )
 
 
 def by_h5py(path, name="x"):
@@ -84,14 +91,22 @@ def check_loads(files, scratch):
 
 def check_loads_of_every_type(files, scratch):
     for dtype in ("?", "i1", "i8", "u2", "f2", "f4", "f8", "c8", "c16", ">i4", "V5"):
-        data = (numpy.arange(40) % 2).astype(dtype) if dtype != "V5" else numpy.frombuffer(bytes(range(200)), "V5")
+        data = (
+            (numpy.arange(40) % 2).astype(dtype)
+            if dtype != "V5"
+            else numpy.frombuffer(bytes(range(200)), "V5")
+        )
         numpy.save(scratch / "x.npy", data)
         for mode in MODES:
             with streaming(mode):
                 found = load(scratch / "x.npy")
             seen = numpy.asarray(found.get_physical_array())
-            assert seen.tobytes() == data.astype(data.dtype.newbyteorder("=")).tobytes(), (dtype, mode)
-            del seen, found  # a STRICT scope ends the process when memory that was looked at is given back in it
+            assert seen.tobytes() == data.astype(data.dtype.newbyteorder("=")).tobytes(), (
+                dtype,
+                mode,
+            )
+            # a STRICT scope ends the process when memory that was looked at is given back in it
+            del seen, found
 
 
 def check_loads_that_legate_cuts(files, scratch):
@@ -113,7 +128,9 @@ def check_scalars_and_empty_arrays(files, scratch):
             flat = from_file(files / "plain.h5", "scalar")
         with streaming(mode):
             empty = load(scratch / "empty.npy")
-        assert values(scalar).shape == () and values(scalar) == 3.5 and values(flat).tolist() == [3.5], mode
+        assert (
+            values(scalar).shape == () and values(scalar) == 3.5 and values(flat).tolist() == [3.5]
+        ), mode
         assert values(empty).shape == (0, 3)
         del scalar, flat, empty
 
@@ -121,7 +138,9 @@ def check_scalars_and_empty_arrays(files, scratch):
 def check_readers(files, scratch):
     kept = []
     for mode in MODES:
-        reader = tegula.from_reader(lambda box, out: kept.append(1) or out.fill(7), (50, 3), "f4", chunks=(5, 3))
+        reader = tegula.from_reader(
+            lambda box, out: kept.append(1) or out.fill(7), (50, 3), "f4", chunks=(5, 3)
+        )
         with streaming(mode):
             found = load(reader, tiles=2)
         assert (values(found) == 7).all() and kept, mode
@@ -130,22 +149,35 @@ def check_readers(files, scratch):
 
 
 def check_pieces(files, scratch):
-    for mode, chunk in (("off", (60, 3)), ("relaxed", (60, 3)), ("strict", (50, COLUMNS)), ("strict", (1000, 1))):
+    for mode, chunk in (
+        ("off", (60, 3)),
+        ("relaxed", (60, 3)),
+        ("strict", (50, COLUMNS)),
+        ("strict", (1000, 1)),
+    ):
         found = []
         with streaming(mode):
             found.extend(from_file_batched(files / "plain.h5", "gzip", chunk))
         for piece, (row, column) in found:
-            assert numpy.array_equal(values(piece), rows()[row : row + chunk[0], column : column + chunk[1]]), (mode, row, column)
+            assert numpy.array_equal(
+                values(piece), rows()[row : row + chunk[0], column : column + chunk[1]]
+            ), (mode, row, column)
         assert len(found) == -(-ROWS // chunk[0]) * -(-COLUMNS // chunk[1])
     with streaming("relaxed"):
         for piece, (row, column) in from_file_batched(files / "plain.h5", "gzip", (60, 3)):
-            assert numpy.array_equal(numpy.asarray(piece.get_physical_array()), rows()[row : row + 60, column : column + 3])
+            assert numpy.array_equal(
+                numpy.asarray(piece.get_physical_array()),
+                rows()[row : row + 60, column : column + 3],
+            )
 
 
 def check_unequal_pieces_in_a_strict_scope(files, scratch):
     """Legate ends a process whose STRICT scope has tasks of several sizes."""
     with streaming("strict"):
-        failing(lambda: next(from_file_batched(files / "plain.h5", "gzip", (60, 3))), tegula.UnsupportedError)
+        failing(
+            lambda: next(from_file_batched(files / "plain.h5", "gzip", (60, 3))),
+            tegula.UnsupportedError,
+        )
 
 
 def check_a_walk_that_goes_on_in_a_scope(files, scratch):
@@ -156,7 +188,9 @@ def check_a_walk_that_goes_on_in_a_scope(files, scratch):
             found += [next(walk), next(walk)]
         found += walk
         assert [row for _, (row, _) in found] == [0, 50, 100, 150]
-        assert numpy.array_equal(numpy.concatenate([values(piece) for piece, _ in found]), rows()), mode
+        assert numpy.array_equal(
+            numpy.concatenate([values(piece) for piece, _ in found]), rows()
+        ), mode
     clean()
 
 
@@ -170,7 +204,10 @@ def check_saves(files, scratch):
                 assert (path / "x.npy").exists() or mode == "strict" or not block
                 del array  # its memory is given back within the scope
             fence()
-            assert numpy.array_equal(numpy.load(path / "x.npy"), numpy.full((30, 4), 5)), (mode, block)
+            assert numpy.array_equal(numpy.load(path / "x.npy"), numpy.full((30, 4), 5)), (
+                mode,
+                block,
+            )
             assert os.listdir(path) == ["x.npy"]
     clean()
 
@@ -181,7 +218,9 @@ def check_to_file(files, scratch):
         with streaming(mode, 8):
             to_file(filled((30, 4), 5), path, "x")
             assert path.exists() == (mode != "strict")
-        assert numpy.array_equal(by_tegula(path), numpy.full((30, 4), 5)) and numpy.array_equal(by_h5py(path), numpy.full((30, 4), 5))
+        assert numpy.array_equal(by_tegula(path), numpy.full((30, 4), 5)) and numpy.array_equal(
+            by_h5py(path), numpy.full((30, 4), 5)
+        )
     clean()
 
 
@@ -218,9 +257,15 @@ def check_saves_that_legate_cuts(files, scratch):
     finally:
         _held.Held.leave = leave
     assert len(parts) > 4 and sum(parts) == 4 * BIG.size, parts  # the scope asks for eight pieces
-    assert numpy.array_equal(numpy.load(scratch / "x.npy"), BIG) and numpy.array_equal(by_h5py(scratch / "v.h5"), BIG)
-    assert numpy.array_equal(numpy.fromfile(scratch / "x.bin", ">f8").reshape(BIG.shape, order="F"), BIG)
-    shards = [numpy.load(scratch / "shards" / name) for name in sorted(os.listdir(scratch / "shards"))]
+    assert numpy.array_equal(numpy.load(scratch / "x.npy"), BIG) and numpy.array_equal(
+        by_h5py(scratch / "v.h5"), BIG
+    )
+    assert numpy.array_equal(
+        numpy.fromfile(scratch / "x.bin", ">f8").reshape(BIG.shape, order="F"), BIG
+    )
+    shards = [
+        numpy.load(scratch / "shards" / name) for name in sorted(os.listdir(scratch / "shards"))
+    ]
     assert len(shards) == 4 and numpy.array_equal(numpy.concatenate(shards), BIG)
     clean()
 
@@ -232,21 +277,42 @@ def check_what_is_saved_may_be_changed(files, scratch):
             save(x, scratch / f"{mode}.npy", block=False)
             x.fill(0)
         fence()
-        assert numpy.array_equal(numpy.load(scratch / f"{mode}.npy"), BIG) and not values(x).any(), mode
+        assert (
+            numpy.array_equal(numpy.load(scratch / f"{mode}.npy"), BIG) and not values(x).any()
+        ), mode
 
 
 def check_views(files, scratch):
     x, row = own(BIG), own(BIG[3])
-    views = [(view(x), view(BIG)) for view in (lambda x: x[5:350, 2:900], lambda x: x.T, lambda x: x[7], lambda x: x[3:4, 5:6].reshape(()),
-                                               lambda x: x[:0])]
-    views.append((cupynumeric.broadcast_to(row, (400, 1000)), numpy.broadcast_to(BIG[3], (400, 1000))))
-    views.append((cupynumeric.broadcast_to(cupynumeric.array(3, "i2"), (40, COLUMNS)), numpy.full((40, COLUMNS), 3, "i2")))
+    views = [
+        (view(x), view(BIG))
+        for view in (
+            lambda x: x[5:350, 2:900],
+            lambda x: x.T,
+            lambda x: x[7],
+            lambda x: x[3:4, 5:6].reshape(()),
+            lambda x: x[:0],
+        )
+    ]
+    views.append(
+        (cupynumeric.broadcast_to(row, (400, 1000)), numpy.broadcast_to(BIG[3], (400, 1000)))
+    )
+    views.append(
+        (
+            cupynumeric.broadcast_to(cupynumeric.array(3, "i2"), (40, COLUMNS)),
+            numpy.full((40, COLUMNS), 3, "i2"),
+        )
+    )
     for number, (view, expected) in enumerate(views):
         with streaming("strict"):
             save(view, scratch / f"{number}.npy")
         fence()
         found = numpy.load(scratch / f"{number}.npy")
-        assert found.dtype == expected.dtype and found.shape == expected.shape and numpy.array_equal(found, expected), number
+        assert (
+            found.dtype == expected.dtype
+            and found.shape == expected.shape
+            and numpy.array_equal(found, expected)
+        ), number
 
 
 def check_damaged_files_are_errors_at_once(files, scratch):
@@ -314,15 +380,24 @@ def check_saves_that_fail_later(files, scratch):
 def check_a_strict_scope_cannot_wait(files, scratch):
     with streaming("strict"):
         save(filled((30, 4), 5), scratch / "x.npy")
-        for call in (fence, lambda: tegula.load(scratch / "x.npy"), lambda: load(scratch / "x.npy"),
-                     lambda: save(filled((30, 4), 5), scratch / "x.npy")):
+        for call in (
+            fence,
+            lambda: tegula.load(scratch / "x.npy"),
+            lambda: load(scratch / "x.npy"),
+            lambda: save(filled((30, 4), 5), scratch / "x.npy"),
+        ):
             assert "STRICT" in str(failing(call, ValueError))
-        thread = threading.Thread(target=lambda: seen.append(failing(lambda: tegula.load(scratch / "x.npy"), RuntimeError)))
+        thread = threading.Thread(
+            target=lambda: seen.append(
+                failing(lambda: tegula.load(scratch / "x.npy"), RuntimeError)
+            )
+        )
         seen = []
         thread.start()
         thread.join(20)
         assert len(seen) == 1
-    assert numpy.array_equal(tegula.load(scratch / "x.npy"), numpy.full((30, 4), 5))  # none of them made Legate drop the tasks
+    # none of them made Legate drop the tasks
+    assert numpy.array_equal(tegula.load(scratch / "x.npy"), numpy.full((30, 4), 5))
     clean()
 
 
@@ -338,7 +413,10 @@ def check_saves_from_before_a_strict_scope(files, scratch):
 
 def check_chunks_in_a_strict_scope(files, scratch):
     with streaming("strict"):
-        failing(lambda: save(filled((30, 4), 5), scratch / "x.h5", "x", codec="deflate:4"), tegula.UnsupportedError)
+        failing(
+            lambda: save(filled((30, 4), 5), scratch / "x.h5", "x", codec="deflate:4"),
+            tegula.UnsupportedError,
+        )
     with streaming("relaxed"):
         save(filled((30, 4), 5), scratch / "x.h5", "x", codec="deflate:4")
     assert (by_h5py(scratch / "x.h5") == 5).all() and os.listdir(scratch) == ["x.h5"]
@@ -358,7 +436,8 @@ def check_several_processes_in_a_strict_scope(files, scratch):
 
 
 def check_failures_hold_no_arrays(files, scratch):
-    """What a collection finds later gives memory back within a scope, and a STRICT one ends the process then."""
+    """What a collection finds later gives memory back within a scope,
+    and a STRICT one ends the process then."""
     numpy.save(scratch / "x.npy", rows())
     dataset, array = tegula.open(scratch / "x.npy"), filled((30, 4), 5)
     os.truncate(scratch / "x.npy", 1000)
@@ -422,7 +501,11 @@ def check_a_strict_scope_within_a_relaxed_one(files, scratch):
             to_file(filled((30, 4), 6), scratch / "x.h5", "x")
         save(filled((30, 4), 7), scratch / "y.npy")
         fence()
-    assert (numpy.load(scratch / "x.npy") == 5).all() and (by_h5py(scratch / "x.h5") == 6).all() and (numpy.load(scratch / "y.npy") == 7).all()
+    assert (
+        (numpy.load(scratch / "x.npy") == 5).all()
+        and (by_h5py(scratch / "x.h5") == 6).all()
+        and (numpy.load(scratch / "y.npy") == 7).all()
+    )
     clean()
 
 
@@ -431,7 +514,9 @@ def check_small_memory(files, scratch):
     room, _hdf5.room = _hdf5.room, lambda: 0
     try:
         with streaming("relaxed"):
-            found = [piece for piece, _ in from_file_batched(files / "plain.h5", "gzip", (60, COLUMNS))]
+            found = [
+                piece for piece, _ in from_file_batched(files / "plain.h5", "gzip", (60, COLUMNS))
+            ]
     finally:
         _hdf5.room = room
     assert numpy.array_equal(numpy.concatenate([values(one) for one in found]), rows())

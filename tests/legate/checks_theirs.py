@@ -1,7 +1,9 @@
-# What Legate's own tests expect of legate.io.hdf5 (26.6), of both. SPDX-License-Identifier: Apache-2.0
+# What Legate's own tests expect of legate.io.hdf5 (26.6), of both.
+# SPDX-License-Identifier: Apache-2.0
 #
-# A case is an action with a module and a folder, and what must come of it: an array by numpy, or the exception that a program catches. Ours
-# must do as it says in every case, theirs in all but those of DIFFERENT. Texts of messages are not compared: ours are those of docs/errors.md.
+# A case is an action with a module and a folder, and what must come of it: an array by numpy, or
+# the exception that a program catches. Ours must do as it says in every case, theirs in all but
+# those of DIFFERENT. Texts of messages are not compared: ours are those of docs/errors.md.
 import itertools
 import math
 
@@ -28,7 +30,15 @@ DIFFERENT = {
     "a number of the scope is in the file before a relaxed scope ends": LATER,
 }
 
-SHAPES = {(2,): (2,), (5,): (2,), (4, 2): (2, 2), (2, 4): (2, 2), (2, 3): (2, 2), (5, 4, 3, 2): (2, 2, 2, 2)}  # and chunks, or pieces
+# and chunks, or pieces
+SHAPES = {
+    (2,): (2,),
+    (5,): (2,),
+    (4, 2): (2, 2),
+    (2, 4): (2, 2),
+    (2, 3): (2, 2),
+    (5, 4, 3, 2): (2, 2, 2, 2),
+}
 runtime = get_legate_runtime()
 
 
@@ -65,7 +75,11 @@ def outcome(action, module, folder, number):
 def is_as(expected, found):
     if isinstance(expected, type):
         return isinstance(found, expected)
-    return isinstance(found, numpy.ndarray) and (found.dtype, found.shape) == (expected.dtype, expected.shape) and numpy.array_equal(found, expected)
+    return (
+        isinstance(found, numpy.ndarray)
+        and (found.dtype, found.shape) == (expected.dtype, expected.shape)
+        and numpy.array_equal(found, expected)
+    )
 
 
 def hold(cases, folder, different=DIFFERENT):
@@ -78,22 +92,34 @@ def hold(cases, folder, different=DIFFERENT):
 
 
 def read(data, name="dataset", asked=None, **how):
-    return lambda module, folder: seen(module.from_file(file_of(folder, data, name, **how), dataset_name=asked or name))
+    return lambda module, folder: seen(
+        module.from_file(file_of(folder, data, name, **how), dataset_name=asked or name)
+    )
 
 
 def check_arrays_are_read(files, scratch):
-    cases = {f"{shape} {dtype}": (numbers(shape, dtype), read(numbers(shape, dtype), chunks=chunks))
-             for (shape, chunks), dtype in itertools.product(SHAPES.items(), ("u1", "u8", "f8"))}
+    cases = {
+        f"{shape} {dtype}": (numbers(shape, dtype), read(numbers(shape, dtype), chunks=chunks))
+        for (shape, chunks), dtype in itertools.product(SHAPES.items(), ("u1", "u8", "f8"))
+    }
     assert hold(cases, scratch) == 18
 
 
 def check_scalars_and_groups_are_read(files, scratch):
     data = numbers((1, 10), "i4")
-    hold({"scalar": (numpy.array([42]), read(numpy.array(42))),
-          "in a group": (data, read(data, "root/dataset")),
-          "a group": (ValueError, read(data, "root/dataset", "root")),
-          "no such dataset": (ValueError, read(data, "root/dataset", "other")),
-          "no such file": (RuntimeError, lambda module, folder: module.from_file(folder / "none.h5", "x"))}, scratch)
+    hold(
+        {
+            "scalar": (numpy.array([42]), read(numpy.array(42))),
+            "in a group": (data, read(data, "root/dataset")),
+            "a group": (ValueError, read(data, "root/dataset", "root")),
+            "no such dataset": (ValueError, read(data, "root/dataset", "other")),
+            "no such file": (
+                RuntimeError,
+                lambda module, folder: module.from_file(folder / "none.h5", "x"),
+            ),
+        },
+        scratch,
+    )
 
 
 def check_virtual_datasets_are_read(files, scratch):
@@ -110,17 +136,29 @@ def check_virtual_datasets_are_read(files, scratch):
 
 
 def check_complex_numbers(files, scratch):
-    hold({dtype: (numbers((2, 5), dtype), read(numbers((2, 5), dtype))) for dtype in ("complex64", "complex128")}, scratch)
+    hold(
+        {
+            dtype: (numbers((2, 5), dtype), read(numbers((2, 5), dtype)))
+            for dtype in ("complex64", "complex128")
+        },
+        scratch,
+    )
 
 
 def check_batches(files, scratch):
     def walk(data, chunk, kind):
         def action(module, folder):
             found = numpy.zeros_like(data)
-            for piece, origin in module.from_file_batched(file_of(folder, data, "foo"), "foo", chunk):
+            for piece, origin in module.from_file_batched(
+                file_of(folder, data, "foo"), "foo", chunk
+            ):
                 part = seen(piece)
                 place = tuple(slice(low, low + length) for low, length in zip(origin, chunk))
-                assert piece.type == kind and part.dtype == data.dtype and part.shape == found[place].shape
+                assert (
+                    piece.type == kind
+                    and part.dtype == data.dtype
+                    and part.shape == found[place].shape
+                )
                 found[place] = part
             return found
 
@@ -138,11 +176,17 @@ def check_sizes_that_are_none(files, scratch):
     data = numpy.ones((2, 2, 2))
 
     def step(chunk):
-        return lambda module, folder: next(module.from_file_batched(file_of(folder, data, "foo"), "foo", chunk))
+        return lambda module, folder: next(
+            module.from_file_batched(file_of(folder, data, "foo"), "foo", chunk)
+        )
 
-    hold({str(chunk): (ValueError, step(chunk)) for chunk in ((0, 1, 2), (-1, 2, 3), (2, 2))}, scratch)
+    hold(
+        {str(chunk): (ValueError, step(chunk)) for chunk in ((0, 1, 2), (-1, 2, 3), (2, 2))},
+        scratch,
+    )
     for module in (ours, theirs):
-        module.from_file_batched("no file", "foo", (0, 1, 2))  # what is wrong is raised by the first step
+        # what is wrong is raised by the first step
+        module.from_file_batched("no file", "foo", (0, 1, 2))
 
 
 def written(mode, shape, kind, wrapped=False, value=1):
@@ -153,7 +197,11 @@ def written(mode, shape, kind, wrapped=False, value=1):
             array = runtime.create_array(dtype=kind, shape=shape)
             runtime.issue_fill(array, value)
             if wrapped:
-                module.to_file(Table([Field("foo", dtype=kind)], [array]), path=folder / "x.h5", dataset_name="foo")
+                module.to_file(
+                    Table([Field("foo", dtype=kind)], [array]),
+                    path=folder / "x.h5",
+                    dataset_name="foo",
+                )
             else:
                 module.to_file(array=array, path=folder / "x.h5", dataset_name="foo")
             del array
@@ -164,21 +212,33 @@ def written(mode, shape, kind, wrapped=False, value=1):
 
 def check_arrays_are_written_in_scopes(files, scratch):
     for mode in StreamingMode:
-        cases = {f"{shape} {kind}": (numpy.ones(shape, kind.to_numpy_dtype()), written(mode, shape, kind)) for shape, kind in
-                 itertools.product(((1,), (2, 2), (3, 4, 5)), (ty.int32, ty.int16, ty.float32, ty.float16))}
+        cases = {
+            f"{shape} {kind}": (
+                numpy.ones(shape, kind.to_numpy_dtype()),
+                written(mode, shape, kind),
+            )
+            for shape, kind in itertools.product(
+                ((1,), (2, 2), (3, 4, 5)), (ty.int32, ty.int16, ty.float32, ty.float16)
+            )
+        }
         (scratch / mode.name).mkdir()
         assert hold(cases, scratch / mode.name) == 12
 
 
 def check_what_has_a_data_interface_is_written_in_scopes(files, scratch):
     for mode in StreamingMode:
-        cases = {str(shape): (numpy.ones(shape, "i8"), written(mode, shape, ty.int64, wrapped=True)) for shape in ((1,), (2, 2), (3, 4, 5))}
+        cases = {
+            str(shape): (numpy.ones(shape, "i8"), written(mode, shape, ty.int64, wrapped=True))
+            for shape in ((1,), (2, 2), (3, 4, 5))
+        }
         (scratch / mode.name).mkdir()
         assert hold(cases, scratch / mode.name) == 3
 
 
 def check_arrays_are_read_in_scopes(files, scratch):
-    """Legate ends a process that makes arrays of several sizes in a strict scope, or walks over a file in one."""
+    """Legate ends a process that makes arrays of several sizes in a strict scope,
+    or walks over a file in one."""
+
     def read_in(mode, data):
         def action(module, folder):
             path = file_of(folder, data)
@@ -190,8 +250,13 @@ def check_arrays_are_read_in_scopes(files, scratch):
 
     for mode in StreamingMode:
         (scratch / mode.name).mkdir()
-        hold({f"{shape} {dtype}": (numbers(shape, dtype), read_in(mode, numbers(shape, dtype)))
-              for shape, dtype in itertools.product(SHAPES, ("u1", "u8", "f8"))}, scratch / mode.name)
+        hold(
+            {
+                f"{shape} {dtype}": (numbers(shape, dtype), read_in(mode, numbers(shape, dtype)))
+                for shape, dtype in itertools.product(SHAPES, ("u1", "u8", "f8"))
+            },
+            scratch / mode.name,
+        )
 
 
 def check_errors_in_scopes(files, scratch):
@@ -213,16 +278,38 @@ def check_errors_in_scopes(files, scratch):
 
     for mode in StreamingMode:
         (scratch / mode.name).mkdir()
-        hold({"no such file": (RuntimeError, failing(mode, lambda module, folder: module.from_file(folder / "none.h5", "x"))),
-              "no such dataset": (ValueError, failing(mode, lambda module, folder: module.from_file(file_of(folder, [1]), "x"))),
-              "pieces of nothing": (ValueError, failing(mode, lambda module, folder: next(module.from_file_batched("x", "x", (0,))))),
-              "to a folder": (ValueError, failing(mode, to_a_folder))}, scratch / mode.name)
+        hold(
+            {
+                "no such file": (
+                    RuntimeError,
+                    failing(mode, lambda module, folder: module.from_file(folder / "none.h5", "x")),
+                ),
+                "no such dataset": (
+                    ValueError,
+                    failing(
+                        mode, lambda module, folder: module.from_file(file_of(folder, [1]), "x")
+                    ),
+                ),
+                "pieces of nothing": (
+                    ValueError,
+                    failing(
+                        mode, lambda module, folder: next(module.from_file_batched("x", "x", (0,)))
+                    ),
+                ),
+                "to a folder": (ValueError, failing(mode, to_a_folder)),
+            },
+            scratch / mode.name,
+        )
 
 
 def check_when_files_are_written_in_a_relaxed_scope(files, scratch):
     def there(look):
         def action(module, folder):
-            with Scope(parallel_policy=ParallelPolicy(streaming_mode=StreamingMode.RELAXED, overdecompose_factor=8)):
+            with Scope(
+                parallel_policy=ParallelPolicy(
+                    streaming_mode=StreamingMode.RELAXED, overdecompose_factor=8
+                )
+            ):
                 array = runtime.create_array(dtype=ty.int64, shape=(3, 4))
                 runtime.issue_fill(array, 7)
                 module.to_file(array, folder / "x.h5", "foo")
@@ -238,5 +325,16 @@ def check_when_files_are_written_in_a_relaxed_scope(files, scratch):
         with h5py.File(path) as file:
             return file["foo"][0, 0]
 
-    hold({"the file is there when to_file returns in a relaxed scope": (numpy.array(True), there(lambda path: path.exists())),
-          "a number of the scope is in the file before a relaxed scope ends": (numpy.array(7), there(first))}, scratch)
+    hold(
+        {
+            "the file is there when to_file returns in a relaxed scope": (
+                numpy.array(True),
+                there(lambda path: path.exists()),
+            ),
+            "a number of the scope is in the file before a relaxed scope ends": (
+                numpy.array(7),
+                there(first),
+            ),
+        },
+        scratch,
+    )

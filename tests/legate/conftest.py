@@ -1,9 +1,10 @@
-# Programs in an environment with Legate (TEGULA_LEGATE, made by scripts/test from tools/requirements-legate.txt).
+# Programs in an environment with Legate (TEGULA_LEGATE, made by scripts/test from
+# tools/requirements-legate.txt).
 #
 # SPDX-License-Identifier: Apache-2.0
 #
-# Each start of Legate takes about two seconds, so checks share processes: a module checks_*.py has functions check_*, of which one process
-# runs all in turn (harness.py), and each is a test here.
+# Each start of Legate takes about two seconds, so checks share processes: a module checks_*.py has
+# functions check_*, of which one process runs all in turn (harness.py), and each is a test here.
 import json
 import os
 import pathlib
@@ -20,7 +21,8 @@ WITHOUT = "TEGULA_LEGATE names no environment with Legate (scripts/test makes on
 
 
 def ready(seconds=900):
-    """scripts/test makes the environment while it builds: its mark says that it is whole, the other one that it cannot be had."""
+    """scripts/test makes the environment while it builds: its mark says that it is whole, the
+    other one that it cannot be had."""
     if not ENVIRONMENT:
         return False
     until = time.monotonic() + seconds
@@ -53,8 +55,20 @@ def package():
 @pytest.fixture(scope="session")
 def no_cuda(environment, tmp_path_factory):
     folder = tmp_path_factory.mktemp("cuda")
-    subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-Wall", "-Werror", "-Wl,-soname,libcuda.so.1", "-o",
-                    str(folder / "libcuda.so.1"), str(HERE / "no_cuda.c")], check=True)
+    subprocess.run(
+        [
+            os.environ.get("CC", "cc"),
+            "-shared",
+            "-fPIC",
+            "-Wall",
+            "-Werror",
+            "-Wl,-soname,libcuda.so.1",
+            "-o",
+            str(folder / "libcuda.so.1"),
+            str(HERE / "no_cuda.c"),
+        ],
+        check=True,
+    )
     return folder
 
 
@@ -63,10 +77,21 @@ def run_legate(environment, no_cuda):
     """Runs a program with Legate; returns what subprocess.run does."""
 
     def run(*words, config="--cpus 2 --sysmem 800", timeout=120, **more):
-        own = {"LD_LIBRARY_PATH": str(no_cuda), "LEGATE_AUTO_CONFIG": "0", "LEGATE_CONFIG": config, "PYTHONDONTWRITEBYTECODE": "1",
-               "PYTHONPATH": PACKAGE, **more}
-        return subprocess.run([environment / "bin/python", *map(str, words)], env={**os.environ, **own}, capture_output=True, text=True,
-                              timeout=timeout)
+        own = {
+            "LD_LIBRARY_PATH": str(no_cuda),
+            "LEGATE_AUTO_CONFIG": "0",
+            "LEGATE_CONFIG": config,
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONPATH": PACKAGE,
+            **more,
+        }
+        return subprocess.run(
+            [environment / "bin/python", *map(str, words)],
+            env={**os.environ, **own},
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+        )
 
     return run
 
@@ -78,11 +103,20 @@ def checked(run_legate, legate_files):
 
     def look(module, name, config):
         if (module, config) not in known:
-            done = run_legate("-X", "dev", HERE / "harness.py", HERE / module, legate_files, config=config)
-            said = [json.loads(line[len("@@"):]) for line in done.stdout.splitlines() if line.startswith("@@")]
+            done = run_legate(
+                "-X", "dev", HERE / "harness.py", HERE / module, legate_files, config=config
+            )
+            said = [
+                json.loads(line[len("@@") :])
+                for line in done.stdout.splitlines()
+                if line.startswith("@@")
+            ]
             known[module, config] = {entry["check"]: entry for entry in said}, done
         said, done = known[module, config]
-        assert name in said, f"the process ended with {done.returncode} before\n{done.stdout[-1000:]}\n{done.stderr[-4000:]}"
+        assert name in said, (
+            f"the process ended with {done.returncode} "
+            f"before\n{done.stdout[-1000:]}\n{done.stderr[-4000:]}"
+        )
         entry = said[name]
         if entry["skipped"]:
             pytest.skip(entry["skipped"])

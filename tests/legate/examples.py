@@ -1,11 +1,13 @@
-# Runs the examples of a page of the documentation. usage: examples.py PAGE.md. SPDX-License-Identifier: Apache-2.0
+# Runs the examples of a page of the documentation. usage: examples.py PAGE.md.
+# SPDX-License-Identifier: Apache-2.0
 import doctest
 import pathlib
 import re
 import sys
 
 page = pathlib.Path(sys.argv[1])
-text = re.sub("^```.*$", "", page.read_text(), flags=re.MULTILINE)  # the end of a block is no output
+# the end of a block is no output
+text = re.sub("^```.*$", "", page.read_text(), flags=re.MULTILINE)
 runner = doctest.DocTestRunner()
 runner.run(doctest.DocTestParser().get_doctest(text, {}, page.name, str(page), 0))
 result = runner.summarize()

@@ -1,4 +1,5 @@
-# Runs the functions check_* of a module in a process with Legate; prints a line for each.  usage: harness.py MODULE.py FOLDER [NAME...]
+# Runs the functions check_* of a module in a process with Legate; prints a line for each.
+# usage: harness.py MODULE.py FOLDER [NAME...]
 #
 # SPDX-License-Identifier: Apache-2.0
 import importlib.util
@@ -16,7 +17,8 @@ class Skip(Exception):
 
 
 def main():
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts what is in its background with Ctrl-C ignored
+    # a shell starts what is in its background with Ctrl-C ignored
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     path = pathlib.Path(sys.argv[1])
     sys.path.insert(0, str(path.parent))
     sys.modules["harness"] = sys.modules["__main__"]

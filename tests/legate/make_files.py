@@ -22,7 +22,11 @@ def compressed():
     """Filters that legate.io.hdf5 ends the process on: name -> arguments of create_dataset."""
     import hdf5plugin
 
-    return {"bitshuffle": hdf5plugin.Bitshuffle(cname="lz4"), "zstd": hdf5plugin.Zstd(3), "blosc2": hdf5plugin.Blosc2("lz4")}
+    return {
+        "bitshuffle": hdf5plugin.Bitshuffle(cname="lz4"),
+        "zstd": hdf5plugin.Zstd(3),
+        "blosc2": hdf5plugin.Blosc2("lz4"),
+    }
 
 
 def make(folder):
@@ -70,7 +74,9 @@ def of_shape(shape):
 def damage(path, array):
     """A gzip chunk in the middle holds garbage: only a task that reads it can notice."""
     with h5py.File(path, "w") as file:
-        chunk = file.create_dataset("x", data=array, chunks=(20, 7), compression="gzip").id.get_chunk_info(6)
+        chunk = file.create_dataset(
+            "x", data=array, chunks=(20, 7), compression="gzip"
+        ).id.get_chunk_info(6)
     with open(path, "r+b") as raw:
         raw.seek(chunk.byte_offset)
         raw.write(b"\xff" * 64)

@@ -1,4 +1,5 @@
-# tegula.legate with the real Legate and cuPyNumeric: the checks of checks_*.py, each process with other processors.
+# tegula.legate with the real Legate and cuPyNumeric: the checks of checks_*.py,
+# each process with other processors.
 #
 # SPDX-License-Identifier: Apache-2.0
 import os
@@ -15,15 +16,25 @@ TWO = "--cpus 2 --sysmem 800"
 
 def checks(module, *configs):
     names = re.findall(r"^def (check_\w+)", (HERE / module).read_text(), re.MULTILINE)
-    return [pytest.param(module, name, config, id=f"{name[len('check_'):]}[{config.split(' --sysmem')[0]}]")
-            for config in configs for name in names]
+    return [
+        pytest.param(
+            module, name, config, id=f"{name[len('check_') :]}[{config.split(' --sysmem')[0]}]"
+        )
+        for config in configs
+        for name in names
+    ]
 
 
 # the wheel on PyPI has no OpenMP, so there are no groups of cores (--omps) to try
 LOADS = checks("checks_load.py", "--cpus 1 --sysmem 800", TWO, "--cpus 4 --sysmem 800")
 SAVES = checks("checks_save.py", TWO, "--cpus 4 --sysmem 800")
-OTHERS = [one for module in ("hdf5", "interrupt", "device", "streaming", "theirs") for one in checks(f"checks_{module}.py", TWO)]
-OTHERS += checks("checks_streaming.py", "--cpus 4 --sysmem 800")  # which cut axes that were broadcast
+OTHERS = [
+    one
+    for module in ("hdf5", "interrupt", "device", "streaming", "theirs")
+    for one in checks(f"checks_{module}.py", TWO)
+]
+# which cut axes that were broadcast
+OTHERS += checks("checks_streaming.py", "--cpus 4 --sysmem 800")
 
 
 @pytest.mark.parametrize(("module", "name", "config"), LOADS + SAVES + OTHERS)
@@ -74,7 +85,12 @@ tegula.legate.save(cupynumeric.zeros(3), sys.argv[1], block=False)
 def test_the_end_of_the_program_waits_and_tells(run_legate, tmp_path):
     for said in ("", "a save in the background failed"):
         done = run_legate("-c", UNNOTICED, tmp_path / "x.npy")
-        assert done.returncode == 0 and (tmp_path / "x.npy").exists() and (said in done.stderr) and bool(said) == ("tegula:" in done.stderr)
+        assert (
+            done.returncode == 0
+            and (tmp_path / "x.npy").exists()
+            and (said in done.stderr)
+            and bool(said) == ("tegula:" in done.stderr)
+        )
 
 
 NEWER = """
@@ -115,5 +131,12 @@ def test_a_legate_that_has_only_stores(run_legate, tmp_path):
 
 def test_without_legate_it_says_what_is_missing(package):
     program = "import sys; sys.modules['legate'] = None; import tegula.legate"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": package})
-    assert done.returncode == 1 and done.stderr.splitlines()[-1].startswith("ImportError: tegula.legate needs Legate (pip install legate")
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": package},
+    )
+    assert done.returncode == 1 and done.stderr.splitlines()[-1].startswith(
+        "ImportError: tegula.legate needs Legate (pip install legate"
+    )

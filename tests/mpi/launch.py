@@ -2,8 +2,9 @@
 #
 # SPDX-License-Identifier: Apache-2.0
 #
-# Debian's Open MPI and MPICH lie beside each other; the wheels of PyPI are in environments of their own below TEGULA_MPI_FOLDER (scripts/test
-# makes them in build/). Every run has a time limit; what it leaves behind is ended by its process group.
+# Debian's Open MPI and MPICH lie beside each other; the wheels of PyPI are in environments of their
+# own below TEGULA_MPI_FOLDER (scripts/test makes them in build/). Every run has a time limit; what
+# it leaves behind is ended by its process group.
 import atexit
 import json
 import os
@@ -25,13 +26,22 @@ FOLDER = pathlib.Path(os.environ.get("TEGULA_MPI_FOLDER", BIN.parent.parent)).re
 SANITIZED = os.environ.get("TEGULA_SANITIZER") == "address"
 TIME_LIMIT = 120  # of a job: one that hangs ends by it
 PATIENCE = 40  # a deadline that outlasts a machine that stands still
-WHY = "no MPI: neither mpirun.openmpi nor mpirun.mpich (openmpi-bin, mpich), nor the wheels below TEGULA_MPI_FOLDER"
+WHY = (
+    "no MPI: neither mpirun.openmpi nor mpirun.mpich (openmpi-bin, mpich), nor the wheels below "
+    "TEGULA_MPI_FOLDER"
+)
 RANK = "${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-$SLURM_PROCID}}"  # in a shell
 
 
 class Mpi:
     def __init__(self, name, launcher, library, words=(), python=None, before=()):
-        self.name, self.launcher, self.library, self.words, self.python = name, launcher, str(library), list(words), python
+        self.name, self.launcher, self.library, self.words, self.python = (
+            name,
+            launcher,
+            str(library),
+            list(words),
+            python,
+        )
         self.before = list(before)  # words in front of the launcher
 
     def __repr__(self):
@@ -42,17 +52,29 @@ def find():
     """All that are here. `python`: one that can import mpi4py with it."""
     found = []
     here = sys.executable
-    for name, launcher, library, words in (("openmpi-debian", "mpirun.openmpi", "libmpi.so.40", ["--oversubscribe"]),
-                                           ("mpich-debian", "mpirun.mpich", "libmpich.so.12", [])):
+    for name, launcher, library, words in (
+        ("openmpi-debian", "mpirun.openmpi", "libmpi.so.40", ["--oversubscribe"]),
+        ("mpich-debian", "mpirun.mpich", "libmpich.so.12", []),
+    ):
         if shutil.which(launcher):
             found.append(Mpi(name, launcher, library, words, here))
-    for name, folder, library, words in (("openmpi-wheel", "mpi-openmpi", "libmpi.so.40", ["--oversubscribe"]),
-                                         ("mpich-wheel", "mpi-mpich", "libmpi_abi.so.1", []),
-                                         ("intel-wheel", "mpi-intel", "libmpi.so.12", []),
-                                         ("mpich-wheel-old", "mpi-mpich", "libmpi.so.12", [])):
+    for name, folder, library, words in (
+        ("openmpi-wheel", "mpi-openmpi", "libmpi.so.40", ["--oversubscribe"]),
+        ("mpich-wheel", "mpi-mpich", "libmpi_abi.so.1", []),
+        ("intel-wheel", "mpi-intel", "libmpi.so.12", []),
+        ("mpich-wheel-old", "mpi-mpich", "libmpi.so.12", []),
+    ):
         launcher = FOLDER / folder / "bin" / "mpiexec"
         if launcher.exists():
-            found.append(Mpi(name, str(launcher), FOLDER / folder / "lib" / library, words, str(FOLDER / folder / "bin" / "python")))
+            found.append(
+                Mpi(
+                    name,
+                    str(launcher),
+                    FOLDER / folder / "lib" / library,
+                    words,
+                    str(FOLDER / folder / "bin" / "python"),
+                )
+            )
     return found
 
 
@@ -61,19 +83,34 @@ ONCE = [mpi for mpi in MPIS if not mpi.name.endswith("-old")]  # each with one o
 
 
 def own_place():
-    """A folder for what the launcher keeps in one. Jobs that share Open MPI's /tmp/ompi.HOST.USER meet there: one that ends takes it away
-    while another one makes it. Its name is short, because sockets lie in it."""
+    """A folder for what the launcher keeps in one. Jobs that share Open MPI's /tmp/ompi.HOST.USER
+    meet there: one that ends takes it away while another one makes it. Its name is short, because
+    sockets lie in it."""
     place = tempfile.mkdtemp(prefix="mpi-", dir="/tmp")
     atexit.register(shutil.rmtree, place, ignore_errors=True)
     return place
 
 
 def environment(mpi, **changes):
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("OMPI_", "PMI", "SLURM_", "MV2_"))}
-    kept.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", TEGULA_MPI_LIBRARY=mpi.library,
-                OMPI_MCA_hwloc_base_binding_policy="none", PRTE_MCA_hwloc_default_binding_policy="none", **changes)
-    if SANITIZED:  # the libraries of MPI keep what they have; faults are preloaded, and so stand before the sanitizer
-        kept["ASAN_OPTIONS"] = ":".join([kept.get("ASAN_OPTIONS", ""), "detect_leaks=0", "verify_asan_link_order=0"])
+    kept = {
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith(("OMPI_", "PMI", "SLURM_", "MV2_"))
+    }
+    kept.update(
+        OMPI_ALLOW_RUN_AS_ROOT="1",
+        OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+        TEGULA_MPI_LIBRARY=mpi.library,
+        OMPI_MCA_hwloc_base_binding_policy="none",
+        PRTE_MCA_hwloc_default_binding_policy="none",
+        **changes,
+    )
+    # the libraries of MPI keep what they have; faults are preloaded,
+    # and so stand before the sanitizer
+    if SANITIZED:
+        kept["ASAN_OPTIONS"] = ":".join(
+            [kept.get("ASAN_OPTIONS", ""), "detect_leaks=0", "verify_asan_link_order=0"]
+        )
     kept.pop("PYTHONHOME", None)
     kept["TMPDIR"] = own_place()
     if "intel" in mpi.name:  # a wheel does not say where its parts lie
@@ -91,23 +128,52 @@ def text_of(file):
 
 
 class Job:
-    """A program on ranks that was started. `elsewhere`, (rank, folder): that rank sees another, empty file system at the folder (as root)."""
+    """A program on ranks that was started. `elsewhere`, (rank, folder): that rank sees another,
+    empty file system at the folder (as root)."""
 
     def __init__(self, mpi, ranks, words, faults=None, env=None, elsewhere=None):
         words = [str(word) for word in words]
         if elsewhere is not None:
             rank, folder = elsewhere
-            words = ["sh", "-c", f'if [ "{RANK}" = {rank} ]; then exec unshare --mount sh -c \'mount -t tmpfs elsewhere "$0" && exec "$@"\' "{folder}" "$@"; fi; '
-                     'exec "$@"', "sh", *words]
+            words = [
+                "sh",
+                "-c",
+                f'if [ "{RANK}" = {rank} ]; then exec unshare --mount sh -c \'mount -t tmpfs '
+                f'elsewhere "$0" && exec "$@"\' "{folder}" "$@"; fi; '
+                'exec "$@"',
+                "sh",
+                *words,
+            ]
         if faults == "told":  # by the program itself
-            words = ["env", f"LD_PRELOAD={FAULTS}", "TEGULA_FAULT_WINDOW=1", "TEGULA_FAULT_ONLY=program", *words]
+            words = [
+                "env",
+                f"LD_PRELOAD={FAULTS}",
+                "TEGULA_FAULT_WINDOW=1",
+                "TEGULA_FAULT_ONLY=program",
+                *words,
+            ]
         elif faults is not None:  # (rank, plan): on that rank only
             rank, plan = faults
-            words = ["sh", "-c", f'if [ "{RANK}" = {rank} ]; then export LD_PRELOAD={FAULTS} TEGULA_FAULT={plan} TEGULA_FAULT_WINDOW=1 ' 'TEGULA_FAULT_ONLY=program; fi; exec "$@"', "sh", *words]
+            words = [
+                "sh",
+                "-c",
+                f'if [ "{RANK}" = {rank} ]; then export LD_PRELOAD={FAULTS} TEGULA_FAULT={plan} '
+                "TEGULA_FAULT_WINDOW=1 "
+                'TEGULA_FAULT_ONLY=program; fi; exec "$@"',
+                "sh",
+                *words,
+            ]
         self.code = None
-        self.files = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # no pipes: what a launcher leaves behind would hold them open
-        self.process = subprocess.Popen([*mpi.before, mpi.launcher, *mpi.words, "-n", str(ranks), *words], env=environment(mpi, **(env or {})),
-                                        stdin=subprocess.DEVNULL, stdout=self.files[0], stderr=self.files[1], start_new_session=True)
+        # no pipes: what a launcher leaves behind would hold them open
+        self.files = tempfile.TemporaryFile(), tempfile.TemporaryFile()
+        self.process = subprocess.Popen(
+            [*mpi.before, mpi.launcher, *mpi.words, "-n", str(ranks), *words],
+            env=environment(mpi, **(env or {})),
+            stdin=subprocess.DEVNULL,
+            stdout=self.files[0],
+            stderr=self.files[1],
+            start_new_session=True,
+        )
 
     def wait_for(self, condition, limit=TIME_LIMIT):
         end = time.monotonic() + limit
@@ -140,8 +206,8 @@ class Job:
 
 
 def within(deadline, check):
-    """check(DEADLINE) of a deadline that passes in any case. Where a machine stands still for longer, ranks are missing that are well: then one
-    decides that outlasts it."""
+    """check(DEADLINE) of a deadline that passes in any case. Where a machine stands still for
+    longer, ranks are missing that are well: then one decides that outlasts it."""
     try:
         return check(deadline)
     except AssertionError as error:
@@ -190,14 +256,30 @@ class Ranks(Job):
 
 
 def injected(mpi, ranks, folder, path, lines, *words, limit=TIME_LIMIT):
-    """One job that does all of it again for each line, RANK PLAN [KEY=VALUE...]; gives the answers of all ranks for each."""
+    """One job that does all of it again for each line, RANK PLAN [KEY=VALUE...]; gives the
+    answers of all ranks for each."""
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "injections").write_text("".join(line + "\n" for line in lines))
-    job = Ranks(mpi, ranks, folder / "out", path, *words, f"injections={folder / 'injections'}", faults="told").end(limit)
-    answers = [[json.loads(line) for line in (job.folder / f"{rank}.lines").read_text().splitlines()] for rank in range(ranks)]
+    job = Ranks(
+        mpi,
+        ranks,
+        folder / "out",
+        path,
+        *words,
+        f"injections={folder / 'injections'}",
+        faults="told",
+    ).end(limit)
+    answers = [
+        [json.loads(line) for line in (job.folder / f"{rank}.lines").read_text().splitlines()]
+        for rank in range(ranks)
+    ]
     counts = [len(done) for done in answers]
-    assert job.code == 0 and counts == [len(lines)] * ranks, (job.err, counts, lines[counts[0] - 1 :][:2])
+    assert job.code == 0 and counts == [len(lines)] * ranks, (
+        job.err,
+        counts,
+        lines[counts[0] - 1 :][:2],
+    )
     return [Answers(of) for of in zip(*answers)]
 
 

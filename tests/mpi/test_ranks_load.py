@@ -1,4 +1,5 @@
-# Loads on ranks: the same array as numpy has, the same hash as one process, no file opened that is not needed.
+# Loads on ranks: the same array as numpy has, the same hash as one process,
+# no file opened that is not needed.
 #
 # SPDX-License-Identifier: Apache-2.0
 import ctypes
@@ -17,7 +18,8 @@ MACHINES = FAULTS.with_name("machines.so")
 
 
 def make_sources(folder):
-    """name -> (path, array, words): npy shards of uneven rows, raw big-endian, Fortran order, HDF5 in chunks, few rows, 0-d, empty."""
+    """name -> (path, array, words): npy shards of uneven rows, raw big-endian, Fortran order,
+    HDF5 in chunks, few rows, 0-d, empty."""
     rng = numpy.random.default_rng(8)
     sources = {}
     rows = rng.integers(-1000, 1000, (307, 37), dtype="i4")
@@ -30,8 +32,10 @@ def make_sources(folder):
     sources["fortran"] = folder / "fortran.npy", big, []
     with h5py.File(folder / "chunks.h5", "w") as file:
         file.create_dataset("x", data=big, chunks=(7, 40, 5), compression="gzip", shuffle=True)
-        file.create_dataset("many", data=rows, chunks=(1, 2), compression="lzf")  # a manifest of more than 64 KiB
-        file.create_dataset("scaled", data=rows, chunks=(50, 10), scaleoffset=0)  # only libhdf5 can decode it
+        # a manifest of more than 64 KiB
+        file.create_dataset("many", data=rows, chunks=(1, 2), compression="lzf")
+        # only libhdf5 can decode it
+        file.create_dataset("scaled", data=rows, chunks=(50, 10), scaleoffset=0)
     sources["chunks"] = folder / "chunks.h5", big, ["dataset=x"]
     sources["many"] = folder / "chunks.h5", rows, ["dataset=many"]
     sources["scaled"] = folder / "chunks.h5", rows, ["dataset=scaled"]
@@ -45,8 +49,11 @@ def make_sources(folder):
     with h5py.File(folder / "virtual" / "v.h5", "w", libver="latest") as file:
         file.create_virtual_dataset("x", layout)
     sources["virtual"] = folder / "virtual" / "v.h5", parts.reshape(300, 4), []
-    for name, array in (("few", numpy.arange(10, dtype="<u2").reshape(2, 5)), ("scalar", numpy.float64(3.5).reshape(())),
-                        ("empty", numpy.zeros((0, 4), "f4"))):
+    for name, array in (
+        ("few", numpy.arange(10, dtype="<u2").reshape(2, 5)),
+        ("scalar", numpy.float64(3.5).reshape(())),
+        ("empty", numpy.zeros((0, 4), "f4")),
+    ):
         numpy.save(folder / f"{name}.npy", array)
         sources[name] = folder / f"{name}.npy", array, []
     return sources
@@ -58,27 +65,49 @@ def sources(tmp_path_factory):
 
 
 CASES = [
-    (1, "chunks", []), (1, "scalar", []),
-    (2, "shards", []), (2, "fortran", ["axis=1"]), (2, "many", ["grid=100,7"]),
-    (3, "shards", ["axis=1", "tiles=7"]), (3, "chunks", ["grid=10,33,2", "separate=1"]), (3, "empty", []),
-    (3, "virtual", []), (4, "few", []), (4, "scaled", []), (4, "fortran", ["grid=9,50,5", "box=3,20,0,50,200,5"]),
-    (7, "chunks", ["axis=2"]), (7, "scalar", []), (7, "shards", ["tiles=3"]), (7, "many", []),
+    (1, "chunks", []),
+    (1, "scalar", []),
+    (2, "shards", []),
+    (2, "fortran", ["axis=1"]),
+    (2, "many", ["grid=100,7"]),
+    (3, "shards", ["axis=1", "tiles=7"]),
+    (3, "chunks", ["grid=10,33,2", "separate=1"]),
+    (3, "empty", []),
+    (3, "virtual", []),
+    (4, "few", []),
+    (4, "scaled", []),
+    (4, "fortran", ["grid=9,50,5", "box=3,20,0,50,200,5"]),
+    (7, "chunks", ["axis=2"]),
+    (7, "scalar", []),
+    (7, "shards", ["tiles=3"]),
+    (7, "many", []),
 ]
 
 
 # all cases with two MPIs, some with the others (TEGULA_MPI_ALL=1: all)
 EVERY = os.environ.get("TEGULA_MPI_ALL") == "1"
-PAIRS = [(mpi, *case) for k, mpi in enumerate(MPIS or [None]) for i, case in enumerate(CASES) if k < 2 or EVERY or i % 6 == k]
+PAIRS = [
+    (mpi, *case)
+    for k, mpi in enumerate(MPIS or [None])
+    for i, case in enumerate(CASES)
+    if k < 2 or EVERY or i % 6 == k
+]
 
 
-@pytest.mark.parametrize("mpi, ranks, name, words", PAIRS, ids=lambda value: "-".join(value) if isinstance(value, list) else str(value))
+@pytest.mark.parametrize(
+    "mpi, ranks, name, words",
+    PAIRS,
+    ids=lambda value: "-".join(value) if isinstance(value, list) else str(value),
+)
 def test_ranks_hold_what_numpy_has(mpi, ranks, name, words, sources, tmp_path):
     if mpi is None:
         pytest.skip(WHY)
     path, array, more = sources[name]
     box = [int(n) for word in words if word.startswith("box=") for n in word[4:].split(",")]
     if box:
-        array = array[tuple(slice(lo, lo + n) for lo, n in zip(box[: array.ndim], box[array.ndim :]))]
+        array = array[
+            tuple(slice(lo, lo + n) for lo, n in zip(box[: array.ndim], box[array.ndim :]))
+        ]
     job = Ranks(mpi, ranks, tmp_path, path, "hash=1", "dataset_hash=1", "threads=1", *more, *words)
     answers = job.answers()
     assert job.code == 0, (job.err, answers)
@@ -91,12 +120,14 @@ def test_ranks_hold_what_numpy_has(mpi, ranks, name, words, sources, tmp_path):
 
 
 class Opens:
-    """How often each file of a folder is opened, by whatever process: the kernel says it (inotify)."""
+    """How often each file of a folder is opened, by whatever process:
+    the kernel says it (inotify)."""
 
     def __init__(self, folder):
         self.libc = ctypes.CDLL(None, use_errno=True)
         self.fd = self.libc.inotify_init1(os.O_NONBLOCK)
-        assert self.fd >= 0 and self.libc.inotify_add_watch(self.fd, os.fsencode(folder), 0x20) >= 0  # IN_OPEN
+        # IN_OPEN
+        assert self.fd >= 0 and self.libc.inotify_add_watch(self.fd, os.fsencode(folder), 0x20) >= 0
 
     def count(self):
         data, counts = b"", {}
@@ -116,21 +147,41 @@ class Opens:
 
 
 def test_no_rank_opens_a_file_that_it_does_not_need(some_mpi, tmp_path):
-    """Three ranks, six files of equal rows: rank 0 describes all six and reads two of them with the same handles; the others open two each."""
+    """Three ranks, six files of equal rows: rank 0 describes all six and reads two of them with
+    the same handles; the others open two each."""
     folder = tmp_path / "shards"
     folder.mkdir()
     for i in range(6):
         numpy.save(folder / f"s{i}.npy", numpy.full((4, 3), i, "f4"))
     opens = Opens(folder)
     answers = Ranks(some_mpi, 3, tmp_path / "out", folder).answers()
-    assert opens.count() == {"s0.npy": 1, "s1.npy": 1, "s2.npy": 2, "s3.npy": 2, "s4.npy": 2, "s5.npy": 2}
+    assert opens.count() == {
+        "s0.npy": 1,
+        "s1.npy": 1,
+        "s2.npy": 2,
+        "s3.npy": 2,
+        "s4.npy": 2,
+        "s5.npy": 2,
+    }
     assert [answer["opens"] for answer in answers] == [6, 2, 2]
 
 
 def test_processors_are_shared_by_the_ranks_of_a_machine(some_mpi, tmp_path, sources):
-    """Those of all its ranks together, by their number, but no more than a rank has; ranks of other machines do not count."""
-    words = ["sh", "-c", f'case {RANK} in 0) m="a 0 3";; 1) m="b 0 4";; 2) m="a 2 9";; 3) m="a 900 901";; esac; '
-             f'export LD_PRELOAD={MACHINES} TEGULA_MACHINE="$m"; exec "$@"', "sh", RANKS, tmp_path, sources["few"][0], "threads=0"]
+    """Those of all its ranks together, by their number, but no more than a rank has; ranks of
+    other machines do not count."""
+    words = [
+        "sh",
+        "-c",
+        f'case {RANK} in 0) m="a 0 3";; 1) m="b 0 4";; 2) m="a 2 9";; 3) m="a 900 901";; esac; '
+        f'export LD_PRELOAD={MACHINES} TEGULA_MACHINE="$m"; exec "$@"',
+        "sh",
+        RANKS,
+        tmp_path,
+        sources["few"][0],
+        "threads=0",
+    ]
     job = Job(some_mpi, 4, words).end()
     assert job.code == 0, job.err
-    assert [json.loads((tmp_path / f"{rank}.json").read_text())["threads"] for rank in range(4)] == [4, 5, 4, 2]
+    assert [
+        json.loads((tmp_path / f"{rank}.json").read_text())["threads"] for rank in range(4)
+    ] == [4, 5, 4, 2]

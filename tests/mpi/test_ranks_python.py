@@ -1,4 +1,5 @@
-# comm= of the Python package: communicators of mpi4py, split ones too. What is asserted is in on_ranks.py.
+# comm= of the Python package: communicators of mpi4py, split ones too.
+# What is asserted is in on_ranks.py.
 #
 # SPDX-License-Identifier: Apache-2.0
 import os
@@ -13,7 +14,13 @@ import pytest
 from launch import MPIS, Job, within
 from reference_hash import content_hash
 
-PACKAGE = pathlib.Path(os.environ.get("TEGULA_PYTHON", pathlib.Path(os.environ.get("TEGULA_BIN", "build/bin/tegula")).resolve().parents[1] / "python"))
+PACKAGE = pathlib.Path(
+    os.environ.get(
+        "TEGULA_PYTHON",
+        pathlib.Path(os.environ.get("TEGULA_BIN", "build/bin/tegula")).resolve().parents[1]
+        / "python",
+    )
+)
 WHEELS = [mpi for mpi in MPIS if "wheel" in mpi.name and not mpi.name.endswith("-old")]
 
 
@@ -43,8 +50,18 @@ def needs(mpi):
 def test_python_on_ranks(mpi, ranks, folder, tmp_path):
     needs(mpi)
     whole = numpy.load(folder / "whole.npy")
-    job = Job(mpi, ranks, [mpi.python, pathlib.Path(__file__).with_name("on_ranks.py"), folder, tmp_path, content_hash(whole)],
-              env={"PYTHONPATH": str(PACKAGE), "PYTHONDONTWRITEBYTECODE": "1"}).end()
+    job = Job(
+        mpi,
+        ranks,
+        [
+            mpi.python,
+            pathlib.Path(__file__).with_name("on_ranks.py"),
+            folder,
+            tmp_path,
+            content_hash(whole),
+        ],
+        env={"PYTHONPATH": str(PACKAGE), "PYTHONDONTWRITEBYTECODE": "1"},
+    ).end()
     assert job.code == 0, job.err[-3000:]
     assert len(list(tmp_path.glob("*.txt"))) == ranks
     assert ranks == 1 or (numpy.load(tmp_path / "exit.npy") == whole[:2, :5]).all()
@@ -81,11 +98,18 @@ def test_all_ranks_stop_at_the_same_piece(mpi, tmp_path):
     """The last rank's part of the third piece is damaged; then one rank leaves the walk."""
     needs(mpi)
     with h5py.File(tmp_path / "x.h5", "w") as file:
-        chunk = file.create_dataset("x", data=numpy.random.default_rng(1).random((200, 7)), chunks=(20, 7), compression="gzip").id.get_chunk_info(8)
+        chunk = file.create_dataset(
+            "x",
+            data=numpy.random.default_rng(1).random((200, 7)),
+            chunks=(20, 7),
+            compression="gzip",
+        ).id.get_chunk_info(8)
     with open(tmp_path / "x.h5", "r+b") as raw:
         raw.seek(chunk.byte_offset)
         raw.write(b"\xff" * 64)
-    job = Job(mpi, 3, [mpi.python, "-c", PIECES, tmp_path / "x.h5"], env={"PYTHONPATH": str(PACKAGE)}).end()
+    job = Job(
+        mpi, 3, [mpi.python, "-c", PIECES, tmp_path / "x.h5"], env={"PYTHONPATH": str(PACKAGE)}
+    ).end()
     assert job.code == 0, job.err[-3000:]
 
 
@@ -102,7 +126,9 @@ assert a.shape == (61, 10)
 @pytest.mark.parametrize("mpi", WHEELS or [None], ids=str)
 def test_an_mpi_for_one_thread_is_called_from_it(mpi, folder, tmp_path):
     needs(mpi)
-    job = Job(mpi, 2, [mpi.python, "-c", FUNNELED, folder / "whole.npy"], env={"PYTHONPATH": str(PACKAGE)}).end()
+    job = Job(
+        mpi, 2, [mpi.python, "-c", FUNNELED, folder / "whole.npy"], env={"PYTHONPATH": str(PACKAGE)}
+    ).end()
     assert job.code == 0, job.err[-3000:]
 
 
@@ -125,8 +151,16 @@ def test_a_rank_that_stands_still_ends_the_job(mpi, folder):
 
 
 def check_still(mpi, folder, deadline):
-    job = Job(mpi, 3, [mpi.python, "-c", STILL, folder / "whole.npy"], env={"PYTHONPATH": str(PACKAGE), "TEGULA_TIMEOUT": str(deadline)}).end()
-    assert job.code != 0 and "tegula: rank 1 did not come to an agreement of 3 ranks within the deadline" in job.err
+    job = Job(
+        mpi,
+        3,
+        [mpi.python, "-c", STILL, folder / "whole.npy"],
+        env={"PYTHONPATH": str(PACKAGE), "TEGULA_TIMEOUT": str(deadline)},
+    ).end()
+    assert (
+        job.code != 0
+        and "tegula: rank 1 did not come to an agreement of 3 ranks within the deadline" in job.err
+    )
 
 
 LATE = """
@@ -142,8 +176,17 @@ tegula.load(sys.argv[1], comm=MPI.COMM_WORLD)
 def test_a_rank_that_never_joins_ends_the_job(folder):
     mpi = (WHEELS or [None])[0]
     needs(mpi)
-    job = Job(mpi, 2, [mpi.python, "-c", LATE, folder / "whole.npy"], env={"PYTHONPATH": str(PACKAGE), "TEGULA_TIMEOUT": "0.5"}).end(30)
-    assert job.code != 0 and "tegula: not all ranks of the communicator came to join it within the deadline of 1 s" in job.err
+    job = Job(
+        mpi,
+        2,
+        [mpi.python, "-c", LATE, folder / "whole.npy"],
+        env={"PYTHONPATH": str(PACKAGE), "TEGULA_TIMEOUT": "0.5"},
+    ).end(30)
+    assert (
+        job.code != 0
+        and "tegula: not all ranks of the communicator came to join it within the deadline of 1 s"
+        in job.err
+    )
 
 
 ALONE = """
@@ -162,13 +205,30 @@ def test_a_rank_that_fails_by_itself_leaves_no_save_waiting(folder, tmp_path):
     """All end, each by its error, and what was being saved is saved at the end of all."""
     mpi = (WHEELS or [None])[0]
     needs(mpi)
-    job = Job(mpi, 3, [mpi.python, "-c", ALONE, folder / "whole.npy", tmp_path / "x.npy"], env={"PYTHONPATH": str(PACKAGE)}).end(60)
-    assert job.code != 0 and "of the program" in job.err and "the ranks do not make the same call: rank 0 is in" in job.err
+    job = Job(
+        mpi,
+        3,
+        [mpi.python, "-c", ALONE, folder / "whole.npy", tmp_path / "x.npy"],
+        env={"PYTHONPATH": str(PACKAGE)},
+    ).end(60)
+    assert (
+        job.code != 0
+        and "of the program" in job.err
+        and "the ranks do not make the same call: rank 0 is in" in job.err
+    )
     assert (numpy.load(tmp_path / "x.npy") == numpy.load(folder / "whole.npy")).all()
 
 
 def test_without_comm_mpi_is_not_touched(folder):
     needs(WHEELS)
-    words = "import sys, tegula; tegula.load(sys.argv[1]); assert 'libmpi' not in open('/proc/self/maps').read()"
-    run = subprocess.run([sys.executable, "-c", words, folder / "whole.npy"], env=dict(os.environ, PYTHONPATH=str(PACKAGE)), capture_output=True, text=True)
+    words = (
+        "import sys, tegula; tegula.load(sys.argv[1]); assert 'libmpi' not in "
+        "open('/proc/self/maps').read()"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", words, folder / "whole.npy"],
+        env=dict(os.environ, PYTHONPATH=str(PACKAGE)),
+        capture_output=True,
+        text=True,
+    )
     assert run.returncode == 0, run.stderr

@@ -1,4 +1,5 @@
-# Ranks on storage that is slow, gives short answers, fails, or does not answer: the same array, or the same error, within the deadline.
+# Ranks on storage that is slow, gives short answers, fails, or does not answer: the same array, or
+# the same error, within the deadline.
 #
 # SPDX-License-Identifier: Apache-2.0
 import numpy
@@ -47,18 +48,43 @@ def test_slow_storage_with_short_answers(some_mpi, mounts, shards, tmp_path):
 
 
 def test_a_request_that_fails_is_the_same_error_everywhere(some_mpi, mounts, shards, tmp_path):
-    """Of a file that rank 0 opens, of the header that it reads, of data that one of the ranks reads, and of a file that is opened for that."""
-    cases = [({"fail_open": 2}, "open"), ({"fail_read": 3}, "open"), ({"fail_read": 9}, "load"), ({"fail_open": 8}, "load")]
-    jobs = [Ranks(some_mpi, 3, tmp_path / str(i), mounts.add(shards, **case).path, "threads=1", "deadline=60") for i, (case, _) in enumerate(cases)]
+    """Of a file that rank 0 opens, of the header that it reads, of data that one of the ranks
+    reads, and of a file that is opened for that."""
+    cases = [
+        ({"fail_open": 2}, "open"),
+        ({"fail_read": 3}, "open"),
+        ({"fail_read": 9}, "load"),
+        ({"fail_open": 8}, "load"),
+    ]
+    jobs = [
+        Ranks(
+            some_mpi,
+            3,
+            tmp_path / str(i),
+            mounts.add(shards, **case).path,
+            "threads=1",
+            "deadline=60",
+        )
+        for i, (case, _) in enumerate(cases)
+    ]
     for (case, step), job in zip(cases, jobs):
         answers = job.answers()
-        assert job.code != 0 and (answers.one("status"), answers.one("step")) == ("io", step), (case, answers, job.err)
-        assert answers.one("message") and answers.one("failed") in range(3) and answers.one("path").endswith(".npy")
+        assert job.code != 0 and (answers.one("status"), answers.one("step")) == ("io", step), (
+            case,
+            answers,
+            job.err,
+        )
+        assert (
+            answers.one("message")
+            and answers.one("failed") in range(3)
+            and answers.one("path").endswith(".npy")
+        )
 
 
 def test_reads_that_do_not_end(mounts, shards):
-    """Those of one rank: the others say so and end the job, whatever that rank waits for. Those of all ranks, which take twice as long: nobody waits for
-    the others then, and a thread of each rank says it."""
+    """Those of one rank: the others say so and end the job, whatever that rank waits for. Those of
+    all ranks, which take twice as long: nobody waits for the others then, and a thread of each rank
+    says it."""
     if not ONCE:
         pytest.skip(WHY)
     slow = mounts.add(shards, delay_read=400 * MS, max_read=4096)
@@ -67,9 +93,18 @@ def test_reads_that_do_not_end(mounts, shards):
 
 
 def check_reads_that_do_not_end(slow, last, deadline):
-    cases = [([slow.path], f"load did not end within its deadline of {deadline} s: all ranks wait for storage"),
-             (last, "rank 2 did not come to an agreement of 3 ranks within the deadline")]
-    jobs = [(Job(mpi, 3, [BIN, "load", *files, "--timeout", deadline, "--threads", "1"]), message) for mpi in ONCE[:2] for files, message in cases]
+    cases = [
+        (
+            [slow.path],
+            f"load did not end within its deadline of {deadline} s: all ranks wait for storage",
+        ),
+        (last, "rank 2 did not come to an agreement of 3 ranks within the deadline"),
+    ]
+    jobs = [
+        (Job(mpi, 3, [BIN, "load", *files, "--timeout", deadline, "--threads", "1"]), message)
+        for mpi in ONCE[:2]
+        for files, message in cases
+    ]
     for job, message in jobs:
         job.end()
         assert job.code != 0 and f"tegula: {message}" in job.err, job.err

@@ -1,7 +1,9 @@
-"""What the HDF5 plugin says of a dataset, and the values that this amounts to: put together with numpy and zlib, without the library.
+"""What the HDF5 plugin says of a dataset, and the values that this amounts to: put together with
+numpy and zlib, without the library.
 
 SPDX-License-Identifier: Apache-2.0
 """
+
 import json
 import os
 import pathlib
@@ -14,7 +16,14 @@ import numpy as np
 BUILD = pathlib.Path(os.environ.get("TEGULA_LIB", "build/lib/libtegula.so")).resolve().parent.parent
 DUMP = BUILD / "bin" / "tegula_hdf5_dump"
 PLUGIN = BUILD / "lib" / "tegula" / "libtegula_hdf5.so"
-SYSTEM = ("libhdf5_serial.so.320", "libhdf5_serial.so.310", "libhdf5_serial.so.103", "libhdf5.so.320", "libhdf5.so.310", "libhdf5.so.103")
+SYSTEM = (
+    "libhdf5_serial.so.320",
+    "libhdf5_serial.so.310",
+    "libhdf5_serial.so.103",
+    "libhdf5.so.320",
+    "libhdf5.so.310",
+    "libhdf5.so.103",
+)
 
 
 def wheel_libraries():
@@ -25,25 +34,36 @@ def wheel_libraries():
 
 
 def libraries():
-    """Every libhdf5 at hand: h5py's, the system's, and those in TEGULA_TEST_HDF5_LIBRARIES (with ':' between them)."""
+    """Every libhdf5 at hand: h5py's, the system's,
+    and those in TEGULA_TEST_HDF5_LIBRARIES (with ':' between them)."""
     system = [f"/usr/lib/x86_64-linux-gnu/{name}" for name in SYSTEM]
     more = [path for path in os.environ.get("TEGULA_TEST_HDF5_LIBRARIES", "").split(":") if path]
-    return list(dict.fromkeys(path for path in wheel_libraries() + system + more if os.path.exists(path)))
+    return list(
+        dict.fromkeys(path for path in wheel_libraries() + system + more if os.path.exists(path))
+    )
 
 
 class Refused(Exception):
     def __init__(self, error):
         super().__init__(f"{error['status']}: {error['message']} ({error['hint']})")
-        self.status, self.message, self.hint, self.path = (error[key] for key in ("status", "message", "hint", "path"))
+        self.status, self.message, self.hint, self.path = (
+            error[key] for key in ("status", "message", "hint", "path")
+        )
 
 
 def dump(path, dataset=None, **options):
     """The description as the stub host prints it; Refused where the plugin fails."""
     prefix = options.pop("prefix", [])
-    run = {key: options.pop(key) for key in ("cwd", "preexec_fn", "timeout", "env") if key in options}
-    command = [*prefix, str(DUMP), str(PLUGIN), str(path)] + ([f"dataset={dataset}"] if dataset is not None else [])
+    run = {
+        key: options.pop(key) for key in ("cwd", "preexec_fn", "timeout", "env") if key in options
+    }
+    command = [*prefix, str(DUMP), str(PLUGIN), str(path)] + (
+        [f"dataset={dataset}"] if dataset is not None else []
+    )
     for key, value in options.items():
-        command += [f"{key}={one}" for one in (value if isinstance(value, (list, tuple)) else [value])]
+        command += [
+            f"{key}={one}" for one in (value if isinstance(value, (list, tuple)) else [value])
+        ]
     done = subprocess.run(command, capture_output=True, text=True, **{"timeout": 120, **run})
     assert done.returncode in (0, 1), (done.returncode, done.stderr[-3000:])
     assert done.stderr == ""
@@ -61,7 +81,11 @@ def dtype_of(text):
 
 def filled(hexadecimal, dtype):
     """One element; zeros where no fill value is defined."""
-    return np.frombuffer(bytes.fromhex(hexadecimal), dtype)[0] if hexadecimal else np.zeros(1, dtype)[0]
+    return (
+        np.frombuffer(bytes.fromhex(hexadecimal), dtype)[0]
+        if hexadecimal
+        else np.zeros(1, dtype)[0]
+    )
 
 
 def undo(data, filters, mask):
@@ -73,7 +97,9 @@ def undo(data, filters, mask):
             data = zlib.decompress(data)
         elif name == "shuffle":
             whole = len(data) // params[0] * params[0]
-            data = np.frombuffer(data[:whole], "u1").reshape(params[0], -1).T.tobytes() + data[whole:]
+            data = (
+                np.frombuffer(data[:whole], "u1").reshape(params[0], -1).T.tobytes() + data[whole:]
+            )
         elif name == "fletcher32":
             data = data[:-4]
         else:
@@ -84,7 +110,9 @@ def undo(data, filters, mask):
 def grid_values(out, part, shape, dtype):
     """The elements of one chunked part, by the formula of tegula_plugin_chunked."""
     grid = out["grids"][part["grid"]]
-    assert len(grid["chunks"]) == grid["count"] and (grid["coordinates"] is not None or grid["count"] == grid["slots"])
+    assert len(grid["chunks"]) == grid["count"] and (
+        grid["coordinates"] is not None or grid["count"] == grid["slots"]
+    )
     slots = grid["coordinates"] if grid["coordinates"] is not None else range(grid["count"])
     assert list(slots) == sorted(set(slots))
     table = dict(zip(slots, grid["chunks"]))
@@ -103,21 +131,33 @@ def grid_values(out, part, shape, dtype):
         if length == 0:
             values[here] = filled(grid["fill"], dtype)
             continue
-        stored = content[offset:offset + length]
+        stored = content[offset : offset + length]
         data = undo(stored, grid["filters"], mask)
         assert len(stored) == length and len(data) == grid["chunk_bytes"]
-        items = np.lib.stride_tricks.as_strided(np.frombuffer(data, dtype.newbyteorder(grid["order"])).view("u1"), (len(data), 1), (1, 1))
+        items = np.lib.stride_tricks.as_strided(
+            np.frombuffer(data, dtype.newbyteorder(grid["order"])).view("u1"),
+            (len(data), 1),
+            (1, 1),
+        )
         at = byte[here][:, None] + np.arange(dtype.itemsize)
-        values[here] = items[at, 0].copy().view(dtype.newbyteorder(grid["order"]))[:, 0].astype(dtype)
+        values[here] = (
+            items[at, 0].copy().view(dtype.newbyteorder(grid["order"]))[:, 0].astype(dtype)
+        )
     return values
 
 
 def part_values(out, part, shape, dtype):
     if part["kind"] == "dense":
         content = np.fromfile(out["files"][part["file"]], "u1")
-        last = part["offset"] + sum((n - 1) * s for n, s in zip(shape, part["strides"])) + dtype.itemsize
+        last = (
+            part["offset"]
+            + sum((n - 1) * s for n, s in zip(shape, part["strides"]))
+            + dtype.itemsize
+        )
         assert part["offset"] >= 0 and last <= len(content) and all(s > 0 for s in part["strides"])
-        stored = np.ndarray(shape, dtype.newbyteorder(part["order"]), content, part["offset"], part["strides"])
+        stored = np.ndarray(
+            shape, dtype.newbyteorder(part["order"]), content, part["offset"], part["strides"]
+        )
         return stored.astype(dtype)
     if part["kind"] == "chunked":
         return grid_values(out, part, shape, dtype)
@@ -128,7 +168,8 @@ def part_values(out, part, shape, dtype):
 
 
 def assemble(out, lost=None):
-    """The array that the description amounts to. Every element is told exactly once; what is lost becomes `lost`, if that is given."""
+    """The array that the description amounts to. Every element is told exactly once; what is
+    lost becomes `lost`, if that is given."""
     dtype, shape = dtype_of(out["dtype"]), tuple(out["shape"])
     values, told = np.zeros(shape, dtype), np.zeros(shape, "u1")
     for part in out["parts"]:

@@ -2,6 +2,7 @@
 
 SPDX-License-Identifier: Apache-2.0
 """
+
 import h5py
 import numpy as np
 import pytest
@@ -17,7 +18,9 @@ def numbers(shape, dtype="f8"):
 
 @pytest.mark.parametrize("userblock", [0, 512, 2048])
 @pytest.mark.parametrize("libver", ["earliest", "v110", "latest"])
-def test_contiguous_chunked_and_compact_data_are_found_behind_a_user_block(tmp_path, library, userblock, libver):
+def test_contiguous_chunked_and_compact_data_are_found_behind_a_user_block(
+    tmp_path, library, userblock, libver
+):
     data = numbers((7, 5))
     with h5py.File(tmp_path / "a.h5", "w", userblock_size=userblock, libver=libver) as f:
         f["plain"] = data
@@ -32,7 +35,9 @@ def test_case_24_offsets_of_two_and_four_bytes(tmp_path, library, sizes):
     data = np.arange(64, dtype="i4")
     plist = h5py.h5p.create(h5py.h5p.FILE_CREATE)
     plist.set_sizes(*sizes)
-    with h5py.File(h5py.h5f.create(str(tmp_path / "a.h5").encode(), h5py.h5f.ACC_TRUNC, plist)) as f:
+    with h5py.File(
+        h5py.h5f.create(str(tmp_path / "a.h5").encode(), h5py.h5f.ACC_TRUNC, plist)
+    ) as f:
         f["plain"] = data
         f.create_dataset("chunked", data=data, chunks=(8,))
     for name in ("plain", "chunked"):
@@ -43,7 +48,9 @@ def compact(f, name, data):
     plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
     plist.set_layout(h5py.h5d.COMPACT)
     space = h5py.h5s.create_simple(data.shape) if data.ndim else h5py.h5s.create(h5py.h5s.SCALAR)
-    dataset = h5py.h5d.create(f.id, name.encode(), h5py.h5t.py_create(data.dtype, logical=True), space, plist)
+    dataset = h5py.h5d.create(
+        f.id, name.encode(), h5py.h5t.py_create(data.dtype, logical=True), space, plist
+    )
     dataset.write(h5py.h5s.ALL, h5py.h5s.ALL, np.ascontiguousarray(data).reshape(data.shape))
 
 
@@ -69,7 +76,9 @@ def test_scalars_and_empty_axes(tmp_path, library):
     for name, shape in (("empty", [0, 4]), ("chunked", [3, 0])):
         out = dump(tmp_path / "a.h5", name, library=library)
         chunks = [(part["kind"], part["chunk"]) for part in out["parts"]]
-        assert out["shape"] == shape and chunks == ([("chunked", [2, 2])] if name == "chunked" else [])
+        assert out["shape"] == shape and chunks == (
+            [("chunked", [2, 2])] if name == "chunked" else []
+        )
     with pytest.raises(Refused, match=r"unsupported.*null dataspace"):
         dump(tmp_path / "a.h5", "null", library=library)
 
@@ -103,6 +112,7 @@ def make_fill_undefined(plist):
     import ctypes
 
     import described
+
     loaded = [line.split()[-1] for line in open("/proc/self/maps") if "libhdf5-" in line]
     if not loaded:
         pytest.skip("h5py's libhdf5 is not found by its name: " + str(described.wheel_libraries()))
@@ -136,7 +146,13 @@ def external(path, name, dtype, shape, segments):
     for file, offset, size in segments:
         plist.set_external(str(file).encode(), offset, size)
     with h5py.File(path, "a") as f:
-        h5py.h5d.create(f.id, name.encode(), h5py.h5t.py_create(np.dtype(dtype)), h5py.h5s.create_simple(shape), plist)
+        h5py.h5d.create(
+            f.id,
+            name.encode(),
+            h5py.h5t.py_create(np.dtype(dtype)),
+            h5py.h5s.create_simple(shape),
+            plist,
+        )
 
 
 def test_case_28_external_files_count_from_the_folder_of_the_file(tmp_path, library):
@@ -144,9 +160,16 @@ def test_case_28_external_files_count_from_the_folder_of_the_file(tmp_path, libr
     stored = data.tobytes()
     (tmp_path / "one.bin").write_bytes(b"junk" + stored[:52])
     (tmp_path / "two.bin").write_bytes(stored[52:])
-    external(tmp_path / "a.h5", "x", ">i4", (6, 7), [("one.bin", 4, 52), ("two.bin", 0, h5py.h5f.UNLIMITED)])
+    external(
+        tmp_path / "a.h5",
+        "x",
+        ">i4",
+        (6, 7),
+        [("one.bin", 4, 52), ("two.bin", 0, h5py.h5f.UNLIMITED)],
+    )
     (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "elsewhere" / "one.bin").write_bytes(b"z" * 1000)  # a decoy in the working directory
+    # a decoy in the working directory
+    (tmp_path / "elsewhere" / "one.bin").write_bytes(b"z" * 1000)
     assert same(values(tmp_path / "a.h5", "x", library=library, cwd=tmp_path / "elsewhere"), data)
 
 
@@ -190,7 +213,11 @@ def test_a_file_marked_as_being_written_is_refused(tmp_path, library):
     set_flags(tmp_path / "a.h5", 1)
     with pytest.raises(Refused) as refused:
         dump(tmp_path / "a.h5", library=library)
-    assert refused.value.status == "unsupported" and "open for writing" in refused.value.message and "h5clear -s" in refused.value.hint
+    assert (
+        refused.value.status == "unsupported"
+        and "open for writing" in refused.value.message
+        and "h5clear -s" in refused.value.hint
+    )
 
 
 def test_a_file_that_a_swmr_writer_has_open_is_read(tmp_path, library):

@@ -2,6 +2,7 @@
 
 SPDX-License-Identifier: Apache-2.0
 """
+
 import ctypes
 import os
 import re
@@ -16,7 +17,10 @@ import pytest
 import described
 from described import DUMP, PLUGIN, Refused, dump
 
-not_sanitized = pytest.mark.skipif(bool(described.os.environ.get("TEGULA_SANITIZER")), reason="a sanitizer must be first in its process")
+not_sanitized = pytest.mark.skipif(
+    bool(described.os.environ.get("TEGULA_SANITIZER")),
+    reason="a sanitizer must be first in its process",
+)
 
 
 @pytest.fixture
@@ -44,11 +48,17 @@ def test_of_all_candidates_the_newest_is_taken(path):
 def test_what_is_no_libhdf5_is_not_taken(path, tmp_path):
     (tmp_path / "no.so").write_bytes(b"no library")
     libc = next(line.split()[-1] for line in open("/proc/self/maps") if "libc.so" in line)
-    reasons = {tmp_path / "no.so": "file too short|invalid ELF header", tmp_path / "gone.so": "cannot open", libc: "no libhdf5"}
+    reasons = {
+        tmp_path / "no.so": "file too short|invalid ELF header",
+        tmp_path / "gone.so": "cannot open",
+        libc: "no libhdf5",
+    }
     for name, text in reasons.items():
         with pytest.raises(Refused, match=f"unsupported.*cannot use.*({text})") as refused:
             dump(path, library=name)
-        assert "pip install h5py" in refused.value.hint and "TEGULA_HDF5_LIBRARY" in refused.value.hint
+        assert (
+            "pip install h5py" in refused.value.hint and "TEGULA_HDF5_LIBRARY" in refused.value.hint
+        )
     good = described.libraries()[0]
     assert version(dump(path, candidate=[tmp_path / "no.so", good]))
 
@@ -57,8 +67,16 @@ def fake(folder, name, version):
     """A library that only says which libhdf5 it is."""
     if not shutil.which("cc"):
         pytest.skip("there is no C compiler: it makes a library that is no whole libhdf5")
-    source = f"int H5get_libversion(unsigned *a, unsigned *b, unsigned *c) {{ *a = {version[0]}; *b = {version[1]}; *c = {version[2]}; return 0; }}"
-    subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", str(folder / name)], input=source, text=True, check=True)
+    source = (
+        f"int H5get_libversion(unsigned *a, unsigned *b, unsigned *c) {{ *a = {version[0]}; *b = "
+        f"{version[1]}; *c = {version[2]}; return 0; }}"
+    )
+    subprocess.run(
+        ["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", str(folder / name)],
+        input=source,
+        text=True,
+        check=True,
+    )
     return folder / name
 
 
@@ -70,7 +88,10 @@ def test_a_library_that_lacks_something_is_passed_over(path, tmp_path, library):
     for order in ([*odd, library], [library, *odd], [new, library, old]):
         assert version(dump(path, candidate=order)) >= version(dump(path, library=library))
     for name, number in ((old, "1.8.22"), (new, "99.0.0")):
-        with pytest.raises(Refused, match=f"unsupported.*cannot use.*HDF5 {number} has no H5.*: 1.10.5 or newer is needed"):
+        with pytest.raises(
+            Refused,
+            match=f"unsupported.*cannot use.*HDF5 {number} has no H5.*: 1.10.5 or newer is needed",
+        ):
             dump(path, library=name)
 
 
@@ -78,8 +99,11 @@ def test_a_library_that_lacks_something_is_passed_over(path, tmp_path, library):
 def test_libraries_of_the_system_that_cannot_be_newer_are_not_loaded(path, tmp_path):
     """Those that may be are."""
     newest = max(described.libraries(), key=lambda name: version(dump(path, library=name)))
-    for number, (name, told) in {"old": ("libhdf5.so.103", (1, 10, 99)), "plain": ("libhdf5.so", (99, 0, 0)),
-                                 "new": ("libhdf5.so.320", (99, 0, 0))}.items():
+    for number, (name, told) in {
+        "old": ("libhdf5.so.103", (1, 10, 99)),
+        "plain": ("libhdf5.so", (99, 0, 0)),
+        "new": ("libhdf5.so.320", (99, 0, 0)),
+    }.items():
         (tmp_path / number).mkdir()
         fake(tmp_path / number, name, told)
     code = """
@@ -149,14 +173,24 @@ def library_of(context, damaged):
 def use_contexts(code, *arguments, **environment):
     """Runs the code behind the functions above."""
     lib = os.path.abspath(os.environ.get("TEGULA_LIB", "build/lib/libtegula.so"))
-    run = subprocess.run([sys.executable, "-c", CONTEXTS + code, lib, *map(str, arguments)], env={**os.environ, **environment},
-                         capture_output=True, text=True, timeout=60)
-    assert (run.returncode, run.stdout) == (0, "fine\n"), (run.returncode, run.stdout, run.stderr[-3000:])
+    run = subprocess.run(
+        [sys.executable, "-c", CONTEXTS + code, lib, *map(str, arguments)],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (run.returncode, run.stdout) == (0, "fine\n"), (
+        run.returncode,
+        run.stdout,
+        run.stderr[-3000:],
+    )
 
 
 @pytest.fixture
 def three(tmp_path):
-    """0, 1, ... 599 in chunks that tegula decodes, in numbers that libhdf5 must convert, and in the header; and a damaged file."""
+    """0, 1, ... 599 in chunks that tegula decodes, in numbers that libhdf5 must convert, and in
+    the header; and a damaged file."""
     numbers = np.arange(600, dtype="<i4")
     with h5py.File(tmp_path / "chunks.h5", "w") as f:
         f.create_dataset("x", data=numbers, chunks=(7,), compression="gzip", shuffle=True)
@@ -166,7 +200,9 @@ def three(tmp_path):
     plist.set_layout(h5py.h5d.COMPACT)
     for name, kind, how in (("odd.h5", odd, None), ("compact.h5", h5py.h5t.STD_I32LE, plist)):
         with h5py.File(tmp_path / name, "w") as f:
-            h5py.h5d.create(f.id, b"x", kind, h5py.h5s.create_simple((600,)), how).write(h5py.h5s.ALL, h5py.h5s.ALL, numbers)
+            h5py.h5d.create(f.id, b"x", kind, h5py.h5s.create_simple((600,)), how).write(
+                h5py.h5s.ALL, h5py.h5s.ALL, numbers
+            )
     content = (tmp_path / "chunks.h5").read_bytes()
     (tmp_path / "damaged.h5").write_bytes(content[:96] + b"\xff" * 1000 + content[1096:])
     return [tmp_path / name for name in ("chunks.h5", "odd.h5", "compact.h5", "damaged.h5")]
@@ -174,10 +210,12 @@ def three(tmp_path):
 
 @not_sanitized
 def test_libraries_that_were_only_looked_at_do_no_harm(three, tmp_path):
-    """Threads that searched end, contexts that searched are gone: nobody jumps into a library that is not there any more."""
+    """Threads that searched end, contexts that searched are gone: nobody jumps into a library
+    that is not there any more."""
     (tmp_path / "text.so").write_text("no library")
     names = [str(tmp_path / "text.so"), *described.libraries(), str(tmp_path / "gone.so")]
-    use_contexts("""
+    use_contexts(
+        """
 files, names = sys.argv[2:6], sys.argv[6:]
 def work(order):
     one = context(candidates=":".join(order).encode())
@@ -191,7 +229,10 @@ for turn in range(len(names)):
     for thread in threads: thread.join()
 work(names)
 print("fine")
-""", *three, *names)
+""",
+        *three,
+        *names,
+    )
 
 
 @not_sanitized
@@ -200,7 +241,8 @@ def test_contexts_with_different_libraries_in_one_process(three):
     names = described.libraries()
     if len(names) < 2:
         pytest.skip("there is only one libhdf5 here")
-    use_contexts("""
+    use_contexts(
+        """
 files, names = sys.argv[2:6], sys.argv[6:]
 contexts = [context(library=name.encode()) for name in names]
 bad = []
@@ -217,18 +259,25 @@ for thread in threads: thread.join()
 assert not bad, bad
 for one in contexts: lib.tegula_context_destroy(one)
 print("fine")
-""", *three, *names)
+""",
+        *three,
+        *names,
+    )
 
 
 @not_sanitized
 def test_another_libhdf5_of_the_process_is_left_alone(path, library):
     """With another libhdf5 in front of everything, the plugin's calls still reach its own."""
     for other in described.libraries():
-        probe = subprocess.run([sys.executable, "-c", "0"], env={"LD_PRELOAD": other}, capture_output=True, text=True)
+        probe = subprocess.run(
+            [sys.executable, "-c", "0"], env={"LD_PRELOAD": other}, capture_output=True, text=True
+        )
         if other == library or probe.stderr:
             continue  # a wheel's library needs its neighbours, which preloading does not find
         out = dump(path, library=library, env={"LD_PRELOAD": other})
-        assert f"({library})" in out["library"] and version(out) == version(dump(path, library=library))
+        assert f"({library})" in out["library"] and version(out) == version(
+            dump(path, library=library)
+        )
         assert out["grids"] == dump(path, library=library)["grids"]
 
 
@@ -239,8 +288,8 @@ def test_the_file_of_the_library_is_not_what_is_mapped(path, library):
     assert "hdf5" not in trace.replace("libtegula_hdf5", "")
     code = f"""
 import ctypes, sys
-sys.path.insert(0, {str(described.__file__).rsplit('/', 1)[0]!r})
-first = {'h5py' in library!r}
+sys.path.insert(0, {str(described.__file__).rsplit("/", 1)[0]!r})
+first = {"h5py" in library!r}
 if first: import h5py
 class Options(ctypes.Structure):
     _fields_ = [("size", ctypes.c_size_t), ("library", ctypes.c_char_p),
@@ -268,7 +317,9 @@ print("fine")
 
 @not_sanitized
 def test_the_plugin_exports_its_entry_only():
-    names = subprocess.run(["nm", "-D", "--defined-only", str(PLUGIN)], capture_output=True, text=True, check=True).stdout.split()[2::3]
+    names = subprocess.run(
+        ["nm", "-D", "--defined-only", str(PLUGIN)], capture_output=True, text=True, check=True
+    ).stdout.split()[2::3]
     assert names == ["tegula_plugin_entry"]
     entry = ctypes.CDLL(str(PLUGIN)).tegula_plugin_entry
     entry.restype = ctypes.c_void_p

@@ -1,5 +1,6 @@
-# explain, verify and compare on random layouts: plans agree with a computation of their own and with what a load does; equal arrays
-# compare equal whatever their files look like; a changed element is found where numpy finds it.
+# explain, verify and compare on random layouts: plans agree with a computation of their own and
+# with what a load does; equal arrays compare equal whatever their files look like; a changed
+# element is found where numpy finds it.
 #
 # SPDX-License-Identifier: Apache-2.0
 import os
@@ -12,7 +13,8 @@ import property_runner
 from generate_arrays import context_command
 from test_property_load import open_command, write_npy, write_raw
 
-CUTS_REQUESTS = os.environ.get("TEGULA_IO") in ("io_uring", "direct")  # so that a load makes more than were planned
+# so that a load makes more than were planned
+CUTS_REQUESTS = os.environ.get("TEGULA_IO") in ("io_uring", "direct")
 FLOATS = ["f2", "f4", "f8", "c8", "c16"]
 
 
@@ -43,8 +45,17 @@ def explain_case(probe, rng, folder):
     tiling, _ = gen.random_tiling(rng, list(array.shape))
     tiling["ranks"] = 1 if rng.random() < 0.5 else int(rng.integers(2, 6))
     alone = {**tiling, "ranks": 1}
-    commands = [context_command(rng), command, {"do": "files", "count": 100}, alone, {"do": "explain"},
-                {"do": "array", "dtype": gen.dtype_text(dtype)}, {"do": "load"}, tiling, {"do": "explain"}]
+    commands = [
+        context_command(rng),
+        command,
+        {"do": "files", "count": 100},
+        alone,
+        {"do": "explain"},
+        {"do": "array", "dtype": gen.dtype_text(dtype)},
+        {"do": "load"},
+        tiling,
+        {"do": "explain"},
+    ]
     commands[2]["count"] = probe.batch(commands[:2])[1]["files"]
     _, info, files, tiles, plan, _, moved, ranked, ranked_plan = probe.batch(commands)
     plan, ranked_plan = plan["plan"], ranked_plan["plan"]
@@ -53,7 +64,9 @@ def explain_case(probe, rng, folder):
     for plan, ranks, tiles in ((plan, 1, tiles), (ranked_plan, tiling["ranks"], ranked)):  # noqa: B020
         assert (plan["shape"], plan["dtype"]) == (info["shape"], info["dtype"])
         assert (plan["files"], plan["bytes"], plan["ranks"]) == (info["files"], array.nbytes, ranks)
-        assert [(tile["box"], tile["rank"]) for tile in plan["tiles"]] == [(tile["box"], tile["rank"]) for tile in tiles["tiles"]]
+        assert [(tile["box"], tile["rank"]) for tile in plan["tiles"]] == [
+            (tile["box"], tile["rank"]) for tile in tiles["tiles"]
+        ]
         for tile in plan["tiles"]:
             assert tile["bytes"] == gen.in_box(array, tile["box"]).size * dtype.itemsize
             assert tile["sources"] == expected_sources(tile["box"], files["files"])
@@ -61,7 +74,6 @@ def explain_case(probe, rng, folder):
         # a rank whose tiles lie apart may read a request between them
         assert ranks > 1 or sum(tile["reads"] for tile in plan["tiles"]) >= plan["reads"]
         assert len(plan["tiles"]) > 1 or plan["tiles"][0]["reads"] == plan["reads"]
-
 
     check_lone_tiles(probe, folder, ranked_plan, dtype)
 
@@ -72,13 +84,21 @@ def check_lone_tiles(probe, folder, plan, dtype):
     for tile in plan["tiles"]:
         if ranks.count(tile["rank"]) == 1 and tile["bytes"] > 0:
             layout = {"axes": list(range(len(tile["box"])))}
-            read = probe.call("read", dtype=gen.dtype_text(dtype), box=tile["box"], layout=layout, path=str(folder / "box"))
+            read = probe.call(
+                "read",
+                dtype=gen.dtype_text(dtype),
+                box=tile["box"],
+                layout=layout,
+                path=str(folder / "box"),
+            )
             assert CUTS_REQUESTS or read["statistics"]["reads"] == tile["reads"]
 
 
 @pytest.mark.parametrize("group", range(property_runner.GROUPS))
 def test_explain_says_what_a_load_does(shared_probe, group):
-    property_runner.run(21, group, 0.08, lambda rng, folder: explain_case(shared_probe, rng, folder))
+    property_runner.run(
+        21, group, 0.08, lambda rng, folder: explain_case(shared_probe, rng, folder)
+    )
 
 
 def bits(array):
@@ -112,7 +132,11 @@ def change(rng, array):
             flat[place] = -flat[place] if rng.random() < 0.5 else numpy.nan
         else:
             item = flat.view("u1").reshape(flat.size, -1) if array.dtype.names is None else None
-            raw = item if item is not None else flat.view("V%d" % array.dtype.itemsize).view("u1").reshape(flat.size, -1)
+            raw = (
+                item
+                if item is not None
+                else flat.view("V%d" % array.dtype.itemsize).view("u1").reshape(flat.size, -1)
+            )
             raw[place, rng.integers(raw.shape[1])] ^= 1 << int(rng.integers(8))
     return copy
 
@@ -128,13 +152,20 @@ def special(rng, array):
 
 def compare_case(probe, rng, folder):
     dtype = numpy.dtype(FLOATS[rng.integers(5)]) if rng.random() < 0.5 else gen.random_dtype(rng)
-    array = gen.random_array(rng, gen.random_shape(rng, int(rng.choice([3000, 300000], p=[0.9, 0.1]))), dtype)
+    array = gen.random_array(
+        rng, gen.random_shape(rng, int(rng.choice([3000, 300000], p=[0.9, 0.1]))), dtype
+    )
     if dtype.kind in "fc":
         array = special(rng, array)
     same = array.size == 0 or rng.random() < 0.4
     other = array if same else change(rng, array)
-    commands = [context_command(rng), write_any(rng, folder / "a", array), {**write_any(rng, folder / "b", other), "other": True},
-                {"do": "compare"}, {"do": "compare", "flags": 1}]
+    commands = [
+        context_command(rng),
+        write_any(rng, folder / "a", array),
+        {**write_any(rng, folder / "b", other), "other": True},
+        {"do": "compare"},
+        {"do": "compare", "flags": 1},
+    ]
     for values, answer in enumerate(probe.batch(commands)[-2:]):
         expected = first_difference(array, other, bool(values))
         assert answer["equal"] == (expected is None)
@@ -144,7 +175,8 @@ def compare_case(probe, rng, folder):
             assert answer["statistics"]["bytes_read"] >= 2 * array.nbytes
         else:
             assert "differs" in answer["reason"] and "(" in answer["reason"]
-            if dtype.kind != "U":  # numpy makes no text of numbers beyond Unicode, of which a changed bit makes some
+            # numpy makes no text of numbers beyond Unicode, of which a changed bit makes some
+            if dtype.kind != "U":
                 check_texts(answer, array[tuple(expected)], other[tuple(expected)])
 
 
@@ -160,7 +192,11 @@ def check_texts(answer, a, b):
             assert text == ("NaT" if number == -(2**63) else str(number))
         elif kind == "f":
             with numpy.errstate(over="ignore"):
-                read = numpy.array(text).astype("f4" if value.dtype.itemsize < 8 else "f8").astype(value.dtype)
+                read = (
+                    numpy.array(text)
+                    .astype("f4" if value.dtype.itemsize < 8 else "f8")
+                    .astype(value.dtype)
+                )
             assert read.tobytes() == value.tobytes() or (numpy.isnan(read) and numpy.isnan(value))
         elif kind == "c" and numpy.isfinite(value):
             assert numpy.array(complex(text)).astype(value.dtype) == value

@@ -1,8 +1,10 @@
-# Loads of random HDF5 files, virtual datasets and folders of HDF5 shards equal what h5py reads, byte by byte.
+# Loads of random HDF5 files, virtual datasets and folders of HDF5 shards equal what
+# h5py reads, byte by byte.
 #
 # SPDX-License-Identifier: Apache-2.0
 #
-# h5py is the judge of values; of places of chunks it is not (up to HDF5 2.0 they are wrong for some indices).
+# h5py is the judge of values; of places of chunks it is not (up to HDF5 2.0 they are
+# wrong for some indices).
 import numpy
 import pytest
 
@@ -18,8 +20,34 @@ try:
 except ImportError:  # fewer filters
     hdf5plugin = None
 
-DTYPES = ["i1", "u1", "<i2", ">i2", "<u4", ">i4", "<i8", ">u8", "<f2", ">f2", "<f4", ">f4", "<f8", ">f8", "<c8", ">c16", "?", "S5", "V3"]
-LIBVER = [("earliest", "latest"), ("v108", "v108"), ("v110", "v110"), ("v112", "v112"), ("latest", "latest")]
+DTYPES = [
+    "i1",
+    "u1",
+    "<i2",
+    ">i2",
+    "<u4",
+    ">i4",
+    "<i8",
+    ">u8",
+    "<f2",
+    ">f2",
+    "<f4",
+    ">f4",
+    "<f8",
+    ">f8",
+    "<c8",
+    ">c16",
+    "?",
+    "S5",
+    "V3",
+]
+LIBVER = [
+    ("earliest", "latest"),
+    ("v108", "v108"),
+    ("v110", "v110"),
+    ("v112", "v112"),
+    ("latest", "latest"),
+]
 
 
 def random_data(rng, shape, dtype, small=False):
@@ -37,10 +65,18 @@ def random_filters(rng, dtype):
     if rng.random() < 0.3:
         return {}
     options = {"shuffle": bool(rng.random() < 0.5), "fletcher32": bool(rng.random() < 0.3)}
-    more = [{}, {"compression": "gzip", "compression_opts": int(rng.integers(0, 10))}, {"compression": "lzf"}]
+    more = [
+        {},
+        {"compression": "gzip", "compression_opts": int(rng.integers(0, 10))},
+        {"compression": "lzf"},
+    ]
     if hdf5plugin is not None:
-        more += [hdf5plugin.Zstd(), hdf5plugin.LZ4(nbytes=int(rng.choice([0, 64, 512]))), hdf5plugin.Blosc(cname="lz4"),
-                 hdf5plugin.Bitshuffle(cname=str(rng.choice(["none", "lz4", "zstd"])))]
+        more += [
+            hdf5plugin.Zstd(),
+            hdf5plugin.LZ4(nbytes=int(rng.choice([0, 64, 512]))),
+            hdf5plugin.Blosc(cname="lz4"),
+            hdf5plugin.Bitshuffle(cname=str(rng.choice(["none", "lz4", "zstd"]))),
+        ]
     if numpy.dtype(dtype).kind in "iu" and rng.random() < 0.1:
         return {"scaleoffset": 0}
     return {**options, **dict(more[rng.integers(len(more))])}
@@ -60,14 +96,26 @@ def write_dataset(rng, file, name, shape, dtype):
             file.create_dataset(name, shape, dtype)
         return
     chunks = random_chunks(rng, shape)
-    largest = [None if rng.random() < 0.4 else max(n, c) + int(rng.integers(0, 9)) for n, c in zip(shape, chunks)]
+    largest = [
+        None if rng.random() < 0.4 else max(n, c) + int(rng.integers(0, 9))
+        for n, c in zip(shape, chunks)
+    ]
     fixed = all(c <= n for c, n in zip(chunks, shape)) and rng.random() < 0.3
     fill = None if numpy.dtype(dtype).kind in "SV?bc" or rng.random() < 0.5 else 7
-    options = {"chunks": chunks, "maxshape": None if fixed else tuple(largest), "fillvalue": fill, **random_filters(rng, dtype)}
+    options = {
+        "chunks": chunks,
+        "maxshape": None if fixed else tuple(largest),
+        "fillvalue": fill,
+        **random_filters(rng, dtype),
+    }
     small = "scaleoffset" in options
     if small:
         data = random_data(rng, shape, dtype, small)
-    first = shape if fixed else tuple(int(rng.integers(0, (m or n + 5) + 1)) for n, m in zip(shape, largest))
+    first = (
+        shape
+        if fixed
+        else tuple(int(rng.integers(0, (m or n + 5) + 1)) for n, m in zip(shape, largest))
+    )
     whole = rng.random() < 0.5
     dataset = file.create_dataset(name, shape if whole else first, dtype, **options)
     if not whole:
@@ -76,7 +124,10 @@ def write_dataset(rng, file, name, shape, dtype):
         if not fixed:
             dataset.resize(shape)
     if whole or rng.random() < 0.5:
-        box = tuple(slice(lo, hi) for lo, hi in (gen.random_box(rng, shape) if not whole else [[0, n] for n in shape]))
+        box = tuple(
+            slice(lo, hi)
+            for lo, hi in (gen.random_box(rng, shape) if not whole else [[0, n] for n in shape])
+        )
         dataset[box] = data[box]
 
 
@@ -94,7 +145,13 @@ def check(probe, rng, folder, where, want, **options):
         {"do": "dump", "path": str(folder / "dump")},
         {"do": "hash", "of": "array"},
         {"do": "hash", "of": "dataset"},
-        {"do": "read", "dtype": dtype, "box": box, "layout": gen.random_layout(rng, want.ndim), "path": str(folder / "box")},
+        {
+            "do": "read",
+            "dtype": dtype,
+            "box": box,
+            "layout": gen.random_layout(rng, want.ndim),
+            "path": str(folder / "box"),
+        },
     ]
     _, info, _, _, _, dump, of_array, of_dataset, read = probe.batch(commands)
     assert (info["shape"], info["dtype"]) == (list(want.shape), dtype)
@@ -109,15 +166,23 @@ def check(probe, rng, folder, where, want, **options):
 
 
 def shape_of(rng):
-    return tuple(gen.random_shape(rng, 2000, axes=int(rng.choice([0, 1, 2, 3, 4], p=[0.04, 0.3, 0.36, 0.2, 0.1]))))
+    return tuple(
+        gen.random_shape(
+            rng, 2000, axes=int(rng.choice([0, 1, 2, 3, 4], p=[0.04, 0.3, 0.36, 0.2, 0.1]))
+        )
+    )
 
 
 def run_file(probe, rng, folder):
     path = folder / "a.h5"
     block = int(rng.choice([0, 0, 0, 512, 1024, 4096]))
-    with h5py.File(path, "w", libver=LIBVER[rng.integers(len(LIBVER))], userblock_size=block) as file:
+    with h5py.File(
+        path, "w", libver=LIBVER[rng.integers(len(LIBVER))], userblock_size=block
+    ) as file:
         for number in range(int(rng.integers(1, 4))):
-            write_dataset(rng, file, "g/d%d" % number, shape_of(rng), DTYPES[rng.integers(len(DTYPES))])
+            write_dataset(
+                rng, file, "g/d%d" % number, shape_of(rng), DTYPES[rng.integers(len(DTYPES))]
+            )
         names = ["g/" + name for name in file["g"]]
     for name in names:
         check(probe, rng, folder, {"path": str(path)}, h5.read(path, name), dataset=name)
@@ -136,11 +201,18 @@ def run_virtual(probe, rng, folder):
     """Random hyperslabs over random sources, gaps, overlaps, one virtual dataset over another."""
     axes = int(rng.integers(1, 4))
     dtype = DTYPES[rng.integers(15)]
-    shapes = [tuple(int(rng.integers(1, 12)) for _ in range(axes)) for _ in range(int(rng.integers(1, 5)))]
+    shapes = [
+        tuple(int(rng.integers(1, 12)) for _ in range(axes)) for _ in range(int(rng.integers(1, 5)))
+    ]
     for number, shape in enumerate(shapes):
-        with h5py.File(folder / ("s%d.h5" % number), "w", libver=LIBVER[rng.integers(len(LIBVER))]) as file:
+        with h5py.File(
+            folder / ("s%d.h5" % number), "w", libver=LIBVER[rng.integers(len(LIBVER))]
+        ) as file:
             write_dataset(rng, file, "d", shape, dtype)
-    sources = [("s%d.h5" % number, "d", h5.read(folder / ("s%d.h5" % number), "d")) for number in range(len(shapes))]
+    sources = [
+        ("s%d.h5" % number, "d", h5.read(folder / ("s%d.h5" % number), "d"))
+        for number in range(len(shapes))
+    ]
     plain = True  # with overlaps libhdf5 does not fill gaps
     for name in ("inner", "outer"):
         shape = tuple(int(rng.integers(1, 16)) for _ in range(axes))
@@ -151,7 +223,10 @@ def run_virtual(probe, rng, folder):
         for _ in range(int(rng.integers(0, 5))):
             file, dataset, values = sources[rng.integers(len(sources))]
             counts = [int(rng.integers(1, min(a, b) + 1)) for a, b in zip(shape, values.shape)]
-            to, at = (tuple(random_slab(rng, n, c) for n, c in zip(one, counts)) for one in (shape, values.shape))
+            to, at = (
+                tuple(random_slab(rng, n, c) for n, c in zip(one, counts))
+                for one in (shape, values.shape)
+            )
             mappings.append((to, file, dataset, values.shape, at))
             want[to] = values[at]  # the later one wins
             times[to] += 1
@@ -177,7 +252,15 @@ def run_folder(probe, rng, folder):
             stored = dtype.newbyteorder() if rng.random() < 0.3 else dtype
             write_dataset(rng, file, "x", (int(rng.integers(0, 20)), *trailing), stored)
         pieces.append(h5.read(path, "x"))
-    check(probe, rng, folder, {"path": str(data)}, numpy.concatenate(pieces), dataset="x", expect_files=count)
+    check(
+        probe,
+        rng,
+        folder,
+        {"path": str(data)},
+        numpy.concatenate(pieces),
+        dataset="x",
+        expect_files=count,
+    )
 
 
 @pytest.mark.parametrize("group", range(property_runner.GROUPS))

@@ -1,4 +1,5 @@
-# Loads of random shards, layouts, tilings and memory equal numpy's concatenation, byte by byte; so do hashes and boxes.
+# Loads of random shards, layouts, tilings and memory equal numpy's concatenation, byte by byte;
+# so do hashes and boxes.
 #
 # SPDX-License-Identifier: Apache-2.0
 import ast
@@ -39,7 +40,9 @@ def write_npy(rng, folder, array, alike=False):
     for path, piece in zip(paths, pieces):
         if rng.random() < 0.1:
             loaded = numpy.load(path)
-            assert gen.plain_bytes(gen.swapped(loaded) if loaded.dtype.str[0] == ">" else loaded) == gen.plain_bytes(piece)
+            assert gen.plain_bytes(
+                gen.swapped(loaded) if loaded.dtype.str[0] == ">" else loaded
+            ) == gen.plain_bytes(piece)
     return paths, {}
 
 
@@ -51,7 +54,8 @@ def write_raw(rng, folder, array):
     if rng.random() < 0.4:
         stored = gen.swapped(array)
         if rng.random() < 0.5:
-            options["dtype"] = array.dtype.str.lstrip("<")  # an order in the text would contradict the other one
+            # an order in the text would contradict the other one
+            options["dtype"] = array.dtype.str.lstrip("<")
             options["byte_order"] = ">"
         else:
             options["dtype"] = stored.dtype.str
@@ -85,7 +89,12 @@ def open_command(rng, folder, paths, options):
         return {"do": "open", "path": str(folder / ("*" + paths[0].suffix)), **options}
     if how == 2 and len(paths) == 1:
         return {"do": "open", "path": str(paths[0]), **options}
-    return {"do": "open", "paths": [str(path) for path in paths], "expect_files": len(paths), **options}
+    return {
+        "do": "open",
+        "paths": [str(path) for path in paths],
+        "expect_files": len(paths),
+        **options,
+    }
 
 
 def check_info(info, array, paths, raw):
@@ -126,7 +135,10 @@ def check_dump(dump, path, array, boxes):
     for tile in dump["tiles"]:
         expected = gen.plain_bytes(gen.in_box(array, tile["box"]))
         got = data[position : position + tile["bytes"]]
-        assert got == expected, "tile %s differs at byte %d" % (tile["box"], first_difference(got, expected))
+        assert got == expected, "tile %s differs at byte %d" % (
+            tile["box"],
+            first_difference(got, expected),
+        )
         position += tile["bytes"]
     assert position == len(data) == array.nbytes
     assert dump["stray"] == 0, "%d bytes between the elements were written" % dump["stray"]
@@ -140,7 +152,9 @@ def check_move(moved, array, raw):
     statistics = moved["statistics"]
     assert statistics["reader_bytes"] == statistics["missing"] == 0
     assert statistics["bytes_read"] >= array.nbytes
-    assert raw or statistics["bytes_read"] <= 2 * array.nbytes + 65536, "the files are read again and again"
+    assert raw or statistics["bytes_read"] <= 2 * array.nbytes + 65536, (
+        "the files are read again and again"
+    )
     assert statistics["direct_bytes"] <= array.nbytes
     assert statistics["direct_bytes"] + statistics["staged_bytes"] >= array.nbytes
     progress = moved["progress"]
@@ -167,8 +181,14 @@ def run_case(probe, rng, folder, raw, largest):
         {"do": "dump", "path": str(folder / "tiles")},
         {"do": "hash", "of": "array"},
         {"do": "hash", "of": "dataset"},
-        {"do": "read", "dtype": gen.dtype_text(dtype), "box": box, "layout": layout, "path": str(folder / "box"),
-         "readers": int(rng.choice([0, 0, 0, 2]))},
+        {
+            "do": "read",
+            "dtype": gen.dtype_text(dtype),
+            "box": box,
+            "layout": layout,
+            "path": str(folder / "box"),
+            "readers": int(rng.choice([0, 0, 0, 2])),
+        },
     ]
     _, info, files, tiles, _, moved, dump, of_array, of_dataset, read = probe.batch(commands)
     check_info(info, array, paths, raw)
@@ -187,8 +207,11 @@ def run_case(probe, rng, folder, raw, largest):
 
 
 def run_deferred(probe, rng, folder):
-    """With deferred headers: right, or a mismatch after which the same files load with all headers read. Shards that are alike are right."""
-    array = gen.random_array(rng, gen.random_shape(rng, 3000), gen.random_dtype(rng, structured=True))
+    """With deferred headers: right, or a mismatch after which the same files load with all
+    headers read. Shards that are alike are right."""
+    array = gen.random_array(
+        rng, gen.random_shape(rng, 3000), gen.random_dtype(rng, structured=True)
+    )
     data = folder / "data"
     data.mkdir()
     alike = bool(rng.random() < 0.5)
@@ -197,13 +220,25 @@ def run_deferred(probe, rng, folder):
     for flags in (2, 0):  # TEGULA_OPEN_DEFER_HEADERS
         _, info = probe.batch([context_command(rng), {"do": "open", "flags": flags, **where}])
         tiling, boxes = gen.random_tiling(rng, info["shape"])
-        probe.batch([tiling if boxes is not None else {"do": "tiling", "kind": "even", "shape": info["shape"]}, array_command(rng, array)])
+        probe.batch(
+            [
+                tiling
+                if boxes is not None
+                else {"do": "tiling", "kind": "even", "shape": info["shape"]},
+                array_command(rng, array),
+            ]
+        )
         answer = probe.ask({"do": "load"})
         if "error" not in answer:
             break
         assert flags == 2 and not alike and answer["error"]["status"] == "mismatch", answer
     check_info(info, array, paths, False)
-    check_dump(probe.call("dump", path=str(folder / "tiles")), folder / "tiles", array, boxes or [[[0, n] for n in array.shape]])
+    check_dump(
+        probe.call("dump", path=str(folder / "tiles")),
+        folder / "tiles",
+        array,
+        boxes or [[[0, n] for n in array.shape]],
+    )
     assert probe.call("hash", of="dataset")["hash"] == content_hash(array)
 
 
@@ -214,14 +249,23 @@ def test_deferred_headers_change_no_value(shared_probe, group):
 
 @pytest.mark.parametrize("group", range(property_runner.GROUPS))
 def test_npy_shards_equal_numpy(shared_probe, group):
-    property_runner.run(1, group, 0.4, lambda rng, folder: run_case(shared_probe, rng, folder, False, 3000))
+    property_runner.run(
+        1, group, 0.4, lambda rng, folder: run_case(shared_probe, rng, folder, False, 3000)
+    )
 
 
 @pytest.mark.parametrize("group", range(property_runner.GROUPS))
 def test_raw_files_equal_numpy(shared_probe, group):
-    property_runner.run(2, group, 0.2, lambda rng, folder: run_case(shared_probe, rng, folder, True, 3000))
+    property_runner.run(
+        2, group, 0.2, lambda rng, folder: run_case(shared_probe, rng, folder, True, 3000)
+    )
 
 
 @pytest.mark.parametrize("group", range(property_runner.GROUPS))
 def test_arrays_larger_than_the_staging_equal_numpy(shared_probe, group):
-    property_runner.run(3, group, 0.02, lambda rng, folder: run_case(shared_probe, rng, folder, bool(rng.random() < 0.4), 600000))
+    property_runner.run(
+        3,
+        group,
+        0.02,
+        lambda rng, folder: run_case(shared_probe, rng, folder, bool(rng.random() < 0.4), 600000),
+    )

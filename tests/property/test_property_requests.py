@@ -1,10 +1,11 @@
-# No plan falls apart in silence: random sets of empty, one-row, small and huge parts, stored in every way and in every order,
-# are loaded, copied, checked and walked over with no more requests than their sizes need, times a constant.
+# No plan falls apart in silence: random sets of empty, one-row, small and huge parts, stored in
+# every way and in every order, are loaded, copied, checked and walked over with no more requests
+# than their sizes need, times a constant.
 #
 # SPDX-License-Identifier: Apache-2.0
 #
-# The bounds know sizes only: files, bytes, chunks, pieces, windows. A request for each element, or for each row of a few bytes,
-# is far beyond them.
+# The bounds know sizes only: files, bytes, chunks, pieces, windows. A request for each element, or
+# for each row of a few bytes, is far beyond them.
 import itertools
 import json
 import math
@@ -23,21 +24,29 @@ import property_runner  # noqa: E402
 from command import report  # noqa: E402
 from reference_hash import content_hash  # noqa: E402
 
-ENV = {key: value for key, value in os.environ.items() if key in ("TEGULA_HDF5_LIBRARY", "TEGULA_PLUGIN_PATH")}
+ENV = {
+    key: value
+    for key, value in os.environ.items()
+    if key in ("TEGULA_HDF5_LIBRARY", "TEGULA_PLUGIN_PATH")
+}
 SLACK = 4
-REQUEST = 16384 # bytes of a request, where as many follow one another in the file
-GAP = 16384     # bytes that may be read over between two runs
+REQUEST = 16384  # bytes of a request, where as many follow one another in the file
+GAP = 16384  # bytes that may be read over between two runs
 STARTING = 300  # requests of a program that starts
 TARGETS = ["npy", "npy shards", "raw", "raw shards", "contiguous", "chunked", "gzip", "kept"]
 
 
 # ---- sets of parts ----
 
+
 def random_rows(rng, rows):
-    """Rows of the parts: one or two that are huge, and others that say nothing about them, in any order."""
+    """Rows of the parts: one or two that are huge,
+    and others that say nothing about them, in any order."""
     odd = []
     for _ in range(int(rng.integers(0, 6))):
-        odd += [int(rng.choice([0, 0, 1, 1, 2, rng.integers(1, 10)]))] * int(rng.choice([1, 1, 2, 12]))
+        odd += [int(rng.choice([0, 0, 1, 1, 2, rng.integers(1, 10)]))] * int(
+            rng.choice([1, 1, 2, 12])
+        )
     huge = max(1, rows - sum(odd))
     cut = int(rng.integers(0, huge)) if rng.random() < 0.4 else 0
     return [int(n) for n in rng.permutation([*odd, cut, huge - cut])]
@@ -67,9 +76,19 @@ class Part:
     """Rows of the array in a file: dense in C or Fortran order, or in chunks."""
 
     def __init__(self, start, array, how="C", chunk=None):
-        self.start, self.shape, self.how, self.chunk, self.item = start, array.shape, how, chunk, array.itemsize
-        self.chunks = 0 if chunk is None else math.prod(-(-n // c) for n, c in zip(array.shape, chunk))
-        self.nbytes = array.nbytes if chunk is None else self.chunks * math.prod(chunk) * array.itemsize
+        self.start, self.shape, self.how, self.chunk, self.item = (
+            start,
+            array.shape,
+            how,
+            chunk,
+            array.itemsize,
+        )
+        self.chunks = (
+            0 if chunk is None else math.prod(-(-n // c) for n, c in zip(array.shape, chunk))
+        )
+        self.nbytes = (
+            array.nbytes if chunk is None else self.chunks * math.prod(chunk) * array.itemsize
+        )
 
     def requests(self, box):
         """What the box needs of it, one by one: runs of bytes, cut at REQUEST, and chunks."""
@@ -78,7 +97,10 @@ class Part:
         if min(lengths) <= 0:
             return 0
         if self.chunk is not None:
-            return math.prod(-(-n // c) + 1 for n, c in zip(lengths, self.chunk)) + math.prod(lengths) * self.item // REQUEST
+            return (
+                math.prod(-(-n // c) + 1 for n, c in zip(lengths, self.chunk))
+                + math.prod(lengths) * self.item // REQUEST
+            )
         run = self.item
         for k in range(len(lengths))[:: 1 if self.how == "F" else -1]:
             run *= lengths[k]
@@ -98,7 +120,12 @@ def write_raw(rng, folder, array, cuts, mixed):
     how = "CF"[rng.integers(2)]
     for number, (a, b) in enumerate(itertools.pairwise(cuts)):
         gen.raw_file(folder / ("p%d.bin" % number), array[a:b], how)
-    options = {"dtype": array.dtype.str, "row_shape": list(array.shape[1:]), "order": how, "format": "raw"}
+    options = {
+        "dtype": array.dtype.str,
+        "row_shape": list(array.shape[1:]),
+        "order": how,
+        "format": "raw",
+    }
     return folder, options, [Part(a, array[a:b], how) for a, b in itertools.pairwise(cuts)]
 
 
@@ -109,7 +136,12 @@ def random_storage(rng, shape, item):
     options = {"chunks": tuple(random_chunk(rng, shape, item)), "maxshape": (None,) * len(shape)}
     if kind < 0.6:
         return options
-    return {**options, "compression": "gzip", "compression_opts": 1, "shuffle": bool(rng.random() < 0.5)}
+    return {
+        **options,
+        "compression": "gzip",
+        "compression_opts": 1,
+        "shuffle": bool(rng.random() < 0.5),
+    }
 
 
 def write_hdf5(rng, folder, array, cuts, mixed):
@@ -139,9 +171,13 @@ def write_virtual(rng, folder, array, cuts, mixed):
 class Set:
     def __init__(self, rng, folder, array):
         folder.mkdir()
-        write = [write_npy, write_npy, write_raw, write_hdf5, write_hdf5, write_virtual][rng.integers(6)]
+        write = [write_npy, write_npy, write_raw, write_hdf5, write_hdf5, write_virtual][
+            rng.integers(6)
+        ]
         rows, mixed = random_rows(rng, len(array)), bool(rng.random() < 0.6)
-        self.path, self.options, self.parts = write(rng, folder, array, [0, *numpy.cumsum(rows).tolist()], mixed)
+        self.path, self.options, self.parts = write(
+            rng, folder, array, [0, *numpy.cumsum(rows).tolist()], mixed
+        )
         hdf5, chunks = write in (write_hdf5, write_virtual), sum(part.chunks for part in self.parts)
         self.nbytes = sum(part.nbytes for part in self.parts)
         self.describing = 16 * (len(rows) + 1) + chunks // 8 if hdf5 else 2 * len(rows)
@@ -155,8 +191,10 @@ class Set:
     def arguments(self, raw_format="--format"):
         words = []
         for key, value in self.options.items():
-            words += [raw_format if key == "format" else "--" + key.replace("_", "-"),
-                      (",".join(map(str, value)) or "()") if isinstance(value, list) else value]
+            words += [
+                raw_format if key == "format" else "--" + key.replace("_", "-"),
+                (",".join(map(str, value)) or "()") if isinstance(value, list) else value,
+            ]
         return words
 
     def requests(self, boxes):
@@ -170,12 +208,20 @@ def check(what, found, requests, data, *sets):
     story = "; ".join(one.story for one in sets)
     reads, read = found["reads"], found["bytes_read"]
     assert reads <= most, "%s: %d requests, expected at most %d: %s" % (what, reads, most, story)
-    assert read <= most_bytes, "%s: %d bytes read, expected at most %d: %s" % (what, read, most_bytes, story)
+    assert read <= most_bytes, "%s: %d bytes read, expected at most %d: %s" % (
+        what,
+        read,
+        most_bytes,
+        story,
+    )
 
 
 def random_values(rng, shape):
-    """Random numbers; the first or last rows may be zeros, so that a part of HDF5 may be one that was never written."""
-    array = gen.random_array(rng, shape, numpy.dtype(["u1", "<i2", "<i4", "<u8"][rng.integers(4)])).copy()
+    """Random numbers; the first or last rows may be zeros, so that a part of HDF5 may be one
+    that was never written."""
+    array = gen.random_array(
+        rng, shape, numpy.dtype(["u1", "<i2", "<i4", "<u8"][rng.integers(4)])
+    ).copy()
     if rng.random() < 0.3:
         array[: int(rng.integers(1, 40))] = 0
     if rng.random() < 0.2:
@@ -185,10 +231,13 @@ def random_values(rng, shape):
 
 # ---- load, hash, verify, compare, batches ----
 
+
 def check_dump(dump, path, array):
     data, position = path.read_bytes(), 0
     for tile in dump["tiles"]:
-        assert data[position : position + tile["bytes"]] == gen.in_box(array, tile["box"]).tobytes(), "tile %s" % tile["box"]
+        assert (
+            data[position : position + tile["bytes"]] == gen.in_box(array, tile["box"]).tobytes()
+        ), "tile %s" % tile["box"]
         position += tile["bytes"]
     assert position == len(data) == array.nbytes and dump["stray"] == 0
 
@@ -204,17 +253,43 @@ def random_piece(rng, shape):
 def read_case(probe, rng, folder):
     array = random_values(rng, random_shape(rng))
     first, second = Set(rng, folder / "a", array), Set(rng, folder / "b", array)
-    dtype, whole, piece = array.dtype.str, [[0, n] for n in array.shape], random_piece(rng, array.shape)
+    dtype, whole, piece = (
+        array.dtype.str,
+        [[0, n] for n in array.shape],
+        random_piece(rng, array.shape),
+    )
     axis, tiles = int(rng.integers(array.ndim)), int(rng.integers(1, 9))
     dump, pieces = folder / "dump", folder / "pieces"
-    answers = probe.batch([
-        {"do": "context", "threads": int(rng.integers(1, 5)), "staging_bytes": int(rng.choice([0, 1 << 20]))},
-        first.open(),
-        {"do": "tiling", "kind": "even", "list": True, "shape": list(array.shape), "axis": axis, "tiles": tiles},
-        {"do": "array", "dtype": dtype}, {"do": "load"}, {"do": "dump", "path": str(dump)}, {"do": "hash", "of": "dataset"},
-        {"do": "verify", "level": 2}, {"do": "batches", "chunk": piece}, {"do": "pieces", "path": str(pieces)},
-        {**second.open(), "other": True}, {"do": "compare"}])
-    opened, load, hashed, verified, walked, other, compared = (answers[i] for i in (1, 4, 6, 7, 8, 10, 11))
+    answers = probe.batch(
+        [
+            {
+                "do": "context",
+                "threads": int(rng.integers(1, 5)),
+                "staging_bytes": int(rng.choice([0, 1 << 20])),
+            },
+            first.open(),
+            {
+                "do": "tiling",
+                "kind": "even",
+                "list": True,
+                "shape": list(array.shape),
+                "axis": axis,
+                "tiles": tiles,
+            },
+            {"do": "array", "dtype": dtype},
+            {"do": "load"},
+            {"do": "dump", "path": str(dump)},
+            {"do": "hash", "of": "dataset"},
+            {"do": "verify", "level": 2},
+            {"do": "batches", "chunk": piece},
+            {"do": "pieces", "path": str(pieces)},
+            {**second.open(), "other": True},
+            {"do": "compare"},
+        ]
+    )
+    opened, load, hashed, verified, walked, other, compared = (
+        answers[i] for i in (1, 4, 6, 7, 8, 10, 11)
+    )
     for one, answer in ((first, opened), (second, other)):
         check("open", answer["statistics"], 0, 0, one)
     for what, answer in (("load", load), ("hash", hashed), ("verify", verified)):
@@ -226,7 +301,9 @@ def read_case(probe, rng, folder):
     data = first.nbytes + min(needed * GAP, first.nbytes * len(boxes))
     check("batches of %s" % piece, walked["statistics"], needed, data, first)
     check_dump(answers[5], dump, array)
-    assert hashed["hash"] == content_hash(array) and verified["problems"] == [] and compared["equal"]
+    assert (
+        hashed["hash"] == content_hash(array) and verified["problems"] == [] and compared["equal"]
+    )
     assert answers[9]["boxes"] == boxes
     assert pieces.read_bytes() == b"".join(gen.in_box(array, box).tobytes() for box in boxes)
     deferred = report("load", first.path, "--tiles", tiles, "--hash", *first.arguments(), env=ENV)
@@ -241,9 +318,12 @@ def test_reads_need_no_more_requests_than_sizes_say(shared_probe, group):
 
 # ---- sums ----
 
+
 def read_so_far():
     """By this process and the children that have ended."""
-    counts = dict(line.split(": ") for line in pathlib.Path("/proc/self/io").read_text().splitlines())
+    counts = dict(
+        line.split(": ") for line in pathlib.Path("/proc/self/io").read_text().splitlines()
+    )
     return numpy.array([int(counts["syscr"]), int(counts["rchar"])])
 
 
@@ -258,7 +338,9 @@ def sums_case(rng, folder):
     check("sums", found, source.requests([[[0, n] for n in array.shape]]), source.nbytes, source)
 
 
-@pytest.mark.skipif(not os.path.exists("/proc/self/io"), reason="this kernel does not count what is read")
+@pytest.mark.skipif(
+    not os.path.exists("/proc/self/io"), reason="this kernel does not count what is read"
+)
 @pytest.mark.parametrize("group", range(property_runner.GROUPS))
 def test_sums_need_no_more_requests_than_sizes_say(group):
     property_runner.run(52, group, 0.008, sums_case)
@@ -266,25 +348,46 @@ def test_sums_need_no_more_requests_than_sizes_say(group):
 
 # ---- copies ----
 
+
 def target_of(rng, folder, array, name):
     """Path, arguments, and files of the target."""
     shards = int(rng.integers(2, 6)) if "shards" in name else 1
     words = ["--shards", shards] if "shards" in name else []
     if "npy" in name or "raw" in name:
         kind = name.split()[0]
-        return folder / ("t" if shards > 1 else "t." + kind), ["--format", kind, *words], shards, None
+        return (
+            folder / ("t" if shards > 1 else "t." + kind),
+            ["--format", kind, *words],
+            shards,
+            None,
+        )
     chunk = random_chunk(rng, array.shape, array.itemsize) if name in ("chunked", "gzip") else None
     words += ["--layout", "contiguous"] if name == "contiguous" else []
-    words += ["--chunks", ",".join(map(str, chunk)), "--codec", "deflate:1" if name == "gzip" else "none"] if chunk else []
+    words += (
+        [
+            "--chunks",
+            ",".join(map(str, chunk)),
+            "--codec",
+            "deflate:1" if name == "gzip" else "none",
+        ]
+        if chunk
+        else []
+    )
     return folder / "t.h5", ["--to-dataset", "y", *words], shards, chunk
 
 
 def read_target(path, name, array):
     if name in ("npy", "raw"):
-        return numpy.load(path) if name == "npy" else numpy.fromfile(path, array.dtype).reshape(array.shape)
+        return (
+            numpy.load(path)
+            if name == "npy"
+            else numpy.fromfile(path, array.dtype).reshape(array.shape)
+        )
     if "shards" in name:
         files = sorted(file for file in path.iterdir() if file.suffix != ".json")
-        read = numpy.load if name.startswith("npy") else lambda file: numpy.fromfile(file, array.dtype)
+        read = (
+            numpy.load if name.startswith("npy") else lambda file: numpy.fromfile(file, array.dtype)
+        )
         return numpy.concatenate([read(file).reshape(-1, *array.shape[1:]) for file in files])
     with h5py.File(path) as file:
         return file["y"][()]
@@ -299,13 +402,18 @@ def copy_case(rng, folder):
         path, words, shards, chunk = target_of(rng, folder, array, name)
         path = path.with_name(name.replace(" ", "_") + path.name)
         words += ["--memory", memory] if memory else []
-        found = report("copy", source.path, path, *source.arguments("--from-format"), *words, env=ENV)
+        found = report(
+            "copy", source.path, path, *source.arguments("--from-format"), *words, env=ENV
+        )
         assert numpy.array_equal(read_target(path, name, array), array)
         boxes = gen.even_boxes(array.shape, 0, shards)
         windows = len(boxes) + SLACK * array.nbytes // window
         needed = source.requests(boxes)
-        if windows > len(boxes):  # a window has about as much of each axis, and runs as long as that in each file
-            run = min(REQUEST, array.itemsize * max(8, int(math.sqrt(window // array.itemsize)) // SLACK))
+        # a window has about as much of each axis, and runs as long as that in each file
+        if windows > len(boxes):
+            run = min(
+                REQUEST, array.itemsize * max(8, int(math.sqrt(window // array.itemsize)) // SLACK)
+            )
             needed += len(source.parts) * windows + source.nbytes // run
         data = source.nbytes + min(needed * GAP, source.nbytes * windows)
         check("copy to %s %s with %d" % (name, chunk, memory), found, needed, data, source)

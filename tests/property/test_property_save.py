@@ -17,7 +17,11 @@ from reference_hash import content_hash
 
 
 def save_command(rng, array, folder, raw):
-    command = {"do": "save", "path": str(folder / ("new/deep/target" if rng.random() < 0.2 else "target")), "progress": True}
+    command = {
+        "do": "save",
+        "path": str(folder / ("new/deep/target" if rng.random() < 0.2 else "target")),
+        "progress": True,
+    }
     shards = int(rng.integers(1, 7)) if array.ndim and rng.random() < 0.5 else 0
     if shards:
         command["shards"] = shards
@@ -61,8 +65,12 @@ def check_side_file(array, command, paths):
     with open(os.path.join(command["path"], "shard_meta.json"), encoding="utf-8") as file:
         said = json.load(file)
     item = array.dtype.itemsize * int(numpy.prod(array.shape[1:], dtype="i8"))
-    rows = {os.path.basename(path): os.path.getsize(path) // item if item else None for path in paths}
-    assert numpy.dtype(said["dtype"]) == (stored_dtype(array, command) if array.dtype.names is None else "V%d" % array.dtype.itemsize)
+    rows = {
+        os.path.basename(path): os.path.getsize(path) // item if item else None for path in paths
+    }
+    assert numpy.dtype(said["dtype"]) == (
+        stored_dtype(array, command) if array.dtype.names is None else "V%d" % array.dtype.itemsize
+    )
     assert said["row_shape"] == list(array.shape[1:]) and said["order"] == command.get("order", "C")
     assert list(said["rows"]) == list(rows) and sum(said["rows"].values()) == len(array)
     assert not item or said["rows"] == rows
@@ -74,7 +82,10 @@ def check_npy(array, command, paths):
     if array.ndim == 0:
         assert pieces[0].shape == ()
     assert all(piece.shape[1:] == array.shape[1:] for piece in pieces)
-    native = b"".join(gen.plain_bytes(gen.swapped(piece) if piece.dtype.str[0] == ">" else piece) for piece in pieces)
+    native = b"".join(
+        gen.plain_bytes(gen.swapped(piece) if piece.dtype.str[0] == ">" else piece)
+        for piece in pieces
+    )
     assert native == gen.plain_bytes(array)
     assert array.ndim == 0 or sum(len(piece) for piece in pieces) == len(array)
     if command.get("order") == "F" and array.ndim > 1:
@@ -88,10 +99,15 @@ def check_same_file_as_numpy(array, command, path):
     if command.get("order") == "F" and (array.ndim < 2 or array.flags.f_contiguous):
         return
     dtype = stored_dtype(array, command)
-    stored = gen.swapped(array) if dtype.str[0] == ">" and array.dtype.names is None else array.view(dtype)
+    stored = (
+        gen.swapped(array)
+        if dtype.str[0] == ">" and array.dtype.names is None
+        else array.view(dtype)
+    )
     file = io.BytesIO()
     numpy.save(file, numpy.asarray(stored, order=command.get("order", "C")))
-    size = file.tell() - (array.nbytes if array.dtype.names is not None else 0)  # numpy may not write what is between fields
+    # numpy may not write what is between fields
+    size = file.tell() - (array.nbytes if array.dtype.names is not None else 0)
     with open(path, "rb") as saved:
         assert saved.read(size) == file.getvalue()[:size]
 
@@ -113,7 +129,9 @@ def check_clean(folder, command, existing):
     top = os.path.relpath(command["path"], folder).split(os.sep)[0]
     assert sorted(os.listdir(folder)) == sorted({"values", top})
     for base, _, names in os.walk(folder):
-        assert not [name for name in names if name.startswith((".", "tmp")) or "tegula" in name], base
+        assert not [name for name in names if name.startswith((".", "tmp")) or "tegula" in name], (
+            base
+        )
     assert existing is None or os.path.exists(command["path"])
 
 
@@ -136,7 +154,8 @@ def put_something(rng, path):
 
 
 def make_replaceable(probe, command, existing):
-    """A folder is not given up for a file, not even on request: a save that is refused for that leaves it as it is."""
+    """A folder is not given up for a file, not even on request:
+    a save that is refused for that leaves it as it is."""
     if command.get("shards") or not os.path.isdir(command["path"]):
         return
     check_error(probe.refused(**command), "exists", path=command["path"])
@@ -149,9 +168,18 @@ def run_case(probe, rng, folder):
     dtype = gen.random_dtype(rng, structured=not raw)
     array = gen.random_array(rng, gen.random_shape(rng), dtype)
     tiling, boxes = gen.random_tiling(rng, list(array.shape), from_dataset=False)
-    (folder / "values").write_bytes(b"".join(gen.plain_bytes(gen.in_box(array, box)) for box in boxes))
+    (folder / "values").write_bytes(
+        b"".join(gen.plain_bytes(gen.in_box(array, box)) for box in boxes)
+    )
     command = save_command(rng, array, folder, raw)
-    probe.batch([context_command(rng), tiling, array_command(rng, array), {"do": "fill", "path": str(folder / "values")}])
+    probe.batch(
+        [
+            context_command(rng),
+            tiling,
+            array_command(rng, array),
+            {"do": "fill", "path": str(folder / "values")},
+        ]
+    )
     existing = None
     if rng.random() < 0.3:
         put_something(rng, command["path"])
@@ -164,19 +192,24 @@ def run_case(probe, rng, folder):
         check_cancelled(probe, command)
     probe.call(**command)
     paths = target_files(command)
-    assert len(paths) <= max(1, len(array) if array.ndim else 1, 1) and len(paths) <= max(1, command.get("shards", 1))
+    assert len(paths) <= max(1, len(array) if array.ndim else 1, 1) and len(paths) <= max(
+        1, command.get("shards", 1)
+    )
     (check_raw if raw else check_npy)(array, command, paths)
     if raw and command.get("shards"):
         check_side_file(array, command, paths)
     check_clean(folder, command, existing)
     if not raw:
-        opened, hashed = probe.batch([{"do": "open", "path": command["path"]}, {"do": "hash", "of": "dataset"}])
+        opened, hashed = probe.batch(
+            [{"do": "open", "path": command["path"]}, {"do": "hash", "of": "dataset"}]
+        )
         assert opened["shape"] == list(array.shape)
         assert hashed["hash"] == content_hash(array)
 
 
 def check_cancelled(probe, command):
-    """A save that is stopped leaves what was there; one without a byte to write may end before it can be stopped."""
+    """A save that is stopped leaves what was there;
+    one without a byte to write may end before it can be stopped."""
     before = snapshot(command["path"]) if os.path.exists(command["path"]) else None
     answer = probe.ask({**command, "cancel_after": 0})
     if "error" in answer:

@@ -12,8 +12,24 @@ import property_runner
 from generate_arrays import array_command, context_command
 from saving import check, left, put
 
-CODECS = ["shuffle", "bitshuffle", "deflate:1", "deflate:6", "deflate:9", "zstd:1", "zstd:7", "lz4", "lz4:1000", "lzf", "fletcher32",
-          "bitshuffle-lz4", "bitshuffle-zstd:2", "blosc", "blosc:zstd:3:bitshuffle", "blosc:zlib:2:noshuffle"]
+CODECS = [
+    "shuffle",
+    "bitshuffle",
+    "deflate:1",
+    "deflate:6",
+    "deflate:9",
+    "zstd:1",
+    "zstd:7",
+    "lz4",
+    "lz4:1000",
+    "lzf",
+    "fletcher32",
+    "bitshuffle-lz4",
+    "bitshuffle-zstd:2",
+    "blosc",
+    "blosc:zstd:3:bitshuffle",
+    "blosc:zlib:2:noshuffle",
+]
 
 
 def alike(rng, array):
@@ -29,8 +45,11 @@ def alike(rng, array):
 
 
 def save_command(rng, array, folder):
-    command = {"do": "save", "path": str(folder / ("out/deep/x.h5" if rng.random() < 0.2 else "out/x.h5")),
-               "dataset": ["x", "g/x", "/a/b/c", "%b é"][rng.integers(4)]}
+    command = {
+        "do": "save",
+        "path": str(folder / ("out/deep/x.h5" if rng.random() < 0.2 else "out/x.h5")),
+        "dataset": ["x", "g/x", "/a/b/c", "%b é"][rng.integers(4)],
+    }
     kind = rng.random()
     if array.ndim and kind < 0.6:
         if rng.random() < 0.8:
@@ -38,11 +57,15 @@ def save_command(rng, array, folder):
         else:
             command["layout"] = "chunked"
         if rng.random() < 0.75:
-            command["codec"] = ",".join(CODECS[k] for k in rng.integers(0, len(CODECS), rng.integers(1, 4)))
+            command["codec"] = ",".join(
+                CODECS[k] for k in rng.integers(0, len(CODECS), rng.integers(1, 4))
+            )
     elif array.ndim and kind < 0.75:
         command["layout"] = "virtual"
     if array.ndim and command.get("layout") != "virtual" and rng.random() < 0.15:
-        command.update(path=str(folder / "out" / "shards"), format="hdf5", shards=int(rng.integers(1, 6)))
+        command.update(
+            path=str(folder / "out" / "shards"), format="hdf5", shards=int(rng.integers(1, 6))
+        )
     if rng.random() < 0.5:
         command["byte_order"] = "<>"[rng.integers(2)]
     if rng.random() < 0.2 and array.size:
@@ -58,7 +81,10 @@ def files_of(command, folder):
 
 def few_chunks(array, command):
     """One chunk for each element of a long array is no more of a test than some."""
-    while "chunk" in command and numpy.prod([-(-n // c) for n, c in zip(array.shape, command["chunk"])]) > 300:
+    while (
+        "chunk" in command
+        and numpy.prod([-(-n // c) for n, c in zip(array.shape, command["chunk"])]) > 300
+    ):
         command["chunk"] = [2 * c for c in command["chunk"]]
 
 
@@ -73,14 +99,22 @@ def check_files(array, command, folder):
             assert dataset.is_virtual == (command.get("layout") == "virtual")
             row += rows
     assert array.ndim == 0 or row == array.shape[0]
-    assert not [name for name in left(folder / "out") if ".tegula" in name and not name.endswith(("/.tegula-companion", "/.tegula-file"))]
+    assert not [
+        name
+        for name in left(folder / "out")
+        if ".tegula" in name and not name.endswith(("/.tegula-companion", "/.tegula-file"))
+    ]
 
 
 def second_save(probe, rng, array, command, folder):
     """Another dataset beside it, or the same replaced."""
     if command.get("shards") or command.get("layout") == "virtual":
         return
-    again = {**save_command(rng, array, folder), "path": command["path"], "dataset": command["dataset"] + "2"}
+    again = {
+        **save_command(rng, array, folder),
+        "path": command["path"],
+        "dataset": command["dataset"] + "2",
+    }
     again.pop("shards", None)
     if again.get("layout") == "virtual":
         return

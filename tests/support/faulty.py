@@ -1,10 +1,12 @@
-# Runs the shell command and the probe with faults.c in front of the C library, and judges how each run ended.
+# Runs the shell command and the probe with faults.c in front of the C library,
+# and judges how each run ended.
 #
 # SPDX-License-Identifier: Apache-2.0
 #
-# A run ends in one of two ways: the right answer, or one clean error; a test tells several of its bad injections at once.
-# TEGULA_FAULT_ALL=1 strikes at every call instead of about 48 of each kind (7 under a sanitizer). Under AddressSanitizer allocations are
-# not made to fail, and it is the one that finds leaks.
+# A run ends in one of two ways: the right answer, or one clean error; a test tells several of its
+# bad injections at once. TEGULA_FAULT_ALL=1 strikes at every call instead of about 48 of each kind
+# (7 under a sanitizer). Under AddressSanitizer allocations are not made to fail, and it is the one
+# that finds leaks.
 import concurrent.futures
 import json
 import os
@@ -40,9 +42,20 @@ KINDS = {
     "memory": ["ENOMEM", "ENOMEM+"],
 }
 # what the library must get over by itself
-HARMLESS = {("read", "short"), ("read", "short+"), ("read", "EINTR"), ("read", "EAGAIN"), ("write", "short"), ("write", "short+"),
-            ("write", "EINTR"), ("write", "EAGAIN"), ("thread", "EAGAIN"), ("thread", "EAGAIN+"),
-            ("lock", "ENOLCK"), ("lock", "EOPNOTSUPP+")}
+HARMLESS = {
+    ("read", "short"),
+    ("read", "short+"),
+    ("read", "EINTR"),
+    ("read", "EAGAIN"),
+    ("write", "short"),
+    ("write", "short+"),
+    ("write", "EINTR"),
+    ("write", "EAGAIN"),
+    ("thread", "EAGAIN"),
+    ("thread", "EAGAIN+"),
+    ("lock", "ENOLCK"),
+    ("lock", "EOPNOTSUPP+"),
+}
 
 
 # what the shards hold together, and how many rows each of them has
@@ -58,7 +71,9 @@ def preload():
     """The sanitizer's runtime must come first."""
     if SANITIZER == "":
         return str(LIBRARY)
-    lines = subprocess.run(["ldd", BIN], capture_output=True, text=True, check=True).stdout.splitlines()
+    lines = subprocess.run(
+        ["ldd", BIN], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
     runtime = [line.split()[2] for line in lines if "libasan" in line or "libtsan" in line]
     return ":".join([*runtime, str(LIBRARY)])
 
@@ -66,12 +81,19 @@ def preload():
 class Run:
     """One finished program: `code`, `out`, `err`, and what faults.c counted (None after a crash).
 
-    In the probe (`window`) libjansson always gets its memory: its parser (2.14) writes behind its buffer when it does not. The shell
-    command keeps it from going on after the first failure. `kept`: the live allocations and descriptors that a good run ends with."""
+    In the probe (`window`) libjansson always gets its memory: its parser (2.14) writes behind its
+    buffer when it does not. The shell command keeps it from going on after the first failure.
+    `kept`: the live allocations and descriptors that a good run ends with."""
 
-    def __init__(self, words, report, fault=None, text=None, window=False, environment=None, kept=(0, 0)):
-        variables = {key: value for key, value in os.environ.items() if not key.startswith("TEGULA_")}
-        variables.update(LD_PRELOAD=preload(), TEGULA_FAULT_REPORT=str(report), **(environment or {}))
+    def __init__(
+        self, words, report, fault=None, text=None, window=False, environment=None, kept=(0, 0)
+    ):
+        variables = {
+            key: value for key, value in os.environ.items() if not key.startswith("TEGULA_")
+        }
+        variables.update(
+            LD_PRELOAD=preload(), TEGULA_FAULT_REPORT=str(report), **(environment or {})
+        )
         if fault:
             variables["TEGULA_FAULT"] = fault
         if window:
@@ -79,8 +101,18 @@ class Run:
             variables.setdefault("TEGULA_FAULT_SPARE", "libjansson")
         self.fault, self.kept = fault, kept
         try:
-            done = subprocess.run([str(word) for word in words], env=variables, input=text, capture_output=True, timeout=TIME_LIMIT)
-            self.code, self.out, self.err = done.returncode, done.stdout.decode(), done.stderr.decode()
+            done = subprocess.run(
+                [str(word) for word in words],
+                env=variables,
+                input=text,
+                capture_output=True,
+                timeout=TIME_LIMIT,
+            )
+            self.code, self.out, self.err = (
+                done.returncode,
+                done.stdout.decode(),
+                done.stderr.decode(),
+            )
         except subprocess.TimeoutExpired:
             self.code, self.out, self.err = "still running after %d s" % TIME_LIMIT, "", ""
         self.counted = None
@@ -90,17 +122,28 @@ class Run:
 
     def expect(self, condition, what):
         assert condition, "%s (fault %s, status %s)\nstdout: %s\nstderr: %s\ncounted: %s" % (
-            what, self.fault, self.code, self.out[:2000], self.err[-4000:], self.counted)
+            what,
+            self.fault,
+            self.code,
+            self.out[:2000],
+            self.err[-4000:],
+            self.counted,
+        )
 
     def check_end(self):
         """It ended by itself, and let go of everything."""
-        self.expect(isinstance(self.code, int) and self.code >= 0 and self.counted is not None, "a crash or a hang")
+        self.expect(
+            isinstance(self.code, int) and self.code >= 0 and self.counted is not None,
+            "a crash or a hang",
+        )
         self.expect(self.counted["live"] <= self.kept[0], "memory was lost")
         self.expect(self.counted["descriptors"] <= self.kept[1], "a descriptor was left open")
 
     def answer(self):
         """The one JSON object on standard output."""
-        self.expect(self.out.count("\n") == 1 and self.out.endswith("}\n"), "not one object on one line")
+        self.expect(
+            self.out.count("\n") == 1 and self.out.endswith("}\n"), "not one object on one line"
+        )
         try:
             return json.loads(self.out)
         except ValueError:
@@ -108,14 +151,16 @@ class Run:
 
     def check_error(self, error):
         self.expect(set(error) == ERROR_KEYS, "not the error object")
-        self.expect(error["status"] not in ("ok", "unknown", "internal"), "a status that explains nothing")
+        self.expect(
+            error["status"] not in ("ok", "unknown", "internal"), "a status that explains nothing"
+        )
         message = error["message"]
         self.expect(message and "\n" not in message and not message.endswith("."), "not one line")
 
 
 def places(total, most, turn=0.0):
-    """Every N from 1 to total, or about `most` of them: the first and last ones and an even stride between, which begins later by the
-    part `turn` of a stride."""
+    """Every N from 1 to total, or about `most` of them: the first and last ones and an even stride
+    between, which begins later by the part `turn` of a stride."""
     if EVERY or total <= most:
         return list(range(1, total + 1))
     edge = most // 6
@@ -125,20 +170,29 @@ def places(total, most, turn=0.0):
 
 
 def plan(calls, most=40 if SANITIZER == "" else 6):
-    """All (family, kind, fault text) for a program that makes these calls. Lasting faults get a quarter of the places. The kinds of a
-    family take different places."""
+    """All (family, kind, fault text) for a program that makes these calls. Lasting faults get a
+    quarter of the places. The kinds of a family take different places."""
     for family in families():
         for turn, kind in enumerate(KINDS[family]):
             lasting = kind.endswith("+")
-            for n in places(calls[family], max(3, most // 4) if lasting else most, turn / len(KINDS[family])):
-                yield family, kind, "%s:%d%s:%s" % (family, n, "+" if lasting else "", kind.rstrip("+"))
+            for n in places(
+                calls[family], max(3, most // 4) if lasting else most, turn / len(KINDS[family])
+            ):
+                yield (
+                    family,
+                    kind,
+                    "%s:%d%s:%s" % (family, n, "+" if lasting else "", kind.rstrip("+")),
+                )
 
 
 def each(injections, check):
-    """check(number, family, kind, fault) for all of them, a few at a time; fails with what the first bad ones say."""
+    """check(number, family, kind, fault) for all of them, a few at a time;
+    fails with what the first bad ones say."""
     bad = []
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as workers:
-        jobs = [workers.submit(check, number, *injection) for number, injection in enumerate(injections)]
+        jobs = [
+            workers.submit(check, number, *injection) for number, injection in enumerate(injections)
+        ]
         for job in concurrent.futures.as_completed(jobs):
             if job.exception() is not None:
                 bad.append(job.exception())
@@ -146,15 +200,34 @@ def each(injections, check):
     if unexpected:
         raise unexpected[0]
     if bad:
-        raise AssertionError("%d of %d injections ended badly: %s" % (
-            len(bad), len(jobs), "; ".join(str(error).split("\n")[0] for error in bad[:200]) + "\n\n" + "\n\n".join(map(str, bad[:4]))))
+        raise AssertionError(
+            "%d of %d injections ended badly: %s"
+            % (
+                len(bad),
+                len(jobs),
+                "; ".join(str(error).split("\n")[0] for error in bad[:200])
+                + "\n\n"
+                + "\n\n".join(map(str, bad[:4])),
+            )
+        )
     return len(jobs)
 
 
-# ---- commands ---------------------------------------------------------------------------------------------------------------
+# ---- commands ------------------------------------------------------------------------------------
 
-VARIABLE = {"seconds", "seconds_describe", "seconds_allocate", "seconds_move", "gb_per_s", "peak_rss_bytes", "opens", "reads", "runs",
-            "io_path", "fallback_reason"}
+VARIABLE = {
+    "seconds",
+    "seconds_describe",
+    "seconds_allocate",
+    "seconds_move",
+    "gb_per_s",
+    "peak_rss_bytes",
+    "opens",
+    "reads",
+    "runs",
+    "io_path",
+    "fallback_reason",
+}
 
 
 def steady(answer):
@@ -165,17 +238,25 @@ def steady(answer):
 def same_answer(answer, expected):
     """Equal, but for more bytes read: a set whose file was stale once is described anew."""
     read = "bytes_read"
-    more = {read: expected[read]} if read in expected and answer.get(read, 0) >= expected[read] else {}
+    more = (
+        {read: expected[read]} if read in expected and answer.get(read, 0) >= expected[read] else {}
+    )
     return steady({**answer, **more}) == steady(expected)
 
 
 def words_of(row, inputs):
     """The words of a command, those that name or match one of the inputs as its path."""
-    return [str(inputs / word) if not word.startswith((">", "-")) and any(inputs.glob(word.split("/")[0])) else word for word in row]
+    return [
+        str(inputs / word)
+        if not word.startswith((">", "-")) and any(inputs.glob(word.split("/")[0]))
+        else word
+        for word in row
+    ]
 
 
 def judge(run, expected, both=()):
-    """The answer when it worked, None after a clean error; `both`: keys that this command reports beside an error."""
+    """The answer when it worked, None after a clean error; `both`: keys that this command
+    reports beside an error."""
     run.check_end()
     answer = run.answer()
     if run.code == 0:
@@ -185,24 +266,38 @@ def judge(run, expected, both=()):
     run.expect(run.code == 1, "an error that is not the user's has exit status 1")
     run.expect(set(answer) - set(both) == {"error"}, "data beside an error")
     run.check_error(answer["error"])
-    run.expect(run.err.startswith("tegula: %s\n" % answer["error"]["message"]), "standard error says something else")
+    run.expect(
+        run.err.startswith("tegula: %s\n" % answer["error"]["message"]),
+        "standard error says something else",
+    )
     run.report_lost = answer["error"]["message"] == "could not make the report: no memory"
     return None
 
 
 def contents(folder):
-    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {
+        path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()
+    }
 
 
-# ---- calls of the interface -------------------------------------------------------------------------------------------------
+# ---- calls of the interface ----------------------------------------------------------------------
 
 CONTEXT = {"do": "context", "threads": 2}
 
 
-def probe_run(report, watched, then=(), before=(), fault=None, after=None, environment=None, kept=(0, 0)):
-    """Gives the run and the answers to `watched` and `then`; only `watched` and the clean-up may meet the fault. With `after`, also the answers to that, which is done without faults whatever came before."""
+def probe_run(
+    report, watched, then=(), before=(), fault=None, after=None, environment=None, kept=(0, 0)
+):
+    """Gives the run and the answers to `watched` and `then`; only `watched` and the clean-up may
+    meet the fault. With `after`, also the answers to that, which is done without faults whatever
+    came before."""
     on, off = {"do": "faults", "on": True}, {"do": "faults", "on": False}
-    lines = [list(before), [on, *watched, off, *then], [off, *(after or ())], [on, {"do": "close"}, off]]
+    lines = [
+        list(before),
+        [on, *watched, off, *then],
+        [off, *(after or ())],
+        [on, {"do": "close"}, off],
+    ]
     text = "".join(json.dumps(line) + "\n" for line in lines).encode()
     run = Run([PROBE], report, fault, text=text, window=True, environment=environment, kept=kept)
     run.check_end()
@@ -222,6 +317,9 @@ def first_error(run, answers):
     """The error that ended a list of commands; None when all worked."""
     errors = [answer["error"] for answer in answers if "error" in answer]
     for error in errors:
-        run.expect(error.pop("reported") == error["status"] and error.pop("value") > 0, "status and error disagree")
+        run.expect(
+            error.pop("reported") == error["status"] and error.pop("value") > 0,
+            "status and error disagree",
+        )
         run.check_error(error)
     return errors[0] if errors else None

@@ -17,8 +17,9 @@ def save_shards(folder, pieces, name="shard_%04d.npy"):
 
 
 def load_all(probe, tmp_path, path, tiles=1, axis=0, separate=False, memory=None, **options):
-    """Opens and loads everything; gives the array in native order, the answer of open and that of load. `memory`: what the probe's
-    command `array` is told besides (wrapped memory and its layouts)."""
+    """Opens and loads everything; gives the array in native order, the answer of open and that of
+    load. `memory`: what the probe's command `array` is told besides (wrapped memory and its
+    layouts)."""
     where = {"paths": [str(p) for p in path]} if isinstance(path, list) else {"path": str(path)}
     info = probe.call("open", **where, **options)
     dump = tmp_path / "dump"
@@ -35,7 +36,9 @@ def load_all(probe, tmp_path, path, tiles=1, axis=0, separate=False, memory=None
     position = 0
     for tile in dumped["tiles"]:
         shape = [hi - lo for lo, hi in tile["box"]]
-        piece = numpy.frombuffer(data, dtype, int(numpy.prod(shape, dtype="i8")), position).reshape(shape)
+        piece = numpy.frombuffer(data, dtype, int(numpy.prod(shape, dtype="i8")), position).reshape(
+            shape
+        )
         out[tuple(slice(lo, hi) for lo, hi in tile["box"])] = piece
         position += tile["bytes"]
     return out, info, moved["statistics"]
@@ -45,4 +48,6 @@ def check_equal(got, expected):
     expected = numpy.asarray(expected)
     assert got.shape == expected.shape
     assert got.dtype.str == dtype_text(expected.dtype)
-    assert got.tobytes() == plain_bytes(swapped(expected) if expected.dtype.str[0] == ">" else expected)
+    assert got.tobytes() == plain_bytes(
+        swapped(expected) if expected.dtype.str[0] == ">" else expected
+    )

@@ -2,12 +2,30 @@
 #
 # SPDX-License-Identifier: Apache-2.0
 #
-# Everything follows from the numpy Generator that is given, so a seed names a case. Files are written by hand from numpy's bytes
-# (npy header text after NEP 1), because numpy.save cannot write all that is legal; numpy.load checks the writer.
+# Everything follows from the numpy Generator that is given, so a seed names a case. Files are
+# written by hand from numpy's bytes (npy header text after NEP 1), because numpy.save cannot write
+# all that is legal; numpy.load checks the writer.
 import numpy
 
 LIMITS = [0, 0, 65536, 65536, 200000]
-UNITS = ["", "[Y]", "[M]", "[W]", "[D]", "[h]", "[m]", "[s]", "[ms]", "[us]", "[ns]", "[ps]", "[fs]", "[as]", "[25s]", "[7D]"]
+UNITS = [
+    "",
+    "[Y]",
+    "[M]",
+    "[W]",
+    "[D]",
+    "[h]",
+    "[m]",
+    "[s]",
+    "[ms]",
+    "[us]",
+    "[ns]",
+    "[ps]",
+    "[fs]",
+    "[as]",
+    "[25s]",
+    "[7D]",
+]
 PLAIN = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16"]
 
 
@@ -27,8 +45,14 @@ def random_dtype(rng, structured=True):
 def random_record(rng, depth=0):
     fields = []
     for number in range(rng.integers(1, 5)):
-        name = ["x%d", "a b%d", "'quote%d", "{shape%d}", "fortran_order%d: True"][rng.integers(5)] % number
-        inner = random_record(rng, depth + 1) if depth < 2 and rng.random() < 0.2 else random_dtype(rng, structured=False)
+        name = ["x%d", "a b%d", "'quote%d", "{shape%d}", "fortran_order%d: True"][
+            rng.integers(5)
+        ] % number
+        inner = (
+            random_record(rng, depth + 1)
+            if depth < 2 and rng.random() < 0.2
+            else random_dtype(rng, structured=False)
+        )
         if rng.random() < 0.3 and inner.names is None:
             inner = inner.newbyteorder(">")
         fields.append((name, inner, (2, 3)) if rng.random() < 0.2 else (name, inner))
@@ -37,7 +61,9 @@ def random_record(rng, depth=0):
 
 def random_shape(rng, largest=3000, axes=None):
     if axes is None:
-        axes = int(rng.choice([0, 1, 2, 3, 4, 5, 9, 20], p=[0.05, 0.25, 0.3, 0.2, 0.12, 0.05, 0.02, 0.01]))
+        axes = int(
+            rng.choice([0, 1, 2, 3, 4, 5, 9, 20], p=[0.05, 0.25, 0.3, 0.2, 0.12, 0.05, 0.02, 0.01])
+        )
     shape = []
     room = largest
     for _ in range(axes):
@@ -49,7 +75,8 @@ def random_shape(rng, largest=3000, axes=None):
 
 
 def random_array(rng, shape, dtype):
-    """Random bytes: NaNs with payloads, negative zeros and the largest numbers come by themselves."""
+    """Random bytes: NaNs with payloads, negative zeros and the largest
+    numbers come by themselves."""
     count = int(numpy.prod(shape, dtype="i8"))
     if dtype.kind == "b":
         return rng.integers(0, 2, count).astype(bool).reshape(shape)
@@ -65,7 +92,8 @@ def swapped(array):
 
 
 def plain_bytes(array, order="C"):
-    """The bytes of the elements; numpy's tobytes may leave out what lies between the fields of a record."""
+    """The bytes of the elements; numpy's tobytes may leave out what lies between
+    the fields of a record."""
     if array.dtype.names is not None:
         array = array.view("V%d" % array.dtype.itemsize)
     return array.tobytes(order)
@@ -77,13 +105,20 @@ def dtype_text(dtype):
 
 
 def npy_header(descr, fortran_order, shape, version=(1, 0)):
-    text = "{'descr': %r, 'fortran_order': %r, 'shape': %r, }" % (descr, fortran_order, tuple(shape))
+    text = "{'descr': %r, 'fortran_order': %r, 'shape': %r, }" % (
+        descr,
+        fortran_order,
+        tuple(shape),
+    )
     return npy_frame(text, version)
 
 
 def npy_frame(text, version=(1, 0), pad=True):
-    """Magic, version, length, and the header's text padded so that the data begins at a multiple of 64."""
-    data = text if isinstance(text, bytes) else text.encode("utf-8" if version[0] == 3 else "latin1")
+    """Magic, version, length, and the header's text padded so that the data
+    begins at a multiple of 64."""
+    data = (
+        text if isinstance(text, bytes) else text.encode("utf-8" if version[0] == 3 else "latin1")
+    )
     width = 2 if version[0] == 1 else 4
     if pad:
         data += b" " * (-(8 + width + len(data) + 1) % 64) + b"\n"
@@ -92,7 +127,9 @@ def npy_frame(text, version=(1, 0), pad=True):
 
 def npy_file(path, array, order="C", version=(1, 0)):
     descr = numpy.lib.format.dtype_to_descr(array.dtype)
-    path.write_bytes(npy_header(descr, order == "F", array.shape, version) + plain_bytes(array, order))
+    path.write_bytes(
+        npy_header(descr, order == "F", array.shape, version) + plain_bytes(array, order)
+    )
 
 
 def raw_file(path, array, order="C", offset=0, row_gap=0, gap_at_end=False):
@@ -101,7 +138,9 @@ def raw_file(path, array, order="C", offset=0, row_gap=0, gap_at_end=False):
     if row_gap and len(array):
         size = len(data) // len(array)
         gap = b"\xee" * row_gap
-        data = gap.join(data[i * size : (i + 1) * size] for i in range(len(array))) + (gap if gap_at_end else b"")
+        data = gap.join(data[i * size : (i + 1) * size] for i in range(len(array))) + (
+            gap if gap_at_end else b""
+        )
     path.write_bytes(b"\xdd" * offset + data)
 
 
@@ -146,13 +185,16 @@ def split_boxes(rng, shape):
         axis = axes[rng.integers(len(axes))]
         cut = int(rng.integers(box[axis][0] + 1, box[axis][1]))
         for part in ([box[axis][0], cut], [cut, box[axis][1]]):
-            todo.append([*box[:axis], part, *box[axis + 1:]])
+            todo.append([*box[:axis], part, *box[axis + 1 :]])
     return [done[i] for i in rng.permutation(len(done))]
 
 
 def random_tiling(rng, shape, from_dataset=True):
-    """A tiling command and the boxes it must give (None for from_dataset, which is checked by its own rule)."""
-    kind = ["even", "even", "grid", "custom", "from_dataset"][rng.integers(5 if from_dataset else 4)]
+    """A tiling command and the boxes it must give (None for from_dataset,
+    which is checked by its own rule)."""
+    kind = ["even", "even", "grid", "custom", "from_dataset"][
+        rng.integers(5 if from_dataset else 4)
+    ]
     command = {"do": "tiling", "kind": kind, "list": True, "shape": list(shape)}
     if kind == "even":
         command["axis"] = int(rng.integers(len(shape))) if shape else 0
@@ -176,7 +218,9 @@ def random_layout(rng, axes):
         return layout
     if style < 0.4:
         return {"axes": list(range(axes))[::-1]}
-    layout["axes"] = [int(k) for k in rng.permutation(axes)] if rng.random() < 0.5 else layout["axes"]
+    layout["axes"] = (
+        [int(k) for k in rng.permutation(axes)] if rng.random() < 0.5 else layout["axes"]
+    )
     padded = rng.permutation(axes)[:3]  # gaps on many axes multiply to more memory than there is
     layout["pad"] = [int(rng.integers(0, 3)) if k in padded else 0 for k in range(axes)]
     layout["negative"] = [k for k in range(axes) if rng.random() < 0.3]

@@ -2,16 +2,24 @@
 #
 # SPDX-License-Identifier: Apache-2.0
 #
-# Each case writes datasets into an open h5py file (or beside it) and gives {dataset name: status or None}: None is an array that must load
-# as h5py reads it, a status is the refusal that is right. Random bytes come from the generator that is given.
+# Each case writes datasets into an open h5py file (or beside it) and gives {dataset name: status or
+# None}: None is an array that must load as h5py reads it, a status is the refusal that is right.
+# Random bytes come from the generator that is given.
 import ctypes
 import pathlib
 
 import h5py
 import numpy
 
-VERSIONS = {"earliest": ("earliest", "latest"), "v108": ("v108", "v108"), "v110": ("v110", "v110"), "v112": ("v112", "v112"),
-            "v114": ("v114", "v114"), "v200": ("v200", "v200"), "latest": ("latest", "latest")}
+VERSIONS = {
+    "earliest": ("earliest", "latest"),
+    "v108": ("v108", "v108"),
+    "v110": ("v110", "v110"),
+    "v112": ("v112", "v112"),
+    "v114": ("v114", "v114"),
+    "v200": ("v200", "v200"),
+    "latest": ("latest", "latest"),
+}
 CASES = {}
 
 
@@ -46,13 +54,34 @@ def values(rng, shape, dtype):
         return rng.integers(0, 2, shape).astype(bool)
     if dtype.kind in "iu":
         info = numpy.iinfo(dtype)
-        return rng.integers(info.min, info.max, shape, dtype=dtype.newbyteorder("="), endpoint=True).astype(dtype)
+        return rng.integers(
+            info.min, info.max, shape, dtype=dtype.newbyteorder("="), endpoint=True
+        ).astype(dtype)
     if dtype.kind == "c":
         return (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(dtype)
     return rng.standard_normal(shape).astype(dtype)
 
 
-NUMBERS = ["i1", "u1", "<i2", ">i2", "<u2", "<i4", ">i4", "<u4", "<i8", ">i8", "<u8", ">u8", "<f2", ">f2", "<f4", ">f4", "<f8", ">f8"]
+NUMBERS = [
+    "i1",
+    "u1",
+    "<i2",
+    ">i2",
+    "<u2",
+    "<i4",
+    ">i4",
+    "<u4",
+    "<i8",
+    ">i8",
+    "<u8",
+    ">u8",
+    "<f2",
+    ">f2",
+    "<f4",
+    ">f4",
+    "<f8",
+    ">f8",
+]
 
 
 @case
@@ -67,7 +96,9 @@ def contiguous_dtypes(file, rng):
 def chunked_dtypes(file, rng):
     for dtype in [*NUMBERS, "?", "<c8", ">c16"]:
         name = "d_" + dtype.replace("<", "le").replace(">", "be").replace("?", "bool")
-        file.create_dataset(name, data=values(rng, (11, 9), dtype), chunks=(4, 5), compression="gzip", shuffle=True)
+        file.create_dataset(
+            name, data=values(rng, (11, 9), dtype), chunks=(4, 5), compression="gzip", shuffle=True
+        )
     return dict.fromkeys(file)
 
 
@@ -101,7 +132,9 @@ def shapes(file, rng):
         if shape:
             maximum = tuple(None for _ in shape)
             chunks = tuple(max(1, (n + 1) // 2) for n in shape)
-            file.create_dataset(name + "_c", data=values(rng, shape, "<i4"), chunks=chunks, maxshape=maximum)
+            file.create_dataset(
+                name + "_c", data=values(rng, shape, "<i4"), chunks=chunks, maxshape=maximum
+            )
             result[name + "_c"] = None
     return result
 
@@ -127,7 +160,9 @@ def unallocated(file, rng):
     nan[:4] = 3
     none = file.create_dataset("chunks_none", (20, 9), "i2", chunks=(4, 4))
     none[0, 0] = -1
-    big = file.create_dataset("sparse", (1 << 20, 1 << 20), "u1", chunks=(64, 64), maxshape=(None, None), fillvalue=9)
+    big = file.create_dataset(
+        "sparse", (1 << 20, 1 << 20), "u1", chunks=(64, 64), maxshape=(None, None), fillvalue=9
+    )
     big[(1 << 20) - 1, 5] = 3
     return dict.fromkeys(file)
 
@@ -136,7 +171,9 @@ def unallocated(file, rng):
 def single_chunk(file, rng):
     file.create_dataset("plain", data=values(rng, (10, 3), "i4"), chunks=(10, 3))
     file.create_dataset("gzip", data=values(rng, (10, 3), "i4"), chunks=(10, 3), compression="gzip")
-    file.create_dataset("growing", data=values(rng, (10, 3), "i4"), chunks=(10, 3), maxshape=(None, 3))
+    file.create_dataset(
+        "growing", data=values(rng, (10, 3), "i4"), chunks=(10, 3), maxshape=(None, 3)
+    )
     return dict.fromkeys(file)
 
 
@@ -148,7 +185,9 @@ def implicit_index(file, rng):
     plist.set_fill_value(numpy.array(5, "i4"))
     data = values(rng, (10, 10), "<i4")
     for name in (b"written", b"unwritten"):
-        dataset = h5py.h5d.create(file.id, name, h5py.h5t.STD_I32LE, h5py.h5s.create_simple(data.shape), plist)
+        dataset = h5py.h5d.create(
+            file.id, name, h5py.h5t.STD_I32LE, h5py.h5s.create_simple(data.shape), plist
+        )
         if name == b"written":
             dataset.write(h5py.h5s.ALL, h5py.h5s.ALL, data)
     return {"written": None, "unwritten": None}
@@ -156,7 +195,8 @@ def implicit_index(file, rng):
 
 @case
 def index_kinds(file, rng):
-    """Fixed array (paged too), extensible array, B-tree of version 2; B-tree of version 1 in old files."""
+    """Fixed array (paged too), extensible array, B-tree of version 2;
+    B-tree of version 1 in old files."""
     result = {}
     for count in (1, 2, 1024, 1025, 5000):
         for kind, maximum in (("fixed", None), ("extensible", (None,)), ("tree2", (None, None))):
@@ -164,12 +204,23 @@ def index_kinds(file, rng):
                 name = "%s_%d_%s" % (kind, count, compression)
                 shape = (count,) if kind != "tree2" else (count, 2)
                 chunks = (1,) if kind != "tree2" else (1, 2)
-                file.create_dataset(name, data=values(rng, shape, "<i4"), chunks=chunks, maxshape=maximum, compression=compression)
+                file.create_dataset(
+                    name,
+                    data=values(rng, shape, "<i4"),
+                    chunks=chunks,
+                    maxshape=maximum,
+                    compression=compression,
+                )
                 result[name] = None
-    for number, maximum in enumerate([(4, 20), (4, None), (None, None)]):  # slots count over the largest shape
-        file.create_dataset("wide_%d" % number, data=values(rng, (4, 6), "<i4"), chunks=(2, 2), maxshape=maximum)
+    # slots count over the largest shape
+    for number, maximum in enumerate([(4, 20), (4, None), (None, None)]):
+        file.create_dataset(
+            "wide_%d" % number, data=values(rng, (4, 6), "<i4"), chunks=(2, 2), maxshape=maximum
+        )
         result["wide_%d" % number] = None
-    shrunk = file.create_dataset("shrunk", data=values(rng, (30, 7), "<i4"), chunks=(4, 3), maxshape=(None, None))
+    shrunk = file.create_dataset(
+        "shrunk", data=values(rng, (30, 7), "<i4"), chunks=(4, 3), maxshape=(None, None)
+    )
     shrunk.resize((13, 5))
     shrunk.resize((22, 6))
     result["shrunk"] = None
@@ -191,10 +242,22 @@ def filters(file, rng):
     }
     for name, more in options.items():
         file.create_dataset(name, data=data, chunks=(10, 8), **more)
-    file.create_dataset("odd_item", data=numpy.frombuffer(rng.bytes(15 * 50), "V15"), chunks=(7,), compression="gzip", shuffle=True)
+    file.create_dataset(
+        "odd_item",
+        data=numpy.frombuffer(rng.bytes(15 * 50), "V15"),
+        chunks=(7,),
+        compression="gzip",
+        shuffle=True,
+    )
     if h5py.h5z.filter_avail(h5py.h5z.FILTER_SZIP):
         file.create_dataset("szip", data=data, chunks=(16, 16), compression="szip")
-        file.create_dataset("szip_ec", data=data.astype("u2"), chunks=(16, 16), compression="szip", compression_opts=("ec", 8))
+        file.create_dataset(
+            "szip_ec",
+            data=data.astype("u2"),
+            chunks=(16, 16),
+            compression="szip",
+            compression_opts=("ec", 8),
+        )
     return dict.fromkeys(file)
 
 
@@ -220,20 +283,25 @@ def plugin_filters(file, rng):
     }
     for name, filter_options in options.items():
         file.create_dataset(name, data=data, chunks=(33, 30), **filter_options)
-        file.create_dataset(name + "_i8", data=data.astype(">i8"), chunks=(33, 30), **filter_options)
+        file.create_dataset(
+            name + "_i8", data=data.astype(">i8"), chunks=(33, 30), **filter_options
+        )
     return dict.fromkeys(file)
 
 
 @case
 def masks(file, rng):
-    """Chunks written directly with some filters skipped; chunks at the edge that are not filtered."""
+    """Chunks written directly with some filters skipped;
+    chunks at the edge that are not filtered."""
     import zlib
 
     data = values(rng, (8, 4), "<i4")
     dataset = file.create_dataset("deflate", (8, 4), "<i4", chunks=(4, 4), compression="gzip")
     dataset.id.write_direct_chunk((0, 0), data[:4].tobytes(), filter_mask=1)
     dataset.id.write_direct_chunk((4, 0), zlib.compress(data[4:].tobytes()), filter_mask=0)
-    both = file.create_dataset("shuffle_deflate", (8, 4), "<i4", chunks=(4, 4), compression="gzip", shuffle=True)
+    both = file.create_dataset(
+        "shuffle_deflate", (8, 4), "<i4", chunks=(4, 4), compression="gzip", shuffle=True
+    )
     shuffled = data[:4].copy().view("u1").reshape(16, 4).T.tobytes()
     both.id.write_direct_chunk((0, 0), shuffled, filter_mask=2)
     both.id.write_direct_chunk((4, 0), zlib.compress(data[4:].tobytes()), filter_mask=1)
@@ -264,4 +332,12 @@ def groups_and_links(file, rng):
     file["hard"] = file["a/b/x"]
     file["a/loop"] = h5py.SoftLink("/a")
     file["a/b/up"] = file["a"]
-    return {"a/b/x": None, "/a/b/x": None, "soft": None, "hard": None, "a/loop/b/up/b/x": None, "a/b": "invalid_argument", "a/b/y": "not_found"}
+    return {
+        "a/b/x": None,
+        "/a/b/x": None,
+        "soft": None,
+        "hard": None,
+        "a/loop/b/up/b/x": None,
+        "a/b": "invalid_argument",
+        "a/b/y": "not_found",
+    }

@@ -1,4 +1,5 @@
-# Small steps that the HDF5 tests share: files that h5py's high-level calls cannot make, loads through the probe, what h5py reads.
+# Small steps that the HDF5 tests share: files that h5py's high-level calls cannot make, loads
+# through the probe, what h5py reads.
 #
 # SPDX-License-Identifier: Apache-2.0
 import h5py
@@ -26,8 +27,14 @@ def low_level(path, name, dtype, shape, prepare=None, data=None, maxshape=None, 
     plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
     if prepare:
         prepare(plist)
-    dtype = dtype if isinstance(dtype, h5py.h5t.TypeID) else h5py.h5t.py_create(numpy.dtype(dtype), logical=True)
-    space = h5py.h5s.create_simple(shape, maxshape) if shape != () else h5py.h5s.create(h5py.h5s.SCALAR)
+    dtype = (
+        dtype
+        if isinstance(dtype, h5py.h5t.TypeID)
+        else h5py.h5t.py_create(numpy.dtype(dtype), logical=True)
+    )
+    space = (
+        h5py.h5s.create_simple(shape, maxshape) if shape != () else h5py.h5s.create(h5py.h5s.SCALAR)
+    )
     with h5py.File(path, "a", **options) as file:
         dataset = h5py.h5d.create(file.id, name.encode(), dtype, space, plist)
         if data is not None:
@@ -40,24 +47,30 @@ def compact(plist):
 
 def external(*segments):
     """For low_level: bytes in other files, (name, offset, bytes) each."""
+
     def prepare(plist):
         for name, offset, size in segments:
             plist.set_external(str(name).encode(), offset, size)
+
     return prepare
 
 
 def filtered(path, name, number, parameters=(), stored=b"anything", mask=0):
-    """Two chunks of four int32 through a filter that need not be at hand; the first is written as it is."""
+    """Two chunks of four int32 through a filter that need not be at hand;
+    the first is written as it is."""
+
     def prepare(plist):
         plist.set_chunk((4,))
         plist.set_filter(number, h5py.h5z.FLAG_OPTIONAL, parameters)
+
     low_level(path, name, "<i4", (8,), prepare)
     with h5py.File(path, "a") as file:
         file[name].id.write_direct_chunk((0,), stored, mask)
 
 
 def virtual(path, name, shape, dtype, mappings, fill=None, libver="latest", **options):
-    """mappings: (selection in the virtual dataset, file, dataset, shape of the source, selection in it or None)."""
+    """mappings: (selection in the virtual dataset, file, dataset, shape of the source,
+    selection in it or None)."""
     layout = h5py.VirtualLayout(shape, dtype)
     for to, file, dataset, source_shape, at in mappings:
         source = h5py.VirtualSource(str(file), dataset, shape=source_shape, dtype=dtype)
@@ -74,7 +87,9 @@ def array_of(tmp_path, dumped, info):
     position = 0
     for tile in dumped["tiles"]:
         shape = [hi - lo for lo, hi in tile["box"]]
-        piece = numpy.frombuffer(data, dtype, int(numpy.prod(shape, dtype="i8")), position).reshape(shape)
+        piece = numpy.frombuffer(data, dtype, int(numpy.prod(shape, dtype="i8")), position).reshape(
+            shape
+        )
         out[tuple(slice(lo, hi) for lo, hi in tile["box"])] = piece
         position += tile["bytes"]
     assert position == len(data)
@@ -106,7 +121,12 @@ def check_load(probe, tmp_path, path, name=None, expected=None, **options):
 def load_refused(probe, path, name, status, names=(), missing="error"):
     """Opening works and the load must not: gives the error."""
     info = probe.call("open", path=str(path), dataset=name)
-    probe.batch([{"do": "tiling", "kind": "even", "shape": info["shape"]}, {"do": "array", "dtype": info["dtype"]}])
+    probe.batch(
+        [
+            {"do": "tiling", "kind": "even", "shape": info["shape"]},
+            {"do": "array", "dtype": info["dtype"]},
+        ]
+    )
     return check_error(probe.refused("load", missing=missing), status, names)
 
 
@@ -115,7 +135,8 @@ def open_refused(probe, path, name, status, names=()):
 
 
 def compare_opened(probe, info, path, name, dataset, rng):
-    """Tiles, the hash and boxes of what the probe has open equal the dataset of h5py; files beside `path` hold what the probe gives."""
+    """Tiles, the hash and boxes of what the probe has open equal the dataset of h5py; files
+    beside `path` hold what the probe gives."""
     shape = dataset.shape
     small = int(numpy.prod([max(1, n) for n in shape], dtype="f8")) < 1 << 20
     assert info["shape"] == list(shape), name
@@ -140,11 +161,24 @@ def compare_opened(probe, info, path, name, dataset, rng):
         expected = numpy.asarray(dataset[tuple(slice(lo, hi) for lo, hi in box)])
         if expected.dtype.kind not in "SV":
             expected = expected.astype(expected.dtype.newbyteorder("="))
-        probe.call("read", dtype=gen.dtype_text(expected.dtype), box=box, layout=gen.random_layout(rng, len(shape)), path=str(path) + ".box")
-        assert open(str(path) + ".box", "rb").read() == gen.plain_bytes(expected), "%s: box %s" % (name, box)
+        probe.call(
+            "read",
+            dtype=gen.dtype_text(expected.dtype),
+            box=box,
+            layout=gen.random_layout(rng, len(shape)),
+            path=str(path) + ".box",
+        )
+        assert open(str(path) + ".box", "rb").read() == gen.plain_bytes(expected), "%s: box %s" % (
+            name,
+            box,
+        )
 
 
 def without_blosc2(probe, path, name):
     """Is the library built without libblosc2 (Debian 12 has none)? Then the refusal names it."""
     answer = probe.ask({"do": "open", "path": str(path), "dataset": name})
-    return "error" in answer and answer["error"]["status"] == "unsupported" and "blosc2" in answer["error"]["message"]
+    return (
+        "error" in answer
+        and answer["error"]["status"] == "unsupported"
+        and "blosc2" in answer["error"]["message"]
+    )

@@ -1,9 +1,11 @@
-# The Python end of the probe: starts it, talks to it line by line, and makes a test fail when it crashes or does not end cleanly.
+# The Python end of the probe: starts it, talks to it line by line, and makes a test fail when it
+# crashes or does not end cleanly.
 #
 # SPDX-License-Identifier: Apache-2.0
 #
-# TEGULA_PROBE names the program. A crash is a ProbeCrash with what the program wrote to standard error (a sanitizer's report,
-# too); the next request then starts a new one. `close` checks the exit status, which is where a leak is told.
+# TEGULA_PROBE names the program. A crash is a ProbeCrash with what the program wrote to standard
+# error (a sanitizer's report, too); the next request then starts a new one. `close` checks the exit
+# status, which is where a leak is told.
 import json
 import os
 import pathlib
@@ -19,7 +21,10 @@ class ProbeError(AssertionError):
     """The library refused something that the test takes for right."""
 
     def __init__(self, command, error):
-        super().__init__("%s: %s\n(command: %s)" % (error["status"], error["message"], json.dumps(command)[:2000]))
+        super().__init__(
+            "%s: %s\n(command: %s)"
+            % (error["status"], error["message"], json.dumps(command)[:2000])
+        )
         self.error = error
 
 
@@ -31,7 +36,8 @@ def program():
 
 
 class Probe:
-    """`prefix` is put in front of the command line (prlimit, setpriv, strace ...), `environment` is added to the environment."""
+    """`prefix` is put in front of the command line (prlimit, setpriv, strace ...), `environment`
+    is added to the environment."""
 
     def __init__(self, prefix=(), environment=None, timeout=120):
         self.command_line = [*prefix, program()]
@@ -43,7 +49,11 @@ class Probe:
     def start(self):
         self.errors = tempfile.TemporaryFile()
         self.process = subprocess.Popen(
-            self.command_line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, env=self.environment
+            self.command_line,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.errors,
+            env=self.environment,
         )
 
     def error_text(self):
@@ -99,7 +109,10 @@ class Probe:
         """One command that must not work: gives the error."""
         command = {"do": do, **arguments}
         answer = self.ask(command)
-        assert "error" in answer, "this must be refused: %s\nbut the answer was %s" % (json.dumps(command), answer)
+        assert "error" in answer, "this must be refused: %s\nbut the answer was %s" % (
+            json.dumps(command),
+            answer,
+        )
         assert answer["error"]["status"] != "probe", answer
         return answer["error"]
 
@@ -126,7 +139,8 @@ class Probe:
 
 
 def check_error(error, status, names=(), path=None):
-    """`status` is one status or several; each of `names` must be found in the message; `path` must be the error's path."""
+    """`status` is one status or several; each of `names` must be found in the message; `path`
+    must be the error's path."""
     statuses = (status,) if isinstance(status, str) else status
     assert error["status"] in statuses, "expected %s: %s" % (statuses, error)
     assert error["reported"] == error["status"], error

@@ -2,7 +2,8 @@
 #
 # SPDX-License-Identifier: Apache-2.0
 #
-# TEGULA_PROPERTY_CASES: how many cases all property tests have together (default below); TEGULA_PROPERTY_SEED: run just this one.
+# TEGULA_PROPERTY_CASES: how many cases all property tests have together (default below);
+# TEGULA_PROPERTY_SEED: run just this one.
 import os
 import pathlib
 import shutil
@@ -25,7 +26,11 @@ def run(property_number, group, share, case):
     first = (property_number * GROUPS + group) * 10_000_000
     seeds = range(first, first + cases(share))
     if os.environ.get("TEGULA_PROPERTY_SEED"):
-        seeds = [seed for seed in [int(os.environ["TEGULA_PROPERTY_SEED"])] if first <= seed < first + 10_000_000]
+        seeds = [
+            seed
+            for seed in [int(os.environ["TEGULA_PROPERTY_SEED"])]
+            if first <= seed < first + 10_000_000
+        ]
     with tempfile.TemporaryDirectory(prefix="tegula-property-") as root:
         for seed in seeds:
             folder = pathlib.Path(root, "case")
@@ -33,6 +38,8 @@ def run(property_number, group, share, case):
             try:
                 case(numpy.random.default_rng(seed), folder)
             except BaseException as error:
-                error.add_note("this was seed %d: TEGULA_PROPERTY_SEED=%d runs it alone" % (seed, seed))
+                error.add_note(
+                    "this was seed %d: TEGULA_PROPERTY_SEED=%d runs it alone" % (seed, seed)
+                )
                 raise
             shutil.rmtree(folder)

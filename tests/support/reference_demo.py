@@ -2,8 +2,8 @@
 #
 # SPDX-License-Identifier: Apache-2.0
 #
-# `demo_values(shape, dtype, seed, ramp)` gives the whole array in native byte order; dtype "bfloat16" needs ml_dtypes.
-# Run as a program it checks itself against the two published numbers.
+# `demo_values(shape, dtype, seed, ramp)` gives the whole array in native byte order; dtype
+# "bfloat16" needs ml_dtypes. Run as a program it checks itself against the two published numbers.
 import numpy
 
 MASK = (1 << 64) - 1
@@ -13,7 +13,9 @@ def mixed(count, seed):
     """z(i): splitmix64's finaliser of seed * 0xD1342543DE82EF95 + (i + 1) * 0x9E3779B97F4A7C15."""
     step = numpy.arange(1, count + 1, dtype="u8")
     with numpy.errstate(over="ignore"):
-        z = numpy.full(count, (seed * 0xD1342543DE82EF95) & MASK, "u8") + step * numpy.uint64(0x9E3779B97F4A7C15)
+        z = numpy.full(count, (seed * 0xD1342543DE82EF95) & MASK, "u8") + step * numpy.uint64(
+            0x9E3779B97F4A7C15
+        )
         z = (z ^ (z >> numpy.uint64(30))) * numpy.uint64(0xBF58476D1CE4E5B9)
         z = (z ^ (z >> numpy.uint64(27))) * numpy.uint64(0x94D049BB133111EB)
         return z ^ (z >> numpy.uint64(31))

@@ -1,7 +1,9 @@
-"""Programs that replace or rewrite the files of an array again and again, and what may be read of them meanwhile.
+"""Programs that replace or rewrite the files of an array again and again,
+and what may be read of them meanwhile.
 
-Run as a program: `replacing.py exchange A B PAUSE`, `renew FOLDER SPARE NAMES PAUSE LOG`, `rewrite FILE OFFSET BYTES PAUSE` or
-`touch FOLDER`. It prints a line when it has begun, and ends when its standard input is closed.
+Run as a program: `replacing.py exchange A B PAUSE`, `renew FOLDER SPARE NAMES PAUSE LOG`,
+`rewrite FILE OFFSET BYTES PAUSE` or `touch FOLDER`. It prints a line when it has begun, and ends
+when its standard input is closed.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -92,9 +94,11 @@ def states(log):
 
 
 def was_there(found, begin, end, renames):
-    """Did the folder hold these generations, one for each name, at a moment between `begin` and `end`?"""
+    """Did the folder hold these generations, one for each name,
+    at a moment between `begin` and `end`?"""
     count = len(found)
-    for done in range(len(renames) + 2):  # the state between rename `done` - 1 and rename `done`; the last may not be noted yet
+    # the state between rename `done` - 1 and rename `done`; the last may not be noted yet
+    for done in range(len(renames) + 2):
         since = renames[done - 1][0] if 0 < done <= len(renames) else 0
         until = renames[done][1] if done < len(renames) else end
         if since > end or until < begin:
@@ -109,9 +113,16 @@ def was_there(found, begin, end, renames):
 def moments(found, begin, end, renames):
     """What was found, and how many renames were done at its begin and end, for messages."""
     done = [sum(before < moment for before, _ in renames) for moment in (begin, end)]
-    return f"found {''.join(map(str, found))}, renames {done[0]} to {done[1]} of {len(found)} a round"
+    return (
+        f"found {''.join(map(str, found))}, renames {done[0]} to {done[1]} of {len(found)} a round"
+    )
 
 
 if __name__ == "__main__":
     print("at work", flush=True)
-    {"exchange": keep_exchanging, "renew": keep_renewing, "rewrite": keep_rewriting, "touch": keep_touching}[sys.argv[1]](*sys.argv[2:])
+    {
+        "exchange": keep_exchanging,
+        "renew": keep_renewing,
+        "rewrite": keep_rewriting,
+        "touch": keep_touching,
+    }[sys.argv[1]](*sys.argv[2:])

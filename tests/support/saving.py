@@ -8,24 +8,46 @@ import generate_arrays as gen
 
 
 def put(probe, folder, array, tiling=None, boxes=None, how=None, dtype=None):
-    """The array becomes that of the probe, cut as `tiling` says (whole by default). `dtype`: what it is called, where numpy has no name."""
+    """The array becomes that of the probe, cut as `tiling` says (whole by default). `dtype`:
+    what it is called, where numpy has no name."""
     array = numpy.asarray(array)
     if tiling is None:
-        tiling, boxes = {"do": "tiling", "kind": "custom", "shape": list(array.shape), "boxes": [[[0, n] for n in array.shape]]}, None
+        tiling, boxes = (
+            {
+                "do": "tiling",
+                "kind": "custom",
+                "shape": list(array.shape),
+                "boxes": [[[0, n] for n in array.shape]],
+            },
+            None,
+        )
     boxes = boxes or [[[0, n] for n in array.shape]]
     native = gen.swapped(array) if array.dtype.str[0] == ">" else array
-    (folder / "values").write_bytes(b"".join(gen.plain_bytes(gen.in_box(native, box)) for box in boxes))
+    (folder / "values").write_bytes(
+        b"".join(gen.plain_bytes(gen.in_box(native, box)) for box in boxes)
+    )
     command = how or {"do": "array", "dtype": dtype or gen.dtype_text(array.dtype)}
     probe.batch([tiling, command, {"do": "fill", "path": str(folder / "values")}])
     (folder / "values").unlink()
 
 
 def even(shape, axis, tiles):
-    return {"do": "tiling", "kind": "even", "shape": list(shape), "axis": axis, "tiles": tiles}, gen.even_boxes(list(shape), axis, tiles)
+    return {
+        "do": "tiling",
+        "kind": "even",
+        "shape": list(shape),
+        "axis": axis,
+        "tiles": tiles,
+    }, gen.even_boxes(list(shape), axis, tiles)
 
 
 def grid(shape, tile):
-    return {"do": "tiling", "kind": "grid", "shape": list(shape), "tile": list(tile)}, gen.grid_boxes(list(shape), list(tile))
+    return {
+        "do": "tiling",
+        "kind": "grid",
+        "shape": list(shape),
+        "tile": list(tile),
+    }, gen.grid_boxes(list(shape), list(tile))
 
 
 def keep_all(probe, folder, arrays):
@@ -63,8 +85,18 @@ def attribute(name, value, kind=None):
     texts = numpy.asarray(value)
     if kind == "str" or texts.dtype.kind == "S":
         flat = [text if isinstance(text, str) else text.decode() for text in texts.ravel().tolist()]
-        return {"name": name, "type": kind or texts.dtype.str, "shape": list(texts.shape), "texts": flat}
-    return {"name": name, "type": texts.dtype.str, "shape": list(texts.shape), "values": texts.tobytes().hex()}
+        return {
+            "name": name,
+            "type": kind or texts.dtype.str,
+            "shape": list(texts.shape),
+            "texts": flat,
+        }
+    return {
+        "name": name,
+        "type": texts.dtype.str,
+        "shape": list(texts.shape),
+        "values": texts.tobytes().hex(),
+    }
 
 
 def left(folder):
