@@ -108,7 +108,7 @@ tegula_status tegula_copy(tegula_dataset *dataset, const char *path,
     status = tegula__copy_on_ranks(&c, &w, status, err);
   else if (known)
     status = queue_copy(&c, &w, err);
-  tegula_tiling_destroy(w.tiling);
+  tegula__tiling_release(w.tiling);
   tegula__buffer_free(&w.codec);
   pthread_mutex_destroy(&c.lock);
   if (report != NULL && known)

@@ -100,7 +100,8 @@ static tegula_status explain_codec(const tegula__copy_wanted *w, tegula_status s
 static tegula_status make_tiling(const tegula__copying *c, tegula_tiling **out, tegula_error *err) {
   const tegula__manifest *manifest = &c->dataset->manifest;
   tegula_context *context = c->dataset->context;
-  int64_t tiles = c->options.tiles > 0 ? c->options.tiles : tegula_context_threads(context);
+  int64_t tiles =
+      c->options.tiles > 0 ? c->options.tiles : tegula__pool_threads(context->engine.pool);
   return tegula__tiling_even(manifest->shape, manifest->ndim, 0, tiles, context->comm->size, out,
                              err);
 }

@@ -5,6 +5,7 @@
 
 #include "copy/copy.h"
 #include "dist/share_text.h"
+#include "save/save_later.h"
 
 /* How the temporary file or folder is opened: raw ones have no header. */
 static void open_options_of(const tegula__saving *s, char dtype[TEGULA_DTYPE_TEXT],
@@ -60,7 +61,8 @@ tegula_status tegula__copying_check(void *state, const tegula__saving *s, tegula
   open_options_of(s, dtype, &options);
   char *view;
   FORWARD(tegula__publish_view(&s->publish, &view, err));
-  tegula_status status = tegula_dataset_open(s->context, view, &options, &target, err);
+  tegula_status status =
+      tegula__open_any(s->context, (const char *const[]){view}, 1, &options, &target, err);
   free(view);
   if (status == TEGULA_OK) status = hash_of(target, c, copied, err);
   tegula_dataset_close(target);
@@ -114,7 +116,7 @@ static tegula_status open_so(const tegula__copying *c, const char *how, size_t s
     o.shape = manifest->shape;
     o.shape_ndim = manifest->ndim;
   }
-  return tegula_dataset_open(c->dataset->context, texts[VIEW], &o, out, err);
+  return tegula__open_any(c->dataset->context, (const char *const[]){texts[VIEW]}, 1, &o, out, err);
 }
 
 /* All ranks have the text. */

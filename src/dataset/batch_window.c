@@ -116,10 +116,10 @@ static tegula_status make_room(tegula__batches_window *window, const tegula_data
   if (window->array != NULL && memcmp(window->array->memory.tiling->shape, shape, bytes) == 0)
     return TEGULA_OK;
   tegula__batches_window_release(window);
-  FORWARD(tegula_tiling_even(shape, box->ndim, 0, 1, 1, &whole, err));
+  FORWARD(tegula__tiling_even(shape, box->ndim, 0, 1, 1, &whole, err));
   tegula_status status = tegula__array_create_here(dataset->context, dataset->manifest.dtype, whole,
                                                    &window->array, err);
-  tegula_tiling_destroy(whole);
+  tegula__tiling_release(whole);
   return status;
 }
 

@@ -299,7 +299,7 @@ static void release(tegula__saving *s) {
   for (int64_t i = 0; i < s->member_count; i++) {
     tegula__member *m = &s->members[i];
     tegula__manifest_free(&m->manifest);
-    tegula_tiling_destroy((tegula_tiling *)(uintptr_t)m->tiling);
+    tegula__tiling_release((tegula_tiling *)(uintptr_t)m->tiling);
     free(m->numbers);
     free(m->dataset);
   }
