@@ -5,7 +5,6 @@
  * Built three times (abi.h). MPI is asked for SERIALIZED; with FUNNELED all calls must come from
  * the thread that initialised it. Errors are returned, never fatal. What this plugin has
  * initialised it finalizes; an MPI that somebody else has finalized is not called any more. */
-#include <dlfcn.h>
 #include <limits.h>
 #include <pthread.h>
 #include <sched.h>
@@ -17,89 +16,9 @@
 
 #include <tegula/tegula_plugin.h>
 
-#include "abi.h"
-
-typedef struct mpi_library {
-#define FIELD(name, arguments) int(*name) arguments;
-  MPI_FUNCTIONS(FIELD)
-#undef FIELD
-#ifdef MPI_HAS_SYMBOLS
-#define FIELD(name, abi, mpich, symbol) mpi_handle symbol_##name;
-  MPI_CONSTANTS(FIELD)
-#undef FIELD
-#endif
-} mpi_library;
-
-typedef struct processors {
-  uint64_t words[CPU_SETSIZE / 64];
-} processors;
-
-typedef struct group {
-  const tegula_plugin_host *host;
-  mpi_library mpi;
-  mpi_handle comm;
-  bool ours; /* MPI was initialised here */
-  bool any_thread;
-  int rank, size;
-  int32_t processors;
-  char library[256];
-  /* joining: what a transfer that never ends may still read and write, so the group is not freed
-   * then */
-  double seconds; /* how long others are waited for; 0: as long as it takes */
-  double until;   /* of CLOCK_MONOTONIC; 0: nobody was waited for yet */
-  bool waits;     /* a transfer did not end */
-  int64_t machine;
-  processors all, theirs;
-} group;
-
-#define CONSTANT(name) constant_##name(mpi)
-#define CONSTANT_FUNCTION(name, abi, mpich, symbol)                                                \
-  static inline mpi_handle constant_##name(const mpi_library *mpi) {                               \
-    (void)mpi;                                                                                     \
-    return MPI_FIXED(name, abi, mpich);                                                            \
-  }
-MPI_CONSTANTS(CONSTANT_FUNCTION)
-#undef CONSTANT_FUNCTION
+#include "group.h"
 
 enum { SPINS = 200, PAUSE_NS = 200000 };
-
-/* ---- the library ---- */
-
-static tegula_status bind_all(const tegula_plugin_host *host, void *object, const char *library,
-                              mpi_library *mpi, tegula_error *err) {
-  const char *missing = NULL;
-  void *symbol;
-#define BIND(name, arguments)                                                                      \
-  symbol = dlsym(object, "MPI_" #name);                                                            \
-  if (symbol == NULL && missing == NULL) missing = "MPI_" #name;                                   \
-  memcpy(&mpi->name, &symbol, sizeof symbol);
-  MPI_FUNCTIONS(BIND)
-#undef BIND
-#ifdef MPI_HAS_SYMBOLS
-#define BIND(name, abi, mpich, variable)                                                           \
-  mpi->symbol_##name = dlsym(object, #variable);                                                   \
-  if (mpi->symbol_##name == NULL && missing == NULL) missing = #variable;
-  MPI_CONSTANTS(BIND)
-#undef BIND
-#endif
-  if (missing == NULL) return TEGULA_OK;
-  return host->fail(err, TEGULA_UNSUPPORTED, library, -1, "the MPI library \"%s\" has no %s",
-                    library != NULL ? library : "of this process", missing);
-}
-
-static tegula_status open_library(const tegula_plugin_host *host, const char *library,
-                                  mpi_library *mpi, tegula_error *err) {
-  int mode = RTLD_NOW | RTLD_LOCAL;
-#ifdef TEGULA_MPI_OMPI
-  mode = RTLD_NOW | RTLD_GLOBAL; /* its own plugins look for its symbols */
-#endif
-  void *object = dlopen(library, mode); /* stays open */
-  if (object != NULL) return bind_all(host, object, library, mpi, err);
-  const char *why = dlerror();
-  return host->fail(err, TEGULA_UNSUPPORTED, library, -1,
-                    "could not open the MPI library \"%s\": %.300s", library,
-                    why != NULL ? why : "unknown");
-}
 
 static tegula_status check(const group *g, int code, const char *what, tegula_error *err) {
   if (code == 0) return TEGULA_OK;
@@ -308,7 +227,7 @@ static tegula_status mpi_join_within(const tegula_plugin_host *host, const char 
                       "could not get memory for a communicator");
   g->host = host;
   g->seconds = seconds;
-  tegula_status status = open_library(host, library, &g->mpi, err);
+  tegula_status status = mpi_open_library(host, library, &g->mpi, err);
   if (status == TEGULA_OK) status = enter(g, handle, handle_size, err);
   if (status == TEGULA_OK)
     *out = g;
