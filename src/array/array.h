@@ -1,6 +1,9 @@
 /* array: tilings (who owns which box) and the memory of this rank's tiles.
  *
- * SPDX-License-Identifier: Apache-2.0 */
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Begin reading at struct tegula_tiling; tiling.c makes tilings, array.c the memory of tiles. The
+ * folder includes base and memory. */
 #ifndef TEGULA_ARRAY_ARRAY_H
 #define TEGULA_ARRAY_ARRAY_H
 

@@ -3,7 +3,10 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Nothing here knows about files or arrays. All functions are thread safe on distinct objects. */
+ * Nothing here knows about files or arrays. All functions are thread safe on distinct objects.
+ *
+ * Begin reading here; error.c makes the messages, pool.h the threads, json.h the JSON with limits.
+ * The folder includes no other. */
 #ifndef TEGULA_BASE_BASE_H
 #define TEGULA_BASE_BASE_H
 

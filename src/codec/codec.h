@@ -6,7 +6,10 @@
  * Codecs work from memory to memory and know nothing of files. What they are given is untrusted: no
  * input makes them read or write outside of the two ranges, and the memory they take is bounded by
  * the decoded size that the caller states. All are thread safe on distinct decoders and
- * encoders. */
+ * encoders.
+ *
+ * Begin reading at codec.c, the table, and chain.c, which undoes a chain; encode_chain.c applies
+ * one, chain_text.c reads and writes it as text. The folder includes base and kernel. */
 #ifndef TEGULA_CODEC_CODEC_H
 #define TEGULA_CODEC_CODEC_H
 

@@ -6,7 +6,10 @@
  * error. Collectives have sizes that all ranks know. No wait lasts beyond the deadline; who is
  * missing then is known by tokens that waiting ranks send (wait.c). After that, or when the
  * communicator itself failed, the group is broken: every later call fails at once.
- * A group of one rank does nothing of this. One thread at a time. */
+ * A group of one rank does nothing of this. One thread at a time.
+ *
+ * Begin reading at agree.c; wait.c has the deadline, news.c progress of the other ranks, self.c
+ * the group of one. The folder includes base. */
 #ifndef TEGULA_COMM_COMM_H
 #define TEGULA_COMM_COMM_H
 

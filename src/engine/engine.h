@@ -5,7 +5,12 @@
  * Workers take steps in order. A direct step moves bytes between the file and their final place
  * with vectored calls; a staged one reads into a slot and scatters in one fused pass (swap,
  * transpose, copy), or gathers and writes; chunks are decoded in between. The error that is
- * returned is that of the first step in the order of files and offsets, whatever thread met it. */
+ * returned is that of the first step in the order of files and offsets, whatever thread met it.
+ *
+ * Begin reading at tegula__engine_run. Each kind of step has a file: direct_steps.c, staged.c,
+ * chunk_steps.c, encode_steps.c, reader.c, absent.c; small.c reads small boxes without a plan,
+ * rounds.c writes chunks that several ranks share. The folder includes base, manifest, plan, io,
+ * codec, kernel and memory. */
 #ifndef TEGULA_ENGINE_ENGINE_H
 #define TEGULA_ENGINE_ENGINE_H
 

@@ -4,7 +4,10 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * registry.c holds the one table. Drivers read headers through a `source`, so tests and fuzzers can
- * feed them memory. */
+ * feed them memory.
+ *
+ * Begin reading at tegula__format, then npy/npy.c. Each format has a folder; the row of HDF5 lies
+ * in src/plugin. The folder includes base, manifest and codec. */
 #ifndef TEGULA_FORMAT_FORMAT_H
 #define TEGULA_FORMAT_FORMAT_H
 
@@ -58,7 +61,7 @@ tegula_status tegula__source_read(const tegula__source *source, int64_t offset, 
 tegula_status tegula__format_check_grid(const tegula__grid *grid, const char *path,
                                         tegula_error *err);
 
-/* The plugins of a context: format/plugin/plugin.h. */
+/* The plugins of a context: plugin/plugin.h. */
 typedef struct tegula__plugins tegula__plugins;
 
 /* What the user said about the files; texts parsed already. */

@@ -4,7 +4,10 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Portable code comes first; variants are compiled with function attributes and chosen once, by
- * tegula__kernel_select. No kernel allocates or fails; all are thread safe. */
+ * tegula__kernel_select. No kernel allocates or fails; all are thread safe.
+ *
+ * Begin reading at tegula__kernels; portable.c has the plain form of each, strided.c the copies
+ * that the engine uses. The folder includes base. */
 #ifndef TEGULA_KERNEL_KERNEL_H
 #define TEGULA_KERNEL_KERNEL_H
 

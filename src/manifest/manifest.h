@@ -8,7 +8,11 @@
  * bisection. A part is dense (bytes of one file), chunked (a box of a stored array of chunks),
  * filled (absent by the format's rules), lost, read by a function, or late: not looked at before a
  * box of it is wanted. After tegula__manifest_finish a manifest is immutable and may be read by any
- * threads. */
+ * threads.
+ *
+ * Begin reading at tegula__manifest and tegula__part. manifest.c begins, ends and searches one,
+ * finish.c validates it, join.c joins shards, late.c finds out late parts, json_*.c and packed*.c
+ * are its two written forms. The folder includes base. */
 #ifndef TEGULA_MANIFEST_MANIFEST_H
 #define TEGULA_MANIFEST_MANIFEST_H
 

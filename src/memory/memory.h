@@ -4,7 +4,9 @@
  *
  * Blocks are reserved, not touched: the worker that fills a page is the one that touches it.
  * Staging is bounded for all calls of a context together: a call that wants more waits for a
- * slot. */
+ * slot.
+ *
+ * block.c makes blocks, staging.c lends slots. The folder includes base. */
 #ifndef TEGULA_MEMORY_MEMORY_H
 #define TEGULA_MEMORY_MEMORY_H
 

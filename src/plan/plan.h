@@ -6,7 +6,11 @@
  * A step is a box of one part, small enough to be shared out evenly and to be staged; steps are in
  * the order of files and offsets. Which tiles a step feeds is not stored: whoever runs it asks
  * tegula__targets_find again, so a plan stays small however many tiles there are. Nothing here
- * touches a file or the tiles' memory. */
+ * touches a file or the tiles' memory.
+ *
+ * Begin reading at plan.c; cut.c cuts dense bytes, cut_chunks.c chunks. storage.c and
+ * copy_windows.c tell how a dataset is stored and which windows a copy of it needs. The folder
+ * includes base and manifest. */
 #ifndef TEGULA_PLAN_PLAN_H
 #define TEGULA_PLAN_PLAN_H
 

@@ -11,11 +11,14 @@
  *   mark        says whose it is; locked (flock) as long as the save runs
  *   old         what was replaced, where folders cannot be exchanged
  *   companion   the folder that goes with a file; note: under which name
- *   view        links to data and companion under their final names, to read them before they have
- * them
+ *   view        links to data and companion under their final names, to read them before
  *
  * A save that was killed leaves its workplace; the next begin in that folder takes it away
- * (sweep.c), and only then. */
+ * (sweep.c), and only then.
+ *
+ * Begin reading at publish.c; workplace.c makes the temporary folder, sweep.c removes those of
+ * killed saves, companion.c keeps the folder that goes with a file. The folder includes base and
+ * io. */
 #ifndef TEGULA_PUBLISH_PUBLISH_H
 #define TEGULA_PUBLISH_PUBLISH_H
 
