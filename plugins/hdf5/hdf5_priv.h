@@ -265,6 +265,9 @@ tegula_status hdf5_walk(hdf5_call *call, hdf5_file *file, hdf5_each_fn each, voi
 /* What is directly in a group, of whatever kind. INVALID_ARGUMENT: it is none. */
 tegula_status hdf5_names_in(hdf5_call *call, hdf5_file *file, const char *group,
                             tegula_plugin_name_fn each, void *state, tegula_error *err);
+bool hdf5_object_of(hdf5_library *library, hid_t id, hdf5_object *out);
+/* Where it is, and how many links lead to it. */
+bool hdf5_object_examine(hdf5_library *library, hid_t id, hdf5_object *object, unsigned *links);
 /* what `each` returns when it has seen enough; hdf5_walk then returns OK */
 #define HDF5_STOP TEGULA_END
 
@@ -511,7 +514,6 @@ typedef struct hdf5_replaced {
 } hdf5_replaced;
 bool hdf5_replaced_note(hdf5_library *library, hid_t old, hdf5_replaced *out);
 bool hdf5_replaced_mend(hdf5_library *library, hid_t new, hdf5_replaced *replaced);
-bool hdf5_object_of(hdf5_library *library, hid_t id, hdf5_object *out);
 /* spare.c: INVALID_ARGUMENT when what is copied is read from `old`, which is to be replaced. */
 tegula_status hdf5_save_spares_sources(hdf5_library *library, const tegula_plugin_layout *layout,
                                        hid_t old, const char *path, tegula_error *err);

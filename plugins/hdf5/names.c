@@ -209,3 +209,22 @@ void hdf5_found_free(hdf5_call *call, hdf5_found *found) {
   free(found->name);
   *found = (hdf5_found){.id = -1};
 }
+
+/* ---- where an object is ---- */
+
+bool hdf5_object_examine(hdf5_library *library, hid_t id, hdf5_object *object, unsigned *links) {
+  /* H5O_info1_t: file, address, type, count of links; H5O_info2_t: file, token of 16 bytes, the
+   * same */
+  unsigned char info[512] = {0};
+  bool newer = hdf5_library_from(library, 1, 12, 0); /* H5Oget_info3 or H5Oget_info2 */
+  herr_t done = library->call.object_info(id, info, 1 /* basic */);
+  *object = (hdf5_object){{0}};
+  memcpy(object->place, info + 8, newer ? 16 : 8);
+  memcpy(links, info + (newer ? 28 : 20), sizeof *links);
+  return done >= 0;
+}
+
+bool hdf5_object_of(hdf5_library *library, hid_t id, hdf5_object *out) {
+  unsigned links;
+  return hdf5_object_examine(library, id, out, &links);
+}

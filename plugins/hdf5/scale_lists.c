@@ -141,29 +141,11 @@ bool hdf5_axes_write(hdf5_library *library, hid_t dataset, const hdf5_sequence *
 
 /* ---- a dataset that is replaced ---- */
 
-/* Where it is, and how many links lead to it. */
-static bool examine(hdf5_library *library, hid_t id, hdf5_object *object, unsigned *links) {
-  /* H5O_info1_t: file, address, type, count of links; H5O_info2_t: file, token of 16 bytes, the
-   * same */
-  unsigned char info[512] = {0};
-  bool newer = hdf5_library_from(library, 1, 12, 0); /* H5Oget_info3 or H5Oget_info2 */
-  herr_t done = library->call.object_info(id, info, 1 /* basic */);
-  *object = (hdf5_object){{0}};
-  memcpy(object->place, info + 8, newer ? 16 : 8);
-  memcpy(links, info + (newer ? 28 : 20), sizeof *links);
-  return done >= 0;
-}
-
-bool hdf5_object_of(hdf5_library *library, hid_t id, hdf5_object *out) {
-  unsigned links;
-  return examine(library, id, out, &links);
-}
-
 /* Nothing else leads to the object. */
 static bool ends_with_link(hdf5_library *library, hid_t id) {
   hdf5_object object;
   unsigned links;
-  return examine(library, id, &object, &links) && links == 1;
+  return hdf5_object_examine(library, id, &object, &links) && links == 1;
 }
 
 /* False: a scale keeps it in its list. */
