@@ -110,26 +110,6 @@ static void take_whole(hdf5_mapping *mapping) {
   }
 }
 
-static void free_mapping(hdf5_mapping *mapping) {
-  free(mapping->file);
-  free(mapping->dataset);
-  hdf5_selection_free(&mapping->to);
-  hdf5_selection_free(&mapping->from);
-}
-
-void hdf5_virtual_close(hdf5_dataset *dataset) {
-  if (dataset->kept) hdf5_late_forget(dataset);
-  for (int64_t k = 0; k < dataset->mapping_count; k++) free_mapping(&dataset->mappings[k]);
-  free(dataset->mappings);
-  dataset->mappings = NULL;
-  dataset->mapping_count = 0;
-  if (dataset->parts) free(dataset->parts->data);
-  free(dataset->parts);
-  free(dataset->sorted);
-  dataset->parts = NULL;
-  dataset->sorted = NULL;
-}
-
 /* ---- selections without end ---- */
 
 /* How far a mapping of that axis reaches when it holds `count` elements of it. */
@@ -261,7 +241,8 @@ static tegula_status expand_mapping(hdf5_dataset *dataset, int64_t index,
     FORWARD(status);
   }
   RETURN_IF(there, TEGULA_OK);
-  while (dataset->mapping_count > first) free_mapping(&dataset->mappings[--dataset->mapping_count]);
+  while (dataset->mapping_count > first)
+    hdf5_mapping_free(&dataset->mappings[--dataset->mapping_count]);
   return expand_all(dataset, index, pattern, false, err);
 }
 
@@ -332,7 +313,7 @@ tegula_status hdf5_virtual_open(hdf5_dataset *dataset, tegula_error *err) {
     tegula_status status = read_mapping(dataset, (int64_t)k, &mapping, err);
     if (status == TEGULA_OK && mapping.to.unlimited >= 0) open[mapping.to.unlimited] = true;
     if (status == TEGULA_OK) status = take_mapping(dataset, (int64_t)k, &mapping, err);
-    free_mapping(&mapping);
+    hdf5_mapping_free(&mapping);
     FORWARD(status);
   }
   bool any = false;

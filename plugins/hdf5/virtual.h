@@ -29,6 +29,7 @@ typedef struct hdf5_mapping {
   hdf5_selection to, from; /* from.whole: `from` has the axes of `to` that are longer than one */
 } hdf5_mapping;
 
+void hdf5_mapping_free(hdf5_mapping *mapping);
 tegula_status hdf5_fail_mapping(const hdf5_dataset *dataset, tegula_status status, int64_t index,
                                 const char *text, tegula_error *err);
 
@@ -114,8 +115,24 @@ bool hdf5_late_wanted(const hdf5_dataset *dataset, const hdf5_sorted *sorted, in
  * and pieces then belong to dataset->kept. */
 tegula_status hdf5_late_emit(hdf5_dataset *dataset, const hdf5_place *outer,
                              const hdf5_sorted *sorted, int64_t count, tegula_error *err);
+
+/* The virtual dataset, without its file; counted by what is late of it, under the lock of the
+ * library. */
+typedef struct hdf5_kept {
+  int64_t references;
+  hdf5_file file;
+  hdf5_dataset dataset, array; /* array: the type of the one that is described */
+  hdf5_ancestor *ancestors;    /* of a source: what it is a source of, innermost first */
+  int ancestor_count;
+  size_t array_item;
+} hdf5_kept;
+
+/* Mappings and pieces become those of dataset->kept; once. */
+bool hdf5_late_keep(hdf5_dataset *dataset);
 /* The dataset lets go of dataset->kept. */
 void hdf5_late_forget(hdf5_dataset *dataset);
+void hdf5_kept_forget(hdf5_kept *kept);
+
 /* Is it in the file of the dataset itself, or a gap? */
 bool hdf5_sorted_here(const hdf5_sorted *sorted);
 /* Tells the host of pieces, sorted by source. */
