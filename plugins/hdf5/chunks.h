@@ -26,6 +26,13 @@ typedef struct listing {
   bool turned;         /* an index whose places libhdf5 names wrongly */
 } listing;
 
+/* The numbers of the grid of chunks. */
+tegula_status hdf5_listing_measure(hdf5_dataset *dataset, listing *list, tegula_error *err);
+/* Lists what is stored, in no order. */
+tegula_status hdf5_listing_fill(listing *list, tegula_error *err);
+/* The slot of the chunk at `offset`, in elements; false: there is none. */
+bool hdf5_listing_slot(const listing *list, const hsize_t *offset, uint64_t *slot);
+void hdf5_listing_offset(const listing *list, uint64_t slot, hsize_t *offset);
 bool hdf5_listing_add(listing *list, stored item);
 /* Are some of the answers right, and so all? */
 bool hdf5_listing_trusted(listing *list);

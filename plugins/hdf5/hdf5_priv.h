@@ -32,7 +32,7 @@
 
 /* ---- the library ---- */
 
-/* The request that is being watched for (chunks.c): known by its buffer, answered without
+/* The request that is being watched for (stored_chunks.c): known by its buffer, answered without
  * reading. */
 typedef struct hdf5_probe {
   const void *buffer; /* NULL: none */
