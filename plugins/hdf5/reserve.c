@@ -39,11 +39,3 @@ tegula_status hdf5_no_reserve(const tegula_plugin_host *host, size_t bytes, tegu
   return host->hint(err, status,
                     "raise the limit of the memory of this process (ulimit -v), or free some");
 }
-
-tegula_status hdf5_enter(hdf5_library *library, size_t more, tegula_error *err) {
-  bool reserved = hdf5_lock(library); /* as much as this is there then */
-  size_t bytes = more > SIZE_MAX - HDF5_RESERVE ? SIZE_MAX : HDF5_RESERVE + more;
-  RETURN_IF((reserved && more == 0) || hdf5_memory_there(bytes), TEGULA_OK);
-  hdf5_unlock(library);
-  return hdf5_no_reserve(library->host, bytes, err);
-}
