@@ -234,14 +234,6 @@ static const char *walk_extensible(walk *w, size_t lengths) {
 
 /* ---- both ---- */
 
-void hdf5_array_note(hdf5_array_head *head, const unsigned char *bytes, size_t size) {
-  if (size < PREFIX || size > sizeof head->bytes ||
-      (memcmp(bytes, "EAHD", 4) != 0 && memcmp(bytes, "FAHD", 4) != 0))
-    return;
-  memcpy(head->bytes, bytes, size);
-  head->size = size;
-}
-
 uint64_t hdf5_array_claimed(const hdf5_array_head *head, const hdf5_file *file, bool *extensible) {
   size_t lengths = file->length_width, least = FIXED_COUNT + lengths;
   *extensible = head->size > 0 && head->bytes[0] == 'E';

@@ -79,7 +79,7 @@ typedef struct hdf5_library {
   int64_t saving_most;        /* the largest address that it can tell */
   bool discarding;            /* a save is given up: its file is closed without being written */
   /* filters that are only registered so that datasets can be made with them: a bit for each in
-   * save_filters.c */
+   * filter_stubs.c */
   uint64_t stubs;
   hdf5_probe probe;
   hdf5_leaves leaves;
@@ -487,8 +487,20 @@ bool hdf5_filters_known(const hdf5_dataset *dataset);
 void hdf5_filters_text(const hdf5_dataset *dataset, char *out, size_t size);
 /* The name of the first filter that is none of tegula's codecs; NULL: there is none. */
 const char *hdf5_filters_other(const hdf5_dataset *dataset);
+/* How one of tegula's codecs stands in a file. */
+typedef struct hdf5_stored_filter {
+  const char *codec;
+  int number;
+  bool optional; /* chunks that it makes no smaller are stored without it */
+  const char *name;
+} hdf5_stored_filter;
+
+enum { HDF5_STORED_FILTERS = 10 };
+extern const hdf5_stored_filter hdf5_stored_filters[HDF5_STORED_FILTERS];
 /* Is the filter at hand to do its work (not only a stub)? */
 bool hdf5_filter_works(const hdf5_library *library, int number);
+/* Sees to it that datasets can be made with filter k of these; false: libhdf5 does not let it. */
+bool hdf5_filter_register(hdf5_library *library, int k);
 
 /* ---- saving ---- */
 

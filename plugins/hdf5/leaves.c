@@ -1,4 +1,5 @@
-/* Leaves of B-trees of version 1 that list chunks, as they pass on their way to libhdf5.
+/* Chunk indexes as they pass on their way to libhdf5: leaves of B-trees of version 1, headers of
+ * arrays.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -36,4 +37,16 @@ void hdf5_leaves_note(const hdf5_leaves *leaves, const unsigned char *bytes, siz
         0)
       return;
   }
+}
+
+/* ---- arrays ---- */
+
+enum { PREFIX = 6 /* signature, version, client */ };
+
+void hdf5_array_note(hdf5_array_head *head, const unsigned char *bytes, size_t size) {
+  if (size < PREFIX || size > sizeof head->bytes ||
+      (memcmp(bytes, "EAHD", 4) != 0 && memcmp(bytes, "FAHD", 4) != 0))
+    return;
+  memcpy(head->bytes, bytes, size);
+  head->size = size;
 }
