@@ -11,7 +11,7 @@
 #include <pthread.h>
 #include <tegula/tegula_plugin.h>
 
-#include "functions.h"
+#include "library/hdf5_functions.h"
 
 #define RETURN_IF(condition, value)                                                                \
   do {                                                                                             \
@@ -41,7 +41,8 @@ typedef struct hdf5_probe {
   size_t size;
 } hdf5_probe;
 
-/* Leaves of a version 1 B-tree of chunks are told of when libhdf5 reads them (leaves.c). */
+/* Leaves of a version 1 B-tree of chunks are told of when libhdf5 reads them (chunk_index_scan.c).
+ */
 typedef struct hdf5_leaves {
   hdf5_chunk_fn each; /* NULL: nobody listens */
   void *state;
@@ -526,11 +527,12 @@ typedef struct hdf5_replaced {
 } hdf5_replaced;
 bool hdf5_replaced_note(hdf5_library *library, hid_t old, hdf5_replaced *out);
 bool hdf5_replaced_mend(hdf5_library *library, hid_t new, hdf5_replaced *replaced);
-/* spare.c: INVALID_ARGUMENT when what is copied is read from `old`, which is to be replaced. */
+/* overwrite_guard.c: INVALID_ARGUMENT when what is copied is read from `old`, which is to be
+ * replaced. */
 tegula_status hdf5_save_spares_sources(hdf5_library *library, const tegula_plugin_layout *layout,
                                        hid_t old, const char *path, tegula_error *err);
-/* along.c: how long its axes may become: chunked copies may grow as the original, all else not at
- * all; and in the creation list, whether the order of its attributes is kept, as in the
+/* copy_metadata.c: how long its axes may become: chunked copies may grow as the original, all else
+ * not at all; and in the creation list, whether the order of its attributes is kept, as in the
  * original. */
 tegula_status hdf5_save_as_origin(hdf5_library *library, const tegula_plugin_layout *layout,
                                   hid_t list, hsize_t *limits, tegula_error *err);

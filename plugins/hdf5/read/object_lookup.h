@@ -1,8 +1,8 @@
 /* Links and groups, for the two files that walk over them.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef TEGULA_HDF5_LINKS_H
-#define TEGULA_HDF5_LINKS_H
+#ifndef TEGULA_HDF5_OBJECT_LOOKUP_H
+#define TEGULA_HDF5_OBJECT_LOOKUP_H
 
 #include "hdf5_priv.h"
 

@@ -6,7 +6,7 @@
  * libhdf5 reads each attribute in its own type and writes it in that type: sets of characters,
  * padding, names of enumerations, compounds stay what they are. What cannot go along is told by
  * name. */
-#include "along.h"
+#include "write/copy_metadata.h"
 
 #include <stdlib.h>
 #include <string.h>

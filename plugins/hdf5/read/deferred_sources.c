@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "virtual.h"
+#include "read/vds.h"
 
 /* What a place wants of it; counted. */
 typedef struct wanted {

@@ -1,8 +1,8 @@
 /* Selections of virtual datasets, and the pieces that come of them.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef TEGULA_HDF5_VIRTUAL_H
-#define TEGULA_HDF5_VIRTUAL_H
+#ifndef TEGULA_HDF5_VDS_H
+#define TEGULA_HDF5_VDS_H
 
 #include "hdf5_priv.h"
 

@@ -1,8 +1,8 @@
 /* A file that is being saved, for the files that add datasets to it.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef TEGULA_HDF5_SAVE_SESSION_H
-#define TEGULA_HDF5_SAVE_SESSION_H
+#ifndef TEGULA_HDF5_SAVED_FILE_H
+#define TEGULA_HDF5_SAVED_FILE_H
 
 #include "hdf5_priv.h"
 

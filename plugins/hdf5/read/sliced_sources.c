@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "virtual.h"
+#include "read/vds.h"
 
 #define GAP ((int64_t)16 << 10)  /* the engine reads over shorter ones */
 #define SLICE ((int64_t)1 << 20) /* bytes */

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "virtual.h"
+#include "read/vds.h"
 
 enum { MOST_DEPTH = 32 };
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "virtual.h"
+#include "read/vds.h"
 
 #define MOST_BOXES (INT64_C(1) << 20)
 

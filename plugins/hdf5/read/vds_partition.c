@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "virtual.h"
+#include "read/vds.h"
 
 enum { MOST_DEPTH = 2000, PICKY_DEPTH = 200 };
 

@@ -1,8 +1,8 @@
 /* A list of the chunks of a dataset that is being made.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef TEGULA_HDF5_CHUNKS_H
-#define TEGULA_HDF5_CHUNKS_H
+#ifndef TEGULA_HDF5_STORED_CHUNKS_H
+#define TEGULA_HDF5_STORED_CHUNKS_H
 
 #include "hdf5_priv.h"
 

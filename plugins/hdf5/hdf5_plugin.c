@@ -16,7 +16,7 @@ static tegula_status plugin_open(const tegula_plugin_host *host,
   return TEGULA_OK;
 }
 
-/* Libraries stay: see library.c. */
+/* Libraries stay: see find_library.c. */
 static void plugin_close(void *plugin) { (void)plugin; }
 
 static const char *plugin_library(void *plugin) { return ((const hdf5_library *)plugin)->text; }

@@ -19,7 +19,7 @@ static tegula_status read_type(hdf5_dataset *out, tegula_error *err) {
 }
 
 /* The extent in the dataset's own file. A virtual dataset with open ends has one that depends on
- * its sources: virtual.c. */
+ * its sources: vds_mappings.c. */
 static tegula_status read_shape(hdf5_dataset *out, tegula_error *err) {
   hdf5_library *library = out->call->library;
   const hdf5_functions *call = &library->call;

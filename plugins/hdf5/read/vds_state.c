@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "virtual.h"
+#include "read/vds.h"
 
 void hdf5_mapping_free(hdf5_mapping *mapping) {
   free(mapping->file);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "virtual.h"
+#include "read/vds.h"
 
 /* ---- pieces ---- */
 

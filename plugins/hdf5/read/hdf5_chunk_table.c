@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chunks.h"
+#include "read/stored_chunks.h"
 
 static int by_slot(const void *a, const void *b) {
   const stored *x = a, *y = b;

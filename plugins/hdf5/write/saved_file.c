@@ -8,7 +8,7 @@
  * times are left out, so that the same array makes the same file. */
 #include <stdlib.h>
 
-#include "save_session.h"
+#include "write/saved_file.h"
 
 /* The largest number of `bytes` bytes; INT64_MAX for 8. */
 static int64_t most_of(unsigned bytes) {

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "virtual.h"
+#include "read/vds.h"
 
 #define MOST_MAPPINGS (INT64_C(1) << 20)
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "along.h"
+#include "write/copy_metadata.h"
 
 #define MOST_BYTES ((int64_t)64 << 20)
 

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
-#include "chunks.h"
+#include "read/stored_chunks.h"
 
 enum { SAMPLES = 16 };
 

@@ -1,8 +1,8 @@
 /* What the parts share that take attributes and scales along with a dataset that is copied.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef TEGULA_HDF5_ALONG_H
-#define TEGULA_HDF5_ALONG_H
+#ifndef TEGULA_HDF5_COPY_METADATA_H
+#define TEGULA_HDF5_COPY_METADATA_H
 
 #include "hdf5_priv.h"
 
@@ -67,10 +67,10 @@ bool hdf5_axes_read(hdf5_library *library, hid_t dataset, hdf5_value *out);
 /* In place of what is there. */
 bool hdf5_axes_write(hdf5_library *library, hid_t dataset, const hdf5_sequence *axes, int64_t ndim);
 
-/* scales.c: the scales of the axes. */
+/* copy_scales.c: the scales of the axes. */
 tegula_status hdf5_scales_along(const hdf5_along *along, tegula_error *err);
-/* same.c: do two datasets hold the same, with the same attributes but for REFERENCE_LIST? No, where
- * it is not certain. */
+/* dataset_equal.c: do two datasets hold the same, with the same attributes but for REFERENCE_LIST?
+ * No, where it is not certain. */
 bool hdf5_same_dataset(hdf5_library *library, hid_t a, hid_t b);
 
 #endif

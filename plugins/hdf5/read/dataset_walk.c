@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "hdf5_priv.h"
-#include "links.h"
+#include "read/object_lookup.h"
 
 enum { MOST_DEPTH = 500, MOST_NAMED = 12 };
 #define MOST_OBJECTS (INT64_C(1) << 24)

@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Functions that changed their name or form are in hdf5_library by hand (library.c). */
+ * Functions that changed their name or form are in hdf5_library by hand (find_library.c). */
 #ifndef TEGULA_HDF5_FUNCTIONS_H
 #define TEGULA_HDF5_FUNCTIONS_H
 

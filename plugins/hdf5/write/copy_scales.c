@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "along.h"
+#include "write/copy_metadata.h"
 
 #define LARGEST_SCALE ((hsize_t)1 << 30) /* bytes: nothing can interrupt libhdf5 */
 enum { MOST_SCALES = 4096 };

@@ -1,7 +1,7 @@
 /* Values of attributes as they are stored, why one cannot go along with a copy, and telling of it.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "along.h"
+#include "write/copy_metadata.h"
 
 #include <stdio.h>
 #include <stdlib.h>

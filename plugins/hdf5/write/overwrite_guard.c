@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "virtual.h"
+#include "read/vds.h"
 
 /* What is taken away. */
 typedef struct taken {

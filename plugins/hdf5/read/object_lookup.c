@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "hdf5_priv.h"
-#include "links.h"
+#include "read/object_lookup.h"
 
 enum { MOST_LINKS = 100 };
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chunks.h"
+#include "read/stored_chunks.h"
 
 #define MOST_WALKED ((uint64_t)1 << 28)  /* of what an array claims in its header */
 #define MOST_WRITTEN ((uint64_t)1 << 32) /* by libhdf5 to an extensible one */

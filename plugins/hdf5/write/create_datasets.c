@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "save_session.h"
+#include "write/saved_file.h"
 
 /* In names of sources "%b" would be a number, and "%%" is a percent sign. All have the same
  * dataset. */

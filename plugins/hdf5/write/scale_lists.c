@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "along.h"
+#include "write/copy_metadata.h"
 
 #define NEW_LIST "REFERENCE_LIST of tegula" /* until it takes the place of the old one */
 enum { MOST_READ = 1 << 20 };

@@ -19,7 +19,7 @@
  *
  * A damaged index looks to H5Dread_chunk like chunks that were never stored: what it found is
  * compared with H5Dget_num_chunks. */
-#include "chunks.h"
+#include "read/stored_chunks.h"
 
 enum { INDEX_BTREE_1 = 0, INDEX_FIXED = 3, INDEX_EXTENSIBLE = 4 };
 
