@@ -285,7 +285,7 @@ def self_test():
         ("src/publish/a.c", "int f(void) { return rename(a, b) + pwrite(0, 0, 0, 0); }\n", 1),
         (
             "plugins/hdf5/a.c",
-            '#include <tegula/tegula_plugin.h>\n#include "hdf5_priv.h"\n#include <dlfcn.h>\n',
+            '#include <tegula/tegula_plugin.h>\n#include "library/libhdf5.h"\n#include <dlfcn.h>\n',
             0,
         ),
         ("plugins/hdf5/a.c", '#include "base/base.h"\n#include <hdf5.h>\n', 2),

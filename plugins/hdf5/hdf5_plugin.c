@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hdf5_priv.h"
+#include "library/libhdf5.h"
+#include "read/hdf5_read.h"
+#include "write/hdf5_write.h"
 
 static tegula_status plugin_open(const tegula_plugin_host *host,
                                  const tegula_plugin_options *options, void **plugin,

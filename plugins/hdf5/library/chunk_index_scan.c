@@ -9,7 +9,7 @@
  * offset in elements, 8 bytes along each axis and 8 for the bytes of an element. */
 #include <string.h>
 
-#include "hdf5_priv.h"
+#include "library/libhdf5.h"
 
 static uint64_t number(const unsigned char *bytes, size_t width) {
   uint64_t value = 0;

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hdf5_priv.h"
+#include "library/libhdf5.h"
 
 enum { BLOCK = HDF5_BLOCK, BLOCKS = 64 };
 enum { MEMORY_SUPER = 1, MEMORY_RAW = 3, MEMORY_HEAP = 4, MEMORY_TYPES = 7 };

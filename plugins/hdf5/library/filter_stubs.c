@@ -4,7 +4,7 @@
  *
  * libhdf5 makes a dataset only with filters that it has. It never runs them here, since chunks come
  * to it encoded; those that it has not are registered as stubs, which fail when they are called. */
-#include "hdf5_priv.h"
+#include "library/libhdf5.h"
 
 /* H5Z_class2_t */
 typedef struct filter_class {

@@ -11,7 +11,7 @@
  * none */
 #include <string.h>
 
-#include "hdf5_priv.h"
+#include "library/libhdf5.h"
 
 enum { LEAST = 4096, NUMBERS = 65536 };
 

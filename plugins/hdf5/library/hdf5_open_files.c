@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hdf5_priv.h"
+#include "library/libhdf5.h"
 
 enum { FLAG_WRITE = 1, FLAG_SWMR = 4 };
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "hdf5_priv.h"
+#include "library/libhdf5.h"
 
 char *hdf5_text(const char *format, ...) {
   char *out = NULL;

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "hdf5_priv.h"
+#include "library/libhdf5.h"
 
 /* The first major release that can read all that is known to be written. */
 enum { NEWEST_FORMATS = 2 };

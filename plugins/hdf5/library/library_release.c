@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <dlfcn.h>
 
-#include "hdf5_priv.h"
+#include "library/libhdf5.h"
 
 bool hdf5_library_from(const hdf5_library *library, unsigned major, unsigned minor,
                        unsigned release) {

@@ -10,7 +10,7 @@
  * count; no page of it is ever touched. What other threads take meanwhile is not foreseen. */
 #include <sys/mman.h>
 
-#include "hdf5_priv.h"
+#include "library/libhdf5.h"
 
 static void *map(size_t bytes) {
   void *space = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hdf5_priv.h"
+#include "library/libhdf5.h"
 
 enum { PEEK = 2048, SUM = 4, MOST_KIND = 3, MOST_VERSION = 3 };
 

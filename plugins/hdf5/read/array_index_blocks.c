@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hdf5_priv.h"
+#include "read/hdf5_read.h"
 
 enum { SUM = 4, MASK = 4, PREFIX = 6 /* signature, version, client */, MOST_BITMAP = 64 << 20 };
 enum { ITEM = 6, FIXED_PAGE = 7, FIXED_COUNT = 8 };

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hdf5_priv.h"
+#include "read/hdf5_read.h"
 #include "read/object_lookup.h"
 
 enum { MOST_DEPTH = 500, MOST_NAMED = 12 };

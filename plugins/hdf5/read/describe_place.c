@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * A place of a virtual dataset leads to places of its sources, and so back to here. */
-#include "hdf5_priv.h"
+#include "read/hdf5_read.h"
 
 static tegula_status emit_dense(hdf5_dataset *dataset, const hdf5_place *place, tegula_error *err) {
   int64_t offset = dataset->offset, strides[HDF5_MAX_RANK];

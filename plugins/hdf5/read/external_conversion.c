@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hdf5_priv.h"
+#include "read/hdf5_read.h"
 
 /* so much is read at once, whatever of it is wanted; and wanted at once by the host */
 enum { WITHIN = 1 << 20 };

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hdf5_priv.h"
+#include "read/hdf5_read.h"
 
 enum { DEFLATE = 1, SHUFFLE = 2, FLETCHER32 = 3, SZIP = 4, NBIT = 5, SCALEOFFSET = 6 };
 enum { BLOSC = 32001, BITSHUFFLE = 32008, ZSTD = 32015, BLOSC2 = 32026 };

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
-#include "hdf5_priv.h"
+#include "read/hdf5_read.h"
 
 static tegula_status read_type(hdf5_dataset *out, tegula_error *err) {
   hdf5_library *library = out->call->library;

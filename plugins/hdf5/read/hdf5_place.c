@@ -1,7 +1,7 @@
 /* Places: a box of the array, and where in a dataset its elements are.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "hdf5_priv.h"
+#include "read/hdf5_read.h"
 
 int64_t hdf5_place_length(const hdf5_place *place, int k) {
   int axis = place->axis[k];

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "hdf5_priv.h"
+#include "read/hdf5_read.h"
 
 static bool same_dtype(tegula_dtype a, tegula_dtype b) {
   return a.kind == b.kind && a.item_size == b.item_size;

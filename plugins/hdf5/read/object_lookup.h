@@ -4,7 +4,7 @@
 #ifndef TEGULA_HDF5_OBJECT_LOOKUP_H
 #define TEGULA_HDF5_OBJECT_LOOKUP_H
 
-#include "hdf5_priv.h"
+#include "read/hdf5_read.h"
 
 typedef struct hdf5_link {
   int kind;

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "hdf5_priv.h"
+#include "read/hdf5_read.h"
 
 /* Contiguous: it has no place in the file. */
 static bool never_written(const hdf5_dataset *dataset) {

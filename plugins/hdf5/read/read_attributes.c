@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hdf5_priv.h"
+#include "read/hdf5_read.h"
 
 #define MOST_BYTES ((int64_t)1 << 20)
 #define MOST_TEXTS 4096 /* of variable length: each may be as long as the file */

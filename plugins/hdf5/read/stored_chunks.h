@@ -4,7 +4,7 @@
 #ifndef TEGULA_HDF5_STORED_CHUNKS_H
 #define TEGULA_HDF5_STORED_CHUNKS_H
 
-#include "hdf5_priv.h"
+#include "read/hdf5_read.h"
 
 /* libhdf5 visits all slots of an index that is an array: about 50 ns each */
 #define HDF5_MOST_SLOTS (INT64_C(1) << 27)

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hdf5_priv.h"
+#include "read/hdf5_read.h"
 
 typedef struct float_form {
   size_t size, sign, exponent, exponent_size, mantissa_size, bias;

@@ -5,7 +5,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
-#include "hdf5_priv.h"
+#include "read/hdf5_read.h"
 
 #define MOST_PIECES (INT64_C(1) << 20)
 

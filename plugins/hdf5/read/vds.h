@@ -4,7 +4,7 @@
 #ifndef TEGULA_HDF5_VDS_H
 #define TEGULA_HDF5_VDS_H
 
-#include "hdf5_priv.h"
+#include "read/hdf5_read.h"
 
 /* Along one axis: blocks of `block` elements, `stride` apart, the first at `start`; the first
  * `total` elements of them. */

@@ -4,7 +4,7 @@
 #ifndef TEGULA_HDF5_COPY_METADATA_H
 #define TEGULA_HDF5_COPY_METADATA_H
 
-#include "hdf5_priv.h"
+#include "write/hdf5_write.h"
 
 #define DIMENSION_LIST "DIMENSION_LIST" /* of a dataset: for each axis references to its scales */
 #define REFERENCE_LIST "REFERENCE_LIST" /* of a scale: the datasets and axes whose scale it is */

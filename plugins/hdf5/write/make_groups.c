@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hdf5_priv.h"
+#include "write/hdf5_write.h"
 
 /* How groups are made: without times; -1 on failure. */
 static hid_t timeless_list(const hdf5_library *library) {

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "read/vds.h"
+#include "write/hdf5_write.h"
 
 /* What is taken away. */
 typedef struct taken {

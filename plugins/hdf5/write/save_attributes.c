@@ -6,7 +6,7 @@
  * stores it. */
 #include <string.h>
 
-#include "hdf5_priv.h"
+#include "write/hdf5_write.h"
 
 #define VARIABLE ((size_t)-1) /* H5T_VARIABLE */
 enum { UTF8 = 1 /* H5T_CSET_UTF8 */ };

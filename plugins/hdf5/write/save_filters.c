@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "hdf5_priv.h"
+#include "write/hdf5_write.h"
 
 enum { MOST_VALUES = 8 };
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "hdf5_priv.h"
+#include "write/hdf5_write.h"
 
 enum { NULL_PADDED = 1 /* H5T_STR_NULLPAD */ };
 

@@ -4,7 +4,7 @@
 #ifndef TEGULA_HDF5_SAVED_FILE_H
 #define TEGULA_HDF5_SAVED_FILE_H
 
-#include "hdf5_priv.h"
+#include "write/hdf5_write.h"
 
 typedef struct made {
   hid_t id;
