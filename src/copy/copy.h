@@ -1,6 +1,6 @@
 /* copy: what the parts of tegula_copy share.
  *
- * Begin reading at copy.c. copy_prepare.c chooses what is made, copy_metadata.c what is taken
+ * Begin reading at copy.c. copy_prepare.c chooses what is made, copy_attributes.c what is taken
  * along, copy_stream.c moves windows, copy_readback.c compares, copy_ranks.c does it on several
  * ranks. The folder includes dataset, save and verify, and all that they include.
  *
@@ -82,7 +82,7 @@ int64_t tegula__copying_window_bytes(const tegula__copying *copying);
 tegula_status tegula__copy_on_ranks(tegula__copying *copying, tegula__copy_wanted *wanted,
                                     tegula_status status, tegula_error *err);
 
-/* copy_metadata.c: what is left out, told to the caller; `name` may be NULL. */
+/* copy_attributes.c: what is left out, told to the caller; `name` may be NULL. */
 void tegula__copying_drop(tegula__copying *copying, uint32_t kind, const char *what,
                           const char *name, const char *reason);
 /* Attributes of the dataset that go nowhere, since the target has none. */
