@@ -9,7 +9,7 @@
 #include <jansson.h>
 #include <tegula/tegula.h>
 
-#include "job.h"
+#include "cli_job.h"
 
 #define SIDE_FILE ".tegula-write.json"
 
@@ -29,7 +29,7 @@ extern const cli_command completion_command;
 /* main.c: all of them in the order of the help, NULL behind the last. */
 extern const cli_command *const cli_commands[];
 
-/* open.c: the dataset that the settings name. `statistics` may be NULL. `flags`: TEGULA_OPEN_*
+/* cli_open.c: the dataset that the settings name. `statistics` may be NULL. `flags`: TEGULA_OPEN_*
  * besides those of the settings. */
 tegula_status open_dataset(cli_job *job, uint32_t flags, tegula_statistics *statistics,
                            tegula_dataset **out);
@@ -65,13 +65,13 @@ void info_print_attributes(const json_t *report);
 void open_fill_options(const cli_job *job, tegula_statistics *statistics,
                        tegula_open_options *options);
 
-/* tiling.c: the tiles that the settings ask for. */
+/* cli_tiling.c: the tiles that the settings ask for. */
 tegula_status tiling_check_settings(cli_job *job);
 tegula_status tiling_make(cli_job *job, const int64_t *shape, int32_t ndim, int32_t ranks,
                           tegula_tiling **out);
 
-/* load.c: one load as the settings say it. What `run` holds is released by load_release, also after
- * a failure. */
+/* command_load.c: one load as the settings say it. What `run` holds is released by load_release,
+ * also after a failure. */
 typedef struct load_run {
   tegula_dataset *dataset;
   tegula_tiling *tiling; /* of the box that is read */
@@ -107,13 +107,13 @@ int64_t load_peak_memory(void);
 /* The object of --json. `tile_list` may be NULL. NULL on lack of memory. */
 json_t *load_report_object(const load_summary *summary, json_t *tile_list);
 
-/* write.c: demonstration shards in `dir`, all of them or none. */
+/* command_write.c: demonstration shards in `dir`, all of them or none. */
 tegula_status write_shards(cli_job *job, const char *dir);
 /* What its files' names end with, without the dot; NULL: it makes none of that format. */
 const char *write_suffix(const char *format);
 
-/* target.c: the folder that `write` makes. Between begin and publish its files go to `staging`; end
- * removes what is not published. */
+/* write_folder.c: the folder that `write` makes. Between begin and publish its files go to
+ * `staging`; end removes what is not published. */
 typedef struct target_folder {
   const char *dir;     /* as it was given */
   char *real;          /* the same without links */
@@ -135,28 +135,28 @@ void target_remove_folder(const char *dir);
 /* `locked`: it is guarded by a lock, as long as this machine runs. */
 void target_temporary_name(char out[TEMPORARY_NAME], int locked);
 
-/* side_file.c: the list that `write` leaves and `clean` goes by. `dir_fd` is the open folder, `dir`
- * its name for messages. A list that is there already is replaced at once. */
+/* write_side_file.c: the list that `write` leaves and `clean` goes by. `dir_fd` is the open folder,
+ * `dir` its name for messages. A list that is there already is replaced at once. */
 tegula_status side_file_write(int dir_fd, const char *dir, const json_t *content,
                               tegula_error *error);
 tegula_status side_file_read(int dir_fd, const char *dir, json_t **out, tegula_error *error);
 
-/* sums.c: verify with --write and --against. Usage errors and targets that cannot be taken, before
- * any file is read. */
+/* verify_sums_file.c: verify with --write and --against. Usage errors and targets that cannot be
+ * taken, before any file is read. */
 tegula_status sums_check_settings(cli_job *job);
 /* The dataset's sums as text for settings.write, to be freed with tegula_free. */
 tegula_status sums_make(cli_job *job, tegula_dataset *dataset, tegula_verify_level level,
                         tegula_statistics *statistics, char **out);
 
-/* clean.c: removes what write_shards made. */
+/* command_clean.c: removes what write_shards made. */
 tegula_status clean_folder(cli_job *job, const char *dir);
 
-/* manifest.c: writes the dataset's manifest to `path`, whole or not at all. Only a manifest is
+/* info_manifest.c: writes the dataset's manifest to `path`, whole or not at all. Only a manifest is
  * replaced. */
 tegula_status manifest_save(cli_job *job, const tegula_dataset *dataset, const char *path);
 
-/* whole.c: may `path` be written? Nothing is there, or a file that begins so; else EXISTS, with
- * `what` in the message. */
+/* cli_text_file.c: may `path` be written? Nothing is there, or a file that begins so; else EXISTS,
+ * with `what` in the message. */
 tegula_status whole_check(const char *path, const char *beginning, const char *what,
                           tegula_error *error);
 /* Writes a text file whole or not at all, in place of what is there. */
@@ -164,7 +164,7 @@ tegula_status whole_write(const char *path, const char *text, tegula_error *erro
 /* The folder of a path, to be freed; NULL on lack of memory. */
 char *whole_folder(const char *path);
 
-/* limit.c: plain parallel pread of the same bytes into fresh memory. */
+/* bench_limit.c: plain parallel pread of the same bytes into fresh memory. */
 typedef struct limit_plan limit_plan;
 tegula_status limit_prepare(cli_job *job, const tegula_dataset *dataset, limit_plan **out);
 tegula_status limit_run(cli_job *job, const limit_plan *plan, double *seconds);

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli_report.h"
 #include "commands.h"
-#include "report.h"
 
 enum { MOST_SHOWN = 200 }; /* bytes of a value that is printed as text */
 

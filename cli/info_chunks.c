@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli_report.h"
 #include "commands.h"
-#include "report.h"
 
 typedef struct chunk_listing {
   cli_job *job;

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "cli_report.h"
 #include "commands.h"
-#include "report.h"
 
 /* What is collected while the library lists. */
 typedef struct listing {

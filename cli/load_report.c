@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli_report.h"
 #include "commands.h"
-#include "report.h"
 
 /* Highest resident memory of this process so far, or -1 where the system does not say. Needs no
  * memory itself: a lack of it must not look like a system that is silent. */

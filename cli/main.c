@@ -14,10 +14,10 @@
 
 #include <tegula/tegula.h>
 
+#include "cli_options.h"
+#include "cli_report.h"
 #include "commands.h"
-#include "options.h"
-#include "ranks.h"
-#include "report.h"
+#include "launch_ranks.h"
 
 const cli_command *const cli_commands[] = {&demo_command,
                                            &write_command,

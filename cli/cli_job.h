@@ -11,7 +11,7 @@
 #include <jansson.h>
 #include <tegula/tegula.h>
 
-#include "options.h"
+#include "cli_options.h"
 
 typedef struct cli_job {
   const cli_command *command;

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli_report.h"
 #include "commands.h"
-#include "report.h"
 
 #define USUAL_PAIRS 15
 #define FEWER_PAIRS 9 /* when a run takes longer than this: */

@@ -12,8 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli_report.h"
 #include "commands.h"
-#include "report.h"
 
 #define MAX_RANKS 1000000
 #define FIELD(name) offsetof(cli_settings, name)

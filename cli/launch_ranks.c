@@ -4,7 +4,7 @@
  *
  * A launcher starts the same command several times. Commands that work on ranks join each other; of
  * the others only rank 0 does something. What is printed, rank 0 prints. */
-#include "ranks.h"
+#include "launch_ranks.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -16,8 +16,8 @@
 
 #include <tegula/tegula_mpi.h>
 
+#include "cli_report.h"
 #include "commands.h"
-#include "report.h"
 
 /* ---- what the launcher says ---- */
 

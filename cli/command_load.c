@@ -14,9 +14,9 @@
 
 #include <tegula/tegula_mpi.h>
 
+#include "cli_report.h"
 #include "commands.h"
-#include "ranks.h"
-#include "report.h"
+#include "launch_ranks.h"
 
 #define MAX_REPEAT 1000000
 

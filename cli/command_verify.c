@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli_report.h"
 #include "commands.h"
-#include "ranks.h"
-#include "report.h"
+#include "launch_ranks.h"
 
 typedef struct verify_work {
   cli_job *job;

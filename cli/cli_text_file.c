@@ -11,8 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli_report.h"
 #include "commands.h"
-#include "report.h"
 
 /* The first bytes of a file, up to `most`; -1 when it cannot be read. */
 static ssize_t read_beginning(int fd, char *out, size_t most) {

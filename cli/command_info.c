@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "cli_report.h"
 #include "commands.h"
-#include "report.h"
 
 static json_t *info_object(const tegula_dataset_info_t *info) {
   json_t *dataset =

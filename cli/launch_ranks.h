@@ -1,8 +1,8 @@
 /* The processes that this one was started together with.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef TEGULA_CLI_RANKS_H
-#define TEGULA_CLI_RANKS_H
+#ifndef TEGULA_CLI_LAUNCH_RANKS_H
+#define TEGULA_CLI_LAUNCH_RANKS_H
 
 #include <tegula/tegula.h>
 

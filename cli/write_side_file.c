@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * It lies in a folder that anybody may have touched, so reading it promises nothing about its
- * content: a name from it must pass clean.c's own test before anything is done with it. */
+ * content: a name from it must pass command_clean.c's own test before anything is done with it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli_report.h"
 #include "commands.h"
-#include "report.h"
 
 #define MAX_SIDE_FILE_BYTES (256LL << 20)
 

@@ -5,14 +5,14 @@
  * Options may stand before or after the paths, as `--name value` or `--name=value`; `--` ends them;
  * the last one given counts. Numbers are read strictly: the whole text, within the range, no
  * overflow. */
-#include "options.h"
+#include "cli_options.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "report.h"
+#include "cli_report.h"
 
 #define FIELD(name) offsetof(cli_settings, name)
 #define MAX_THREADS 4096

@@ -3,8 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
 
+#include "cli_report.h"
 #include "commands.h"
-#include "report.h"
 
 tegula_status tiling_check_settings(cli_job *job) {
   const cli_settings *values = &job->settings;

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "cli_report.h"
 #include "commands.h"
-#include "report.h"
 
 #define MAX_RANKS 1000000
 

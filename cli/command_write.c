@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * The array depends on shape, dtype, values and seed only; the cuts on seed, rows and number of
- * shards. The folder gets its name when everything is in it (target.c); a failure or an
+ * shards. The folder gets its name when everything is in it (write_folder.c); a failure or an
  * interruption leaves nothing behind, parent folders included. */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,8 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli_report.h"
 #include "commands.h"
-#include "report.h"
 
 #define DEFAULT_DTYPE "f4"
 

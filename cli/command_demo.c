@@ -11,8 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli_report.h"
 #include "commands.h"
-#include "report.h"
 
 #define DEMO_SEED 42
 #define DEMO_TILES 6

@@ -3,8 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
+#include "cli_report.h"
 #include "commands.h"
-#include "report.h"
 
 tegula_status manifest_save(cli_job *job, const tegula_dataset *dataset, const char *path) {
   char *folder = whole_folder(path), *text = NULL;

@@ -4,7 +4,7 @@
  *
  * Text from file names and files never reaches a terminal with control characters in it, and never
  * makes the JSON invalid. */
-#include "report.h"
+#include "cli_report.h"
 
 #include <errno.h>
 #include <inttypes.h>

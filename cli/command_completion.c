@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli_report.h"
 #include "commands.h"
-#include "report.h"
 
 /* Calls visit(row) for each option of a command. */
 static void each_option(const cli_command *command, void (*visit)(const cli_option *row)) {

@@ -21,8 +21,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli_report.h"
 #include "commands.h"
-#include "report.h"
 
 #define MARK_MOST 1024
 

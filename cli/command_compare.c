@@ -4,8 +4,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "cli_report.h"
 #include "commands.h"
-#include "report.h"
 
 static json_t *index_array(const tegula_difference *found) {
   if (!found->has_index) {

@@ -17,8 +17,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "cli_report.h"
 #include "commands.h"
-#include "report.h"
 
 #define BLOCK_BYTES (INT64_C(4) << 20)
 #define HUGE_PAGE (INT64_C(2) << 20)

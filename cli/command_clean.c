@@ -15,8 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli_report.h"
 #include "commands.h"
-#include "report.h"
 
 typedef struct clean_work {
   cli_job *job;

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cli_report.h"
 #include "commands.h"
-#include "report.h"
 
 static const char *raw_only_option(const cli_settings *values) {
   if (values->shape.ndim >= 0) {

@@ -4,7 +4,7 @@
  *
  * The flag below is a variable of the whole program because a signal handler can reach nothing
  * else. */
-#include "job.h"
+#include "cli_job.h"
 
 #include <signal.h>
 #include <stdatomic.h>
@@ -14,9 +14,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli_report.h"
 #include "commands.h"
-#include "ranks.h"
-#include "report.h"
+#include "launch_ranks.h"
 
 #define BAR_INTERVAL 0.1 /* seconds between two pictures of the bar */
 #define BAR_WIDTH 30

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cli_report.h"
 #include "commands.h"
-#include "ranks.h"
-#include "report.h"
+#include "launch_ranks.h"
 
 #define SMALLEST_MEMORY ((int64_t)1 << 20)
 
