@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli_report.h"
@@ -26,12 +25,6 @@ static atomic_int interrupted; /* lock-free, so a handler may set it and any thr
 static void on_signal(int number) {
   (void)number;
   interrupted = 1;
-}
-
-double job_now(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
 static void install_signals(void) {

@@ -33,7 +33,7 @@ typedef struct cli_job {
   int64_t phase_total; /* bytes of all calls of this phase; 0: as the running call says */
 } cli_job;
 
-/* Seconds on a clock that never jumps. */
+/* cli_timing.c: seconds on a clock that never jumps. */
 double job_now(void);
 /* Signal handlers, deadline and context, from job->settings. */
 tegula_status job_start(cli_job *job);

@@ -15,6 +15,7 @@
 #include <tegula/tegula.h>
 
 #define MAX_SHARDS 1000000
+#define MAX_THREADS 4096
 
 struct cli_job;
 
@@ -130,6 +131,11 @@ void options_init(cli_settings *values);
  * is INVALID_ARGUMENT with a message that names the option and the value. */
 tegula_status options_parse(const cli_command *command, int argc, char **argv, cli_settings *values,
                             tegula_error *error);
+/* option_values.c: writes the value into its field; 0 when it is not what the option takes. */
+int options_store_value(const cli_option *row, const char *text, cli_settings *values);
+/* INVALID_ARGUMENT with a message that says what the option takes. */
+tegula_status options_wrong_value(const cli_command *command, const cli_option *row,
+                                  const char *text, tegula_error *error);
 /* TEGULA_THREADS and TEGULA_TIMEOUT, where the options did not say it. */
 tegula_status options_environment(cli_settings *values, tegula_error *error);
 void options_help(const cli_command *command);

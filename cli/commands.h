@@ -70,7 +70,7 @@ tegula_status tiling_check_settings(cli_job *job);
 tegula_status tiling_make(cli_job *job, const int64_t *shape, int32_t ndim, int32_t ranks,
                           tegula_tiling **out);
 
-/* command_load.c: one load as the settings say it. What `run` holds is released by load_release,
+/* load_run.c: one load as the settings say it. What `run` holds is released by load_release,
  * also after a failure. */
 typedef struct load_run {
   tegula_dataset *dataset;
@@ -87,9 +87,9 @@ typedef struct load_seconds {
 } load_seconds;
 
 tegula_status load_once(cli_job *job, load_run *run, load_seconds *seconds);
-/* Compares what was loaded with the demonstration values of settings.check_seed. */
-tegula_status load_check(cli_job *job, const load_run *run);
 void load_release(load_run *run);
+/* load_check.c: compares what was loaded with the demonstration values of settings.check_seed. */
+tegula_status load_check(cli_job *job, const load_run *run);
 
 /* load_report.c */
 typedef struct load_summary {
@@ -170,7 +170,7 @@ tegula_status limit_prepare(cli_job *job, const tegula_dataset *dataset, limit_p
 tegula_status limit_run(cli_job *job, const limit_plan *plan, double *seconds);
 void limit_free(limit_plan *plan);
 
-/* Median of `count` values; `stride` bytes from one to the next. */
+/* cli_timing.c: median of `count` values; `stride` bytes from one to the next. */
 double median(const double *values, int64_t count, size_t stride);
 
 #endif
