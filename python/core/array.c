@@ -3,8 +3,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "core.h"
 
-PyTypeObject *core_array_type;
-
 static void destroy_array(tegula_array *handle) {
   Py_BEGIN_ALLOW_THREADS; /* wrapped memory is released, which takes the GIL */
   tegula_array_destroy(handle);

@@ -99,7 +99,7 @@ bool core_dtype(const char *text, tegula_dtype *out);
 /* Frees and returns text of the library. */
 PyObject *core_take_text(char *text);
 
-/* ---- objects ---- */
+/* ---- objects.c ---- */
 
 typedef struct core_context {
   PyObject_HEAD tegula_context *handle;

@@ -5,8 +5,6 @@
 
 #include "core.h"
 
-PyTypeObject *core_dataset_type;
-
 static void close_dataset(tegula_dataset *handle) {
   Py_BEGIN_ALLOW_THREADS; /* a reader is released, which takes the GIL */
   tegula_dataset_close(handle);
