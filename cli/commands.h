@@ -1,6 +1,20 @@
-/* The commands, and the steps that more than one of them takes.
+/* The `tegula` command: its commands, and the steps that more than one of them takes.
  *
- * SPDX-License-Identifier: Apache-2.0 */
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * The folder is the shell command. It includes the public headers and jansson, nothing of src.
+ * Begin in main.c: it has the table of commands, reads the options and runs one command.
+ *
+ * - command_NAME.c implements `tegula NAME`: its row of the table is at the end of the file.
+ * - NAME_*.c (info, load, verify, write, bench) is a part of `tegula NAME`. `demo` and `bench` take
+ *   steps of other commands.
+ * - cli_*.c and option_*.c serve all commands: a run (cli_job.h), the command line (cli_options.h)
+ *   and what is printed (cli_report.h).
+ * - launch_ranks.c joins the processes that a launcher has started; hdf5_candidates.c looks for
+ *   copies of libhdf5.
+ *
+ * No two files use each other, except main.c and the two commands that read its table: `completion`
+ * and `run`. */
 #ifndef TEGULA_CLI_COMMANDS_H
 #define TEGULA_CLI_COMMANDS_H
 
@@ -40,30 +54,31 @@ tegula_status open_alone(cli_job *job, const char *path, tegula_dataset **out);
 tegula_status open_side(cli_job *job, const char *path, const char *name, tegula_dataset **out);
 /* Usage errors that can be seen before any file is touched. */
 tegula_status open_check_settings(cli_job *job);
-/* Paths of the libhdf5s that the Pythons at hand bring along, separated by ':', to be freed; NULL
- * on lack of memory. */
-char *hdf5_candidates(void);
+void open_fill_options(const cli_job *job, tegula_statistics *statistics,
+                       tegula_open_options *options);
 /* What --missing says. */
 uint32_t open_missing(const cli_settings *values);
 
-/* info: is the path one file that may hold several datasets? Then they are listed: UNSUPPORTED when
- * it holds one array. */
+/* hdf5_candidates.c: paths of the libhdf5s that the Pythons at hand bring along, separated by ':',
+ * to be freed; NULL on lack of memory. */
+char *hdf5_candidates(void);
+
+/* info_list.c: is the path one file that may hold several datasets? Then they are listed:
+ * UNSUPPORTED when it holds one array. */
 int info_may_list(const cli_job *job);
 tegula_status info_list(cli_job *job, const tegula_open_options *options);
 /* "shuffle,deflate:6" as a list; NULL on lack of memory. */
 json_t *info_codecs(const char *text);
-/* info --chunks: prints every stored piece, or adds `chunk_list` to `object`, the report on the
+/* info_chunks.c: prints every stored piece, or adds `chunk_list` to `object`, the report on the
  * dataset (NULL: prints). */
 tegula_status info_chunks(cli_job *job, const tegula_dataset *dataset, json_t *object);
-/* info --attributes: the attributes of each object, {object: [attribute, ...]}, of all or of
+/* info_attributes.c: the attributes of each object, {object: [attribute, ...]}, of all or of
  * settings.dataset. */
 tegula_status info_attributes(cli_job *job, json_t **out);
 /* Moves those of `object` (NULL: of the only one) into its report. */
 tegula_status info_take_attributes(cli_job *job, json_t *all, const char *object, json_t *report);
 /* Prints what a report has. */
 void info_print_attributes(const json_t *report);
-void open_fill_options(const cli_job *job, tegula_statistics *statistics,
-                       tegula_open_options *options);
 
 /* cli_tiling.c: the tiles that the settings ask for. */
 tegula_status tiling_check_settings(cli_job *job);

@@ -7,7 +7,13 @@
  * works.
  * - Objects borrow nothing from each other: the library keeps what it needs.
  * - Process-global state is here and not in the library: the number of calls that are running, for
- * fork (fork.c). */
+ * fork (fork.c).
+ *
+ * The folder includes Python.h and the public headers, nothing of src. Begin in module.c: it lists
+ * the functions and types of the module. A type is one file with its name (dataset.c, array.c),
+ * contexts and tilings share context.c. A call that may take long goes through core_run
+ * (call.c). objects.c, errors.c, values.c and fork.c serve all of them. No two files use each
+ * other. */
 #ifndef TEGULA_PYTHON_CORE_H
 #define TEGULA_PYTHON_CORE_H
 
