@@ -1,18 +1,26 @@
 #!/usr/bin/env python3
-"""Which folder may include which, and who may call the system for bytes: the tables of
-docs/design.md, enforced.
+"""Which folder may include which, which files may use each other, and who may call the system for
+bytes: the tables of docs/design.md, enforced.
 
 SPDX-License-Identifier: Apache-2.0
 
 Prints FILE:LINE for every violation and exits 1 if there is one. Comments and texts in the sources
 are not looked at. A folder under src/ that the table does not name is a violation: the table grows
-on purpose, not by accident.
+on purpose, not by accident. Files may use what files of the same folders define, and no two files
+may lead to each other, but for what CIRCLES names.
 """
 
 import pathlib
 import re
 import sys
 
+from source_symbols import SKIP, blank, circles, uses
+
+# what the folders of whole operations stand on
+MECHANISMS = {
+    *("base", "manifest", "kernel", "memory", "comm", "io", "order", "codec", "format", "discover"),
+    *("plan", "engine", "array"),
+}
 # folder under src/ -> folders it may include besides itself
 LAYERS = {
     "base": set(),
@@ -32,96 +40,44 @@ LAYERS = {
     "publish": {"base", "io"},
     "runtime": {"base", "comm", "io", "kernel", "memory", "engine", "order", "plugin", "array"},
     "dist": {
-        "base",
-        "manifest",
-        "comm",
-        "memory",
-        "array",
-        "kernel",
-        "codec",
-        "plan",
-        "engine",
+        *("base", "manifest", "comm", "memory", "array", "kernel", "codec", "plan", "engine"),
         "runtime",
     },
-    "dataset": {
-        "base",
-        "manifest",
-        "kernel",
-        "memory",
-        "comm",
-        "io",
-        "order",
-        "codec",
-        "format",
-        "discover",
-        "plan",
-        "engine",
-        "array",
-        "runtime",
-        "dist",
-    },
-    "save": {
-        "base",
-        "manifest",
-        "kernel",
-        "memory",
-        "comm",
-        "io",
-        "order",
-        "codec",
-        "format",
-        "discover",
-        "plan",
-        "engine",
-        "array",
-        "publish",
-        "runtime",
-        "dist",
-        "dataset",
-    },
-    "verify": {
-        "base",
-        "manifest",
-        "kernel",
-        "memory",
-        "comm",
-        "io",
-        "order",
-        "codec",
-        "format",
-        "discover",
-        "plan",
-        "engine",
-        "array",
-        "runtime",
-        "dist",
-        "dataset",
-    },
-    "copy": {
-        "base",
-        "manifest",
-        "kernel",
-        "memory",
-        "comm",
-        "io",
-        "order",
-        "codec",
-        "format",
-        "discover",
-        "plan",
-        "engine",
-        "array",
-        "publish",
-        "runtime",
-        "dist",
-        "dataset",
-        "save",
-        "verify",
-    },
+    "dataset": MECHANISMS | {"runtime", "dist"},
+    "save": MECHANISMS | {"runtime", "dist", "dataset", "publish"},
+    "verify": MECHANISMS | {"runtime", "dist", "dataset"},
+    "copy": MECHANISMS | {"runtime", "dist", "dataset", "publish", "save", "verify"},
     "api": None,  # all of them
+}
+# rows of a table that lie above it: (file of the table, file of a row)
+ROWS_ABOVE = {("src/format/registry.c", "src/plugin/hdf5_format.c")}
+# circles of files that stay -> why
+CIRCLES = {
+    ("src/format/manifest_json/manifest_json.c", "src/format/registry.c"): "a table and its row: "
+    "a manifest names the format of its files",
+    ("cli/command_completion.c", "cli/command_run.c", "cli/main.c"): "a table and its rows: "
+    "these commands show the commands of the table, or run one",
+    (
+        "plugins/hdf5/read/hdf5_dataset.c",
+        "plugins/hdf5/read/vds_mappings.c",
+        "plugins/hdf5/read/vds_sources.c",
+    ): "recursion: a source of a virtual dataset is a dataset",
+    (
+        "plugins/hdf5/read/deferred_sources.c",
+        "plugins/hdf5/read/describe_place.c",
+        "plugins/hdf5/read/vds_description.c",
+    ): "recursion: the description of a virtual dataset holds that of its sources",
+}
+# the same of the folders of a plugin
+ROOMS = {
+    "plugins/hdf5/library": set(),
+    "plugins/hdf5/read": {"library"},
+    "plugins/hdf5/write": {"library", "read"},
 }
 # these see the public header only
 OUTSIDE = ("cli", "python", "examples", "bench", "tests/support", "plugins")
+# whose files are linked together
+PROGRAMS = ("src", "plugins/hdf5", "plugins/mpi", "cli", "python/core", "bench")
 # but for these: what they run has no public name
 LOOKING_IN = {"bench/decoder": {"codec"}, "tests/support/encoder": {"codec"}}
 # library header -> where it may be included
@@ -172,12 +128,6 @@ ALLOWED = {
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
 CALL = re.compile(r"(?<![\w.>])(?:%s)(?=\s*\()" % "|".join(BYTE_CALLS + NAME_CALLS))
-SKIP = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.S)
-
-
-def blank(text):
-    """Comments and texts become spaces; lines keep their numbers."""
-    return SKIP.sub(lambda found: re.sub(r"[^\n]", " ", found.group()), text)
 
 
 def without_comments(text):
@@ -202,8 +152,11 @@ def include_problem(name, folder, bracket, target):
         return "includes go through include/ and src/, never through .."
     if first == "tegula" or (bracket == "<" and first not in LAYERS):
         return None
+    where = name.rsplit("/", 1)[0]
+    if where in ROOMS and first in {room.rsplit("/", 1)[1] for room in ROOMS}:
+        own = where.rsplit("/", 1)[1]
+        return None if first in ROOMS[where] | {own} else f"{where} may not include {first}"
     if folder is None:
-        where = name.rsplit("/", 1)[0]
         return (
             f"{where} sees include/ only"
             if first in LAYERS and first not in LOOKING_IN.get(where, ())
@@ -254,6 +207,46 @@ def check_file(name, text):
             yield line_of(code, found.start()), what
 
 
+def room_of(file):
+    """The table of a file's folder, what is in front of its name there, its name."""
+    parent, _, name = file.rsplit("/", 1)[0].rpartition("/")
+    if f"{parent}/{name}" in ROOMS:
+        table = {room.rsplit("/", 1)[1]: allowed for room, allowed in ROOMS.items()}
+        return table, f"{parent}/", name
+    if file.startswith("src/"):
+        return LAYERS, "src/", file.split("/")[1]
+    return {}, "", ""
+
+
+def check_uses(files):
+    """Of {file: text}: uses across folders that the table forbids, and circles."""
+    graph = uses(files)
+    for file, used in graph.items():
+        table, parent, folder = room_of(file)
+        allowed = table.get(folder)
+        for other, names in used.items():
+            where = room_of(other)[2]
+            if allowed is None or where in allowed | {folder} or (file, other) in ROWS_ABOVE:
+                continue
+            yield f"{file}: {parent}{folder} may not use {min(names)}, which {other} defines"
+    for group in circles(graph):
+        if tuple(group) not in CIRCLES:
+            links = [
+                f"{a} -> {b} ({min(graph[a][b])})" for a in group for b in group if b in graph[a]
+            ]
+            yield f"{group[0]}: a circle of {len(group)} files: {', '.join(links)}"
+
+
+def check_names(files):
+    """File names are unique: `git grep` and messages of compilers lead to one place."""
+    seen = {}
+    for file in files:
+        name = file.rsplit("/", 1)[1]
+        if name in seen:
+            yield f"{file}: {seen[name]} has the same name"
+        seen.setdefault(name, file)
+
+
 def self_test():
     """The rules must be able to fail: each row is a file that breaks one, or keeps all."""
     rows = [
@@ -291,12 +284,38 @@ def self_test():
         ("plugins/hdf5/a.c", '#include "base/base.h"\n#include <hdf5.h>\n', 2),
         ("plugins/hdf5/a.c", "int f(void) { return pread(0, 0, 0, 0); }\n", 1),
         ("src/memory/a.c", "void *f(void) { return mmap(0, 0, 0, 0, 0, 0); }\n", 0),
+        ("plugins/hdf5/read/a.c", '#include "library/a.h"\n#include "read/a.h"\n', 0),
+        ("plugins/hdf5/read/a.c", '#include "write/a.h"\n', 1),
     ]
-    return [
+    problems = [
         f"self-test: {name} {text!r} gives {got}, expected {want}"
         for name, text, want in rows
         if (got := len(list(check_file(name, text)))) != want
     ]
+    a, b = "void a(void) {\n  b();\n}\n", "int *const c = 0;\nvoid b(void) {}\n"
+    circle = "static void d(void) {\n}\nvoid\nb(void) {\n  a(); /* d */\n}\n"
+    for want, files in [
+        (0, {"src/io/a.c": a, "src/base/b.c": b}),
+        (1, {"src/base/a.c": a, "src/io/b.c": b}),
+        (1, {"src/io/a.c": a, "src/io/b.c": circle}),
+        (2, {"src/io/a.c": a, "src/base/b.c": circle}),
+        (
+            0,
+            {
+                "src/io/a.c": "/* b() */\nvoid a(void) {\n  int b_of = 0;\n}\n",
+                "src/base/b.c": "int b;\n",
+            },
+        ),
+        (1, {"src/base/a.c": "int f(void) { return *c; }\n", "src/io/b.c": b}),
+        (0, {"plugins/hdf5/read/a.c": a, "plugins/hdf5/library/b.c": b}),
+        (1, {"plugins/hdf5/library/a.c": a, "plugins/hdf5/read/b.c": b}),
+        (1, {"plugins/hdf5/read/a.c": a, "plugins/hdf5/b.c": b}),
+    ]:
+        if len(got := list(check_uses(files))) != want:
+            problems.append(f"self-test: {files} give {got}, expected {want}")
+    if len(list(check_names(["src/a/x.c", "cli/x.c", "cli/x.h"]))) != 1:
+        problems.append("self-test: a name that is there twice is not found")
+    return problems
 
 
 def main():
@@ -308,6 +327,15 @@ def main():
         problems += [
             f"{name}:{line}: {problem}" for line, problem in check_file(name, path.read_text())
         ]
+    for program in PROGRAMS:
+        sources = sorted((root / program).rglob("*.c"))
+        problems += check_uses(
+            {path.relative_to(root).as_posix(): path.read_text() for path in sources}
+        )
+    product = [path.relative_to(root).as_posix() for path in files]
+    problems += check_names(
+        name for name in product if name.startswith(("src/", "plugins/", "cli/"))
+    )
     print("\n".join(problems) if problems else f"layers: {len(files)} files keep the rules")
     return 1 if problems or not files else 0
 
