@@ -31,10 +31,10 @@
 /* ---- how much ---- */
 
 /* Rounds of a random test: a fifth under ThreadSanitizer, where each takes ten to thirty times as
- * long, but for TEGULA_FAULT_ALL (scripts/test --long). */
+ * long, but for TEGULA_ALL_ROUNDS (scripts/test --long=fuzz). */
 static inline int rounds_of(int all) {
 #ifdef __SANITIZE_THREAD__
-  return getenv("TEGULA_FAULT_ALL") == NULL ? all / 5 : all;
+  return getenv("TEGULA_ALL_ROUNDS") == NULL ? all / 5 : all;
 #else
   return all;
 #endif
