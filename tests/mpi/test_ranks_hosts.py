@@ -203,12 +203,13 @@ def test_the_others_end_with_a_message_and_nothing_partial(
 
 def check_case(case):
     what, place = case.what, case.place
-    assert case.job.code != 0 and case.job.err, case.answers
+    said = case.job.err + case.job.out  # Intel MPI says it on standard output
+    assert case.job.code != 0 and said, case.answers
     others = [answer for i, answer in enumerate(case.answers) if i != case.rank]
-    if what == "kill":  # the launcher's message, and its end of all others
-        assert re.search("signal 9|SIGNAL: 9|terminated badly", case.job.err + case.job.out), (
-            case.job.err
-        )
+    # the launcher's message, and its end of all others; Open MPI 5 may name a rank that lost a
+    # connection by it
+    if what == "kill":
+        assert re.search('signal 9|SIGNAL: 9|terminated badly|calling\\s+"abort"', said), said
     else:
         message = f"rank {case.rank} did not come to an agreement of 3 ranks within the deadline"
         assert [answer and answer["message"] for answer in others] == [message] * 2, case.job.err
@@ -221,8 +222,11 @@ def check_case(case):
         else own is None or (what == "stop" and own["status"] == "timeout")
     )
     assert case.left == [], "ranks that go on"
-    if place == "publish":  # the old one, or the new one where rank 0 went on
-        assert case.found.tolist() == ([1, 2] if what != "cut" else ARRAY.tolist())
+    # the old one, or the new one where rank 0 went on: Open MPI continues one that stands still,
+    # to end it
+    if place == "publish":
+        allowed = {"kill": [[1, 2]], "cut": [ARRAY.tolist()], "stop": [[1, 2], ARRAY.tolist()]}
+        assert case.found.tolist() in allowed[what]
     else:
         assert case.found is None
     assert case.again.returncode == 0, case.again.stderr
