@@ -55,15 +55,30 @@ tegula_status tegula__describe_side_problem(const tegula__describe_job *job, teg
   return job->side.problem.status;
 }
 
-/* A file that is named like a format but does not begin like it goes to that format, which says
- * what is wrong with it: a cut file must not pass for raw data. */
+/* Where a dtype is given, other formats may be read as raw: people skip their headers. */
+static tegula_status check_foreign(const tegula__source *source, bool has_dtype,
+                                   tegula_error *err) {
+  const tegula__foreign *foreign =
+      tegula__format_foreign(source->head, source->head_size, has_dtype);
+  if (foreign == NULL) return TEGULA_OK;
+  tegula_status status = tegula__fail(err, TEGULA_UNSUPPORTED, source->path, -1,
+                                      "cannot load \"%s\": it is %s", source->path, foreign->is);
+  return tegula__hint(err, status, "%s%s", foreign->hint,
+                      has_dtype ? "; say format raw if its bytes are wanted as they are" : "");
+}
+
+/* By content first. A file that is named like a format but does not begin like it goes to that
+ * format, which says what is wrong with it: a cut file must not pass for raw data. Where a dtype is
+ * given, what is behind the first bytes is looked at in the first file alone: others follow it. */
 static tegula_status choose_format(const tegula__describe_job *job, const tegula__source *source,
-                                   const tegula__format **out, tegula_error *err) {
-  *out = tegula__format_by_content(source->head, source->head_size);
-  if (*out == NULL) *out = tegula__format_by_suffix(source->path);
-  bool raw = *out == NULL || *out == &tegula__format_raw;
+                                   bool first, const tegula__format **out, tegula_error *err) {
   bool has_dtype =
       job->options->describe.has_dtype || (job->side.file != NULL && job->side.file->has_dtype);
+  *out = tegula__format_by_content(source->head, source->head_size);
+  if (*out == NULL) FORWARD(check_foreign(source, has_dtype, err));
+  if (*out == NULL && (first || !has_dtype)) FORWARD(tegula__format_by_rest(source, out, err));
+  if (*out == NULL) *out = tegula__format_by_suffix(source->path);
+  bool raw = *out == NULL || *out == &tegula__format_raw;
   if (raw && has_dtype) *out = &tegula__format_raw;
   if (*out != NULL && (!raw || has_dtype)) return TEGULA_OK;
   FORWARD(tegula__describe_side_problem(job, err));
@@ -134,7 +149,7 @@ tegula_status tegula__describe_look_at(const tegula__describe_job *job, int64_t 
     source->head_size = (size_t)tegula__min(TEGULA__HEAD_BYTES, source->size);
     FORWARD(tegula__io_read(state->fd, file->path, 0, head, source->head_size, job->counts, err));
   }
-  return *format == NULL ? choose_format(job, source, format, err) : TEGULA_OK;
+  return *format == NULL ? choose_format(job, source, index == 0, format, err) : TEGULA_OK;
 }
 
 static tegula_status describe_open(const tegula__describe_job *job, int64_t index, int fd,

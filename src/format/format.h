@@ -168,6 +168,8 @@ typedef struct tegula__format {
   const void *magic;           /* NULL: not recognised by its first bytes */
   size_t magic_size;
   bool (*recognise)(const void *head, size_t size); /* or NULL: where fixed bytes do not tell */
+  /* Of a file whose first bytes do not tell: looks behind them. NULL: there is nothing to see. */
+  tegula_status (*recognise_rest)(const tegula__source *source, bool *found, tegula_error *err);
   /* the files of one set mostly have headers of one length and size, and say nothing but their
    * number of rows */
   bool alike;
@@ -207,10 +209,21 @@ const tegula__format *tegula__format_at(size_t index);
 const tegula__format *tegula__format_by_name(const char *name);
 /* By the first bytes; NULL when none fits. */
 const tegula__format *tegula__format_by_content(const void *head, size_t size);
+/* By what is behind the first bytes; NULL when none fits. Reads a few bytes here and there. */
+tegula_status tegula__format_by_rest(const tegula__source *source, const tegula__format **out,
+                                     tegula_error *err);
 /* By the path's suffix; NULL when none fits. */
 const tegula__format *tegula__format_by_suffix(const char *path);
 /* "npy, raw, hdf5, manifest": for messages. */
 void tegula__format_names(char *out, size_t size);
+
+/* A kind of files that no format here takes. */
+typedef struct tegula__foreign {
+  const char *is; /* "a netCDF classic file": the rest of a sentence */
+  const char *hint;
+} tegula__foreign;
+/* By the first bytes; NULL: not known, or a kind that people read as raw, where that is asked. */
+const tegula__foreign *tegula__format_foreign(const void *head, size_t size, bool may_be_raw);
 
 extern const tegula__format tegula__format_npy;
 extern const tegula__format tegula__format_raw;

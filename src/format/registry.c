@@ -36,6 +36,18 @@ const tegula__format *tegula__format_by_content(const void *head, size_t size) {
   return NULL;
 }
 
+tegula_status tegula__format_by_rest(const tegula__source *source, const tegula__format **out,
+                                     tegula_error *err) {
+  *out = NULL;
+  for (size_t i = 0; i < FORMAT_COUNT && *out == NULL; i++) {
+    bool found = false;
+    if (formats[i]->recognise_rest == NULL) continue;
+    FORWARD(formats[i]->recognise_rest(source, &found, err));
+    if (found) *out = formats[i];
+  }
+  return TEGULA_OK;
+}
+
 const tegula__format *tegula__format_by_suffix(const char *path) {
   size_t length = strlen(path);
   for (size_t i = 0; i < FORMAT_COUNT; i++) {

@@ -16,6 +16,17 @@ static bool recognise(const void *head, size_t size) {
   return false;
 }
 
+/* A block of the user may be of any size: the first place that is not in the head, and so on. */
+static tegula_status recognise_rest(const tegula__source *source, bool *found, tegula_error *err) {
+  char bytes[sizeof signature];
+  for (int64_t at = 512; !*found && at <= source->size - (int64_t)sizeof bytes; at *= 2) {
+    if (at + (int64_t)sizeof bytes <= (int64_t)source->head_size) continue;
+    FORWARD(tegula__source_read(source, at, bytes, sizeof bytes, err));
+    *found = memcmp(bytes, signature, sizeof bytes) == 0;
+  }
+  return TEGULA_OK;
+}
+
 static tegula_status describe(const tegula__source *source, const tegula__describe_options *options,
                               tegula__manifest *out, tegula_error *err) {
   FORWARD(tegula__format_check_raw_only(source, options, "an HDF5 file, which says it all", "HDF5",
@@ -69,6 +80,7 @@ const tegula__format tegula__format_hdf5 = {
     .name = "hdf5",
     .suffixes = (const char *const[]){".h5", ".hdf5", ".he5", ".nxs", NULL},
     .recognise = recognise,
+    .recognise_rest = recognise_rest,
     .describe = describe,
     .names = names,
     .describe_many = describe_many,
