@@ -83,6 +83,14 @@ def choice(name: str, value: Any, choices: Any) -> Any:
     return value
 
 
+BYTE_ORDERS = {"<": "<", ">": ">", "little": "<", "big": ">"}
+
+
+def byte_order_text(value: Any) -> str:
+    """The sign of a byte order; empty where none is given."""
+    return "" if value is None else BYTE_ORDERS[choice("byte_order", value, BYTE_ORDERS)]
+
+
 def lengths(name: str, value: Any) -> Shape | None:
     """A tuple of whole numbers, or one for one axis;
     whether they make sense is for others to say."""

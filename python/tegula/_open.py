@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import _arguments
-from ._arguments import choice, flag, lengths, number, shown, text_or_none
+from ._arguments import byte_order_text, choice, flag, lengths, number, shown, text_or_none
 from ._array import Array
 from ._dataset import MISSING, Dataset
 from ._errors import (
@@ -50,7 +50,7 @@ def _options(
         None if dtype is None else _arguments.dtype("dtype", dtype), lengths("shape", shape),
         lengths("row_shape", row_shape), number("offset", offset, 0), number("row_gap", row_gap, 0),
         "" if order is None else choice("order", order, ("C", "F")),
-        "" if byte_order is None else choice("byte_order", byte_order, ("<", ">")),
+        byte_order_text(byte_order),
         -1 if expect_files is None else number("expect_files", expect_files, 0),
         -1 if expect_rows is None else number("expect_rows", expect_rows, 0),
         flag("locked", locked), defer,
@@ -95,7 +95,7 @@ def open(
         offset: raw: bytes in front of the data.
         row_gap: raw: bytes between two rows.
         order: raw: "C" (the default) or "F".
-        byte_order: raw: "<" or ">"; None: as dtype says.
+        byte_order: raw: "<" or "little", ">" or "big"; None: as dtype says.
         missing: what happens to pieces that are not there: "error" (absent by the rules of the
             format: filled; lost: an error), "strict" (all are errors), "fill".
         expect_files, expect_rows: another number of files or length of axis 0 is an error.

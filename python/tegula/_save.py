@@ -11,7 +11,7 @@ from contextlib import nullcontext
 from typing import Any
 
 from . import _core
-from ._arguments import choice, flag, lengths, number, shown, text, text_or_none
+from ._arguments import byte_order_text, choice, flag, lengths, number, shown, text, text_or_none
 from ._array import Array
 from ._attributes import attributes_of
 from ._context import context, later, progress_of, timeout
@@ -107,7 +107,7 @@ def save(
             of arrays: {dataset: attrs}.
         shards: a folder of this many files, cut along axis 0.
         order: "C" or "F", of the elements in the file.
-        byte_order: "<" or ">"; None: the processor's.
+        byte_order: "<" or "little", ">" or "big"; None: the processor's.
         overwrite: replace what is there (in HDF5: the dataset of that name).
         durable: on the disk before the call returns.
         whole_file: with overwrite: replace the whole HDF5 file.
@@ -139,7 +139,7 @@ def save(
         name = rooted(name)  # the program may go into another folder meanwhile
     dataset, format = text_or_none("dataset", dataset), text_or_none("format", format)
     ordered = choice("order", order, ("C", "F"))
-    swapped = "" if byte_order is None else choice("byte_order", byte_order, ("<", ">"))
+    swapped = byte_order_text(byte_order)
     if shards is not None:
         number("shards", shards, 1)
     what = text_or_none("layout", layout), lengths("chunks", chunks), text_or_none("codec", codec)

@@ -157,10 +157,16 @@ def test_raw(tmp_path):
     ds = tegula.open(tmp_path / "x.bin", dtype=">f8", row_shape=(3, 4), offset=8)
     numpy.testing.assert_array_equal(ds[...], stored)
     assert ds.dtype.isnative
-    again = tegula.open(
-        tmp_path / "x.bin", format="raw", dtype="f8", shape=[5, 3, 4], offset=8, byte_order=">"
-    )
-    numpy.testing.assert_array_equal(again[...], stored)
+    for spelling, expected in {">": stored, "big": stored, "<": stored.view("<f8")}.items():
+        again = tegula.open(
+            tmp_path / "x.bin",
+            format="raw",
+            dtype="f8",
+            shape=[5, 3, 4],
+            offset=8,
+            byte_order=spelling,
+        )
+        numpy.testing.assert_array_equal(again[...], expected)
     records = tegula.open(
         tmp_path / "x.bin", dtype=[("a", ">f8"), ("b", ">f8")], row_shape=(), offset=8
     )

@@ -16,7 +16,7 @@ from legate.core import get_legate_runtime, is_running_in_task
 from legate.core import types as ty
 
 from .. import _core
-from .._arguments import Shape, choice, flag, lengths, number, text_or_none
+from .._arguments import Shape, byte_order_text, choice, flag, lengths, number, text_or_none
 from .._attributes import attributes_of
 from .._context import context, fence_at_exit, raise_first
 from .._dtypes import text_of
@@ -321,7 +321,7 @@ def save(
     if chunked:
         given = _chunks_of(shape, dtype, given)
         tile = _aligned(tile, shape, given)
-    swapped = "" if byte_order is None else choice("byte_order", byte_order, ("<", ">"))
+    swapped = byte_order_text(byte_order)
     target = (format, None, shards or 0, choice("order", order, ("C", "F")), swapped, *flags)
     described = dataset, layout, given, codec, _fill_bytes(fill, dtype), attributes_of(attrs)
     _wait_for((name,))
