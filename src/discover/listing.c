@@ -268,6 +268,57 @@ static tegula_status match_pattern(listing *list, const char *pattern, tegula_er
   return status;
 }
 
+/* ---- hints ---- */
+
+/* The pattern that matches a name as it is. */
+static char *escaped(const char *name) {
+  char *out = malloc(3 * strlen(name) + 1), *at = out;
+  for (; out != NULL && *name != '\0'; name++) {
+    if (*name == '\\') *at++ = '\\'; /* which has no meaning of its own in brackets */
+    bool wild = strchr("*?[", *name) != NULL;
+    if (wild) *at++ = '[';
+    *at++ = *name;
+    if (wild) *at++ = ']';
+  }
+  if (out != NULL) *at = '\0';
+  return out;
+}
+
+/* A folder may be called run[3]: where the folder of a pattern is there as it is written, its name
+ * is what the pattern does not match. */
+static tegula_status hint_at_folder(const char *pattern, tegula_status status, tegula_error *err) {
+  struct stat info;
+  const char *slash = strrchr(pattern, '/');
+  char *folder = slash != NULL ? strndup(pattern, (size_t)(slash - pattern)) : NULL;
+  char *name =
+      folder != NULL && is_pattern(folder) && stat(folder, &info) == 0 ? escaped(folder) : NULL;
+  status =
+      name != NULL
+          ? tegula__hint(err, status, "there is a folder \"%s\": in a pattern its name is \"%s\"",
+                         folder, name)
+          : tegula__hint(err, status, "names that begin with . or _ and side files do not count");
+  free(name);
+  free(folder);
+  return status;
+}
+
+/* Other programs take FILE:/DATASET, or FILE/DATASET. */
+static tegula_status hint_at_dataset(const char *path, tegula_status status, tegula_error *err) {
+  struct stat info;
+  for (const char *at = path + strcspn(path, ":/"); *at != '\0'; at += 1 + strcspn(at + 1, ":/")) {
+    char *file = at > path ? strndup(path, (size_t)(at - path)) : NULL;
+    bool is_file = file != NULL && stat(file, &info) == 0 && S_ISREG(info.st_mode);
+    at += is_file ? strspn(at, ":") : 0;
+    if (is_file)
+      status = tegula__hint(err, status,
+                            "\"%s\" is a file: give the dataset beside the path, as dataset \"%s\"",
+                            file, at);
+    free(file);
+    if (is_file) break;
+  }
+  return status;
+}
+
 /* ---- the whole ---- */
 
 static tegula_status check_listing(const listing *list, const char *path, bool folder,
@@ -279,11 +330,14 @@ static tegula_status check_listing(const listing *list, const char *path, bool f
                                      list->is_what),
                         "move it away, or pass the files as a list");
   if (list->paths.count > 0) return TEGULA_OK;
-  tegula_status status =
-      folder ? tegula__fail(err, TEGULA_NOT_FOUND, path, -1, "no shards in the folder \"%s\"", path)
-             : tegula__fail(err, TEGULA_NOT_FOUND, path, -1, "nothing matches the pattern \"%s\"",
-                            path);
-  return tegula__hint(err, status, "names that begin with . or _ and side files do not count");
+  if (!folder)
+    return hint_at_folder(
+        path,
+        tegula__fail(err, TEGULA_NOT_FOUND, path, -1, "nothing matches the pattern \"%s\"", path),
+        err);
+  return tegula__hint(
+      err, tegula__fail(err, TEGULA_NOT_FOUND, path, -1, "no shards in the folder \"%s\"", path),
+      "names that begin with . or _ and side files do not count");
 }
 
 /* A folder or a pattern: list, check, order; or, with a place for a problem, all that can be found
@@ -330,9 +384,11 @@ static tegula_status find(const char *path, tegula__folders *held, tegula_error 
   int os_errno = errno;
   if ((os_errno == ENOENT || os_errno == ENAMETOOLONG) && is_pattern(path))
     return find_many(path, false, held, problem, out, err);
-  if (os_errno == ENOENT)
-    return tegula__fail(err, TEGULA_NOT_FOUND, path, -1, "no file or folder \"%s\"", path);
-  return tegula__fail_errno(err, os_errno, path, -1, "could not examine \"%s\"", path);
+  tegula_status status =
+      os_errno == ENOENT
+          ? tegula__fail(err, TEGULA_NOT_FOUND, path, -1, "no file or folder \"%s\"", path)
+          : tegula__fail_errno(err, os_errno, path, -1, "could not examine \"%s\"", path);
+  return hint_at_dataset(path, status, err);
 }
 
 tegula_status tegula__paths_find(const char *path, tegula__folders *folders, tegula__paths *out,
