@@ -926,3 +926,17 @@ sys.stdin.read()
                 h5.check_load(way, tmp_path, path, "d", numpy.arange(12), flags=4)
         finally:
             writer.communicate()
+
+
+@pytest.mark.parametrize("count", [30, 9999, 10000, 10050])
+def test_a_count_that_ended_early_says_so(probe, tmp_path, count):
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w", libver="latest") as file:
+        for i in range(count):
+            file.create_dataset("d%05d" % i, (), "i1")
+    told = str(count) if count < 10000 else "10000 or more"
+    error = probe.refused("open", path=str(path))
+    check_error(error, "invalid_argument", ["holds %s datasets" % told])
+    assert "(%s in all)" % told in error["hint"]
+    error = probe.refused("open", path=str(path), dataset="quite_another_name")
+    assert "(%s in all)" % told in error["hint"]

@@ -215,12 +215,17 @@ tegula_status hdf5_walk(hdf5_call *call, hdf5_file *file, hdf5_each_fn each, voi
 
 /* ---- which dataset is meant ---- */
 
+enum { MOST_COUNTED = 10000 }; /* names for messages; more are not looked for */
+
+/* What is said behind a count. */
+static const char *or_more(int64_t count) { return count >= MOST_COUNTED ? " or more" : ""; }
+
 static tegula_status note_name(void *state, hdf5_file *file, hid_t dataset, const char *name,
                                const tegula_error *why, tegula_error *err) {
   (void)file, (void)dataset, (void)why, (void)err;
   names *list = state;
   if (!names_add(list, strdup(name))) return HDF5_STOP;
-  return list->count < 10000 ? TEGULA_OK : HDF5_STOP;
+  return list->count < MOST_COUNTED ? TEGULA_OK : HDF5_STOP;
 }
 
 /* "a", "b", "c", ... (17 in all) */
@@ -235,8 +240,8 @@ static void join(const names *list, char *out, size_t size) {
     shown++;
   }
   if (shown < list->count)
-    snprintf(out + used, size - used, "%s... (%lld in all)", shown ? ", " : "",
-             (long long)list->count);
+    snprintf(out + used, size - used, "%s... (%lld%s in all)", shown ? ", " : "",
+             (long long)list->count, or_more(list->count));
 }
 
 /* Levenshtein's distance, case ignored for letters; names over 255 bytes count as far. */
@@ -335,8 +340,7 @@ static tegula_status find_only(hdf5_call *call, hdf5_file *file, hdf5_found *out
     status = host->hint(err,
                         host->fail(err, TEGULA_INVALID_ARGUMENT, file->path, -1,
                                    "\"%s\" holds %lld%s datasets: which one is meant must be said",
-                                   file->path, (long long)list.count,
-                                   list.count >= 10000 ? " or more" : ""),
+                                   file->path, (long long)list.count, or_more(list.count)),
                         "name one of them, or a numbered sequence by a pattern: %s", text);
   }
   if (status == TEGULA_OK) status = hdf5_follow(call, file, list.items[0], out, err);
