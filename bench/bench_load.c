@@ -7,13 +7,18 @@
  *     load against the limit, and the limit against itself, in alternating order; one warm-up each.
  *   tegula_bench once PATH [--warm 1] [--threads N]
  *     one load in this process: seconds from the first open to the last close, what was counted,
- * growth of VmHWM. tegula_bench limit PATH [--at FOLDER] [--threads N] plain pread of the same
- * files where they are seen under FOLDER, from the first open to the last close. Names, sizes and
- * offsets come from PATH: nothing at FOLDER is touched before the clock runs. tegula_bench batches
- * PATH [--consumer sleeps|busy] [--pairs N] [--threads N] tegula_bench fence FOLDER [--pairs N]
- * [--threads N] see background.c. tegula_bench save PATH --at FOLDER [--layout
- * contiguous|chunked|virtual] [--codec CHAIN] [--durable 1] [--once 1] [--pairs N] tegula_bench
- * group FOLDER see save.c. Without --layout npy is saved.
+ *     growth of VmHWM.
+ *   tegula_bench limit PATH [--at FOLDER] [--threads N]
+ *     plain pread of the same files where they are seen under FOLDER, from the first open to the
+ *     last close. Names, sizes and offsets come from PATH: nothing at FOLDER is touched before the
+ *     clock runs.
+ *   tegula_bench batches PATH [--consumer sleeps|busy] [--pairs N] [--threads N]
+ *   tegula_bench fence FOLDER [--pairs N] [--threads N]
+ *     see background.c.
+ *   tegula_bench save PATH --at FOLDER [--layout contiguous|chunked|virtual] [--codec CHAIN]
+ *                [--durable 1] [--once 1] [--pairs N]
+ *   tegula_bench group FOLDER
+ *     see save.c. Without --layout npy is saved.
  *
  *   mpirun -n N tegula_bench ranks PATH [--pairs N]
  *     see ranks.c. TEGULA_MPI_LIBRARY names the library of the launcher.

@@ -7,21 +7,21 @@
  *
  * Habits of this header
  * - Handles are opaque. `create` and `open` give one, `destroy` and `close` take it back and accept
- * NULL.
+ *   NULL.
  * - Functions that can fail return a tegula_status. The last argument `err` may be NULL. `*out` is
- * written only on TEGULA_OK.
+ *   written only on TEGULA_OK.
  * - Structs of options and of information begin with `struct_size`; fill them with their `_init`
- * function. A struct smaller than version 1 is an error; a larger one than this library knows is
- * accepted only when the unknown tail is zero.
+ *   function. A struct smaller than version 1 is an error; a larger one than this library knows is
+ *   accepted only when the unknown tail is zero.
  * - Ownership in fixed words: "owns", "borrows until X", "copies".
  * - Thread rule of each function: A = any thread, any time; O = one thread at a time per object; C
- * = collective, every rank of the context calls it in the same order and gets the same status (with
- * one process: the same as A unless it says O). On several ranks (tegula_mpi.h, docs/ranks.md)
- * saves of chunks in pieces are UNSUPPORTED today.
+ *   = collective, every rank of the context calls it in the same order and gets the same status
+ *   (with one process: the same as A unless it says O). On several ranks (tegula_mpi.h,
+ *   docs/ranks.md) saves of chunks in pieces are UNSUPPORTED today.
  * - Sizes, offsets and strides are in bytes unless the name says otherwise; shapes and boxes count
- * elements.
+ *   elements.
  * - No global state: the library never prints, exits, aborts, reads the environment, or changes
- * locale, umask or signal handlers. */
+ *   locale, umask or signal handlers. */
 #ifndef TEGULA_TEGULA_H
 #define TEGULA_TEGULA_H
 
@@ -135,8 +135,8 @@ typedef enum tegula_unit {
 /* The type of one element; a plain value, compared with tegula_dtype_same.
  * kind: b bool, i signed, u unsigned, f float, E bfloat16, c complex, M datetime64, m timedelta64,
  * S bytes, U UCS-4 text, V opaque bytes (also structured records: their description is in
- * tegula_dataset_info). order: '<' little, '>' big, '|' where byte order has no meaning (one-byte
- * items, S, V). */
+ * tegula_dataset_info).
+ * order: '<' little, '>' big, '|' where byte order has no meaning (one-byte items, S, V). */
 typedef struct tegula_dtype {
   uint8_t kind;
   uint8_t order;
@@ -283,12 +283,12 @@ typedef struct tegula_dataset tegula_dataset;
  * once and a small one is read by one request. A file whose size does not fit is opened at once;
  * when opening fails for what files hold, all headers are read as usual.
  * - The shape in tegula_dataset_info (and bytes, chunks) is the foretold one until a call that
- * reads the files has succeeded.
+ *   reads the files has succeeded.
  * - Nothing else follows from what was foretold: tegula_load, tegula_dataset_read and all others
- * that take the dataset compare the headers of all files before they return OK, those of files that
- * they do not read, too. Where one is not as foretold they fail with MISMATCH and the path of that
- * file: open again without the flag and load into an array of the shape that is there then (tegula
- * load does).
+ *   that take the dataset compare the headers of all files before they return OK, those of files
+ *   that they do not read, too. Where one is not as foretold they fail with MISMATCH and the path
+ *   of that file: open again without the flag and load into an array of the shape that is there
+ *   then (tegula load does).
  * - Files that were told to be raw are not opened before their data is read. */
 #define TEGULA_OPEN_DEFER_HEADERS 2u
 /* Flag of tegula_open_options: read HDF5 files also while another program holds them locked, as
@@ -868,19 +868,21 @@ TEGULA_API void tegula_copy_report_init(tegula_copy_report *report);
  * copy->memory, whatever the size. The next part is read while one is written. A target appears
  * whole or not at all, as with tegula_save.
  * - What the save options leave open is taken from the dataset: its name and fill value, the
- * description of records; of a chunked one the chunk shape and the codec (an empty text: no codec)
- * that tegula_dataset_info tells, unless they ask for another layout. Values are stored in the
- * processor's byte order unless the options say another. Attributes go along when the options hold
- * them, and with TEGULA_COPY_ALONG those of the dataset (of a folder of shards: of the first) whose
- * names the options do not use.
+ *   description of records; of a chunked one the chunk shape and the codec (an empty text: no
+ *   codec) that tegula_dataset_info tells, unless they ask for another layout. Values are stored in
+ *   the processor's byte order unless the options say another. Attributes go along when the options
+ *   hold them, and with TEGULA_COPY_ALONG those of the dataset (of a folder of shards: of the
+ *   first) whose names the options do not use.
  * - What the target cannot hold of all this is left out and said: in the report, and to `dropped`
- * by name.
+ *   by name.
  * - Parts end where chunks of the target do, and where memory allows also where those of the
- * dataset do: then none is decoded twice. Chunks stand in the target in the order of the parts, in
- * each in the order of the array; that order is the same on every run.
+ *   dataset do: then none is decoded twice. Chunks stand in the target in the order of the parts,
+ *   in each in the order of the array; that order is the same on every run.
  * - INVALID_ARGUMENT: the target is one of the dataset's own files, unless it is a container that
- * is added to; or a folder that holds them. Statistics of the save options count both directions.
- * `report` may be NULL. The dataset is confirmed as by a load. [C] */
+ *   is added to; or a folder that holds them.
+ *
+ * Statistics of the save options count both directions. `report` may be NULL. The dataset is
+ * confirmed as by a load. [C] */
 TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_copy(tegula_dataset *dataset, const char *path,
                                                        const tegula_save_options *options,
                                                        const tegula_copy_options *copy,

@@ -32,11 +32,13 @@ typedef struct tegula_mpi_options {
 TEGULA_API void tegula_mpi_options_init(tegula_mpi_options *options);
 
 /* Duplicates a communicator: `comm` is the address of an MPI_Comm and `comm_size` its sizeof (both
- * differ between MPIs): MPI_Comm comm = MPI_COMM_WORLD; tegula_mpi_comm_create(&comm, sizeof comm,
- * NULL, &group, &error); NULL, 0: all processes that were started together; MPI is then initialised
- * if nobody has done that, and finalized by destroy. MPI is asked for MPI_THREAD_SERIALIZED; where
- * a program has initialised it with less, calls that are collective must come from the thread that
- * may call MPI. UNSUPPORTED: no MPI can be opened. All ranks of `comm` call it. */
+ * differ between MPIs):
+ *     MPI_Comm comm = MPI_COMM_WORLD;
+ *     tegula_mpi_comm_create(&comm, sizeof comm, NULL, &group, &error);
+ * NULL, 0: all processes that were started together; MPI is then initialised if nobody has done
+ * that, and finalized by destroy. MPI is asked for MPI_THREAD_SERIALIZED; where a program has
+ * initialised it with less, calls that are collective must come from the thread that may call MPI.
+ * UNSUPPORTED: no MPI can be opened. All ranks of `comm` call it. */
 TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_mpi_comm_create(const void *comm,
                                                                   size_t comm_size,
                                                                   const tegula_mpi_options *options,

@@ -50,10 +50,11 @@ typedef struct tegula_plugin_chunk {
 } tegula_plugin_chunk;
 
 /* Where the elements of a box [lo, hi) of the array are: in chunks. For element i, along each axis
- * k of the array: g = start[k] + (i[k] - lo[k]);  its chunk is slot_base + sum((g / chunk[k]) *
- * slot_stride[k]), and in the decoded chunk it stands at byte_base + sum((g % chunk[k]) *
- * byte_stride[k]). An axis that the stored array has not (or of which one index is fixed) is folded
- * into the bases: chunk[k] = 1, strides 0. */
+ * k of the array:
+ *   g = start[k] + (i[k] - lo[k]);  its chunk is slot_base + sum((g / chunk[k]) * slot_stride[k]),
+ *   and in the decoded chunk it stands at byte_base + sum((g % chunk[k]) * byte_stride[k]).
+ * An axis that the stored array has not (or of which one index is fixed) is folded into the bases:
+ * chunk[k] = 1, strides 0. */
 typedef struct tegula_plugin_chunked {
   const int64_t *lo, *hi, *start, *chunk, *slot_stride, *byte_stride; /* ndim entries each */
   int64_t slot_base, byte_base;

@@ -3,8 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Formats that hold one array know it by one name; asking for another one is answered here, with
- * the same words for all of
- * them. */
+ * the same words for all of them. */
 #ifndef TEGULA_FORMAT_FORMAT_PRIV_H
 #define TEGULA_FORMAT_FORMAT_PRIV_H
 

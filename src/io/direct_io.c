@@ -6,8 +6,8 @@
  * arrays are not. Where offset and address agree modulo UNIT the bytes go straight into their
  * place, else through aligned memory of this worker:
  *
- *   file     |....[##|#######|###]....|      read: the blocks around it, and the wanted part is
- * copied 0      4096    8192             write: whole blocks only; the ends through the page cache
+ *   file     |....[##|#######|###]....|   read: the blocks around it; the wanted part is copied
+ *            0      4096    8192          write: whole blocks only; the ends through the page cache
  *
  * A second descriptor, made from the first one, leaves the other users of the file alone. */
 #include <errno.h>

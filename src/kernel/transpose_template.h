@@ -8,10 +8,14 @@
  *   SIZE             bytes of an item; EDGE = 64 / SIZE items fill a cache line
  *   TARGET           function attribute, may be empty
  *   MICRO            edge of the in-register transpose (1: none)
- *   MICRO_RUN(to, from, stride)      MICRO x MICRO items from rows `stride` bytes apart to lines of
- * 64 bytes WRITE_LINE(dst, line, swap, stream)      64 bytes, bytes reversed in groups of `swap`;
- * `stream`: past the caches where dst is aligned WRITE_PART(dst, line, bytes, swap) STREAM_END()
- * makes streamed bytes visible like all others and finds them undefined again.
+ *   MICRO_RUN(to, from, stride)
+ *                    MICRO x MICRO items from rows `stride` bytes apart to lines of 64 bytes
+ *   WRITE_LINE(dst, line, swap, stream)
+ *                    64 bytes, bytes reversed in groups of `swap`; `stream`: past the caches where
+ *                    dst is aligned
+ *   WRITE_PART(dst, line, bytes, swap)
+ *   STREAM_END()     makes streamed bytes visible like all others
+ * and finds them undefined again.
  *
  * Squares of EDGE x EDGE items go through a buffer in L1: every source line is read once and every
  * destination line is written at once, also when rows lie 4096 bytes apart and so compete for the

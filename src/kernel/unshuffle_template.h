@@ -6,12 +6,19 @@
  * The includer defines
  *   TARGET                function attribute, may be empty
  *   WIDE                  a register of LANES x 16 bytes; the lanes work side by side, each on 16
- * columns LANES WIDE_LOAD(from)       LANES x 16 neighbouring bytes WIDE_SCATTER(to, step, value)
- * lane k goes to to + k * step; or, instead of it, WIDE_SCATTER_ROWS(to, a, rows)   lane k of
- * a[row] goes to to + 16 * (rows * k + row); rows is a power of two, `a` is not needed after
- *   WIDE_LOW1(a, b), WIDE_HIGH1(a, b)  the lower (upper) 8 bytes of each lane of a and b,
- * interleaved WIDE_SPLAT(byte), WIDE_XOR(a, b), WIDE_AND(a, b), WIDE_LEFT(a, bits), WIDE_RIGHT(a,
- * bits)      shifts of 16-bit units
+ *                         columns
+ *   LANES
+ *   WIDE_LOAD(from)       LANES x 16 neighbouring bytes
+ *   WIDE_SCATTER(to, step, value)
+ *                         lane k goes to to + k * step; or, instead of it,
+ *   WIDE_SCATTER_ROWS(to, a, rows)
+ *                         lane k of a[row] goes to to + 16 * (rows * k + row); rows is a power of
+ *                         two, `a` is not needed after
+ *   WIDE_LOW1(a, b), WIDE_HIGH1(a, b)
+ *                         the lower (upper) 8 bytes of each lane of a and b, interleaved
+ *   WIDE_SPLAT(byte), WIDE_XOR(a, b), WIDE_AND(a, b)
+ *   WIDE_LEFT(a, bits), WIDE_RIGHT(a, bits)
+ *                         shifts of 16-bit units
  *
  * Rows k and k + S/2 are interleaved log2(S) times; S rows of 16 columns are then 16 dense items of
  * S bytes. */

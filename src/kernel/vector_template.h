@@ -7,14 +7,21 @@
  *   TARGET                          function attribute, may be empty
  *   NARROW                          a register of 16 bytes
  *   NARROW_LOAD(from), NARROW_STORE(to, value)
- *   NARROW_LOW1(a, b), NARROW_HIGH1(a, b)    items of 1 byte of the lower (upper) 8 bytes of a and
- * b, interleaved NARROW_LOW2(a, b), NARROW_HIGH2(a, b)    items of 2 bytes WIDE a register of LANES
- * x 16 bytes; the lanes work side by side LANES WIDE_LOAD(from), WIDE_STORE(to, value) neighbouring
- * bytes WIDE_STREAM(to, value)          the same past the caches, where `to` is aligned
+ *   NARROW_LOW1(a, b), NARROW_HIGH1(a, b)
+ *                                   items of 1 byte of the lower (upper) 8 bytes of a and b,
+ *                                   interleaved
+ *   NARROW_LOW2(a, b), NARROW_HIGH2(a, b)
+ *                                   items of 2 bytes
+ *   WIDE                            a register of LANES x 16 bytes; the lanes work side by side
+ *   LANES
+ *   WIDE_LOAD(from), WIDE_STORE(to, value)
+ *                                   neighbouring bytes
+ *   WIDE_STREAM(to, value)          the same past the caches, where `to` is aligned
  *   STREAM_END()                    makes streamed bytes visible like all others
  *   WIDE_GATHER(from, step)         lane k is 16 bytes at from + k * step
- *   WIDE_LOW4(a, b), WIDE_HIGH4, WIDE_LOW8, WIDE_HIGH8       as the narrow ones, in each lane,
- * items of 4 and 8 bytes WIDE_REVERSAL(swap_size)        what WIDE_REVERSE takes
+ *   WIDE_LOW4(a, b), WIDE_HIGH4, WIDE_LOW8, WIDE_HIGH8
+ *                                   as the narrow ones, in each lane, items of 4 and 8 bytes
+ *   WIDE_REVERSAL(swap_size)        what WIDE_REVERSE takes
  *   WIDE_REVERSE(value, reversal)   the bytes of each group of swap_size reversed */
 
 enum { WIDE_BYTES = 16 * LANES };

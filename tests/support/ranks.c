@@ -5,29 +5,35 @@
  * usage: tegula_ranks OUT PATH [KEY=VALUE...]; @RANK:KEY=VALUE counts on that rank only. Each rank
  * writes OUT/RANK.json: status, message, rank and what else is known, and OUT/RANK.TILE.bin: the
  * bytes of each of its tiles. Steps are comm, open, tiling, array, load, hash, dataset_hash, save,
- * verify, compare, batches. dataset=NAME, axis=A, tiles=N, grid=A,B, box=LO,LO,LENGTH,LENGTH (of
- * two axes), separate=1, missing=N, deadline=SECONDS, threads=N stop=STEP, kill=STEP, sleep=STEP,
- * pause=STEP: SIGSTOP, SIGKILL, ten minutes or one second in front of a step; fail=STEP: an error
- * of the program's own there injections=FILE: all of it again for each line of the file, RANK PLAN
- * [KEY=VALUE...], with that fault on that rank (-1: on none); each rank writes OUT/RANK.lines, one
- * JSON object for each; counts is what was called until the end of each step self=1: the rank makes
- * a context without the communicator; skip=STEP: leaves a step out; save=PATH: saves; format=F,
- * layout=L, chunk=N or A,B, codec=CHAIN, shards=N, durable=1, overwrite=1, group=N: N datasets in
- * one save, in turn contiguous, in plain chunks and with the codec; staging=BYTES pieces=1: piece
- * by piece, with token=1 by the text of the save; abandon=1: given up instead of committed
+ * verify, compare, batches.
+ *   dataset=NAME, axis=A, tiles=N, grid=A,B, box=LO,LO,LENGTH,LENGTH (of two axes), separate=1,
+ *     missing=N, deadline=SECONDS, threads=N
+ *   stop=STEP, kill=STEP, sleep=STEP, pause=STEP: SIGSTOP, SIGKILL, ten minutes or one second in
+ *     front of a step; fail=STEP: an error of the program's own there
+ *   injections=FILE: all of it again for each line of the file, RANK PLAN [KEY=VALUE...], with that
+ *     fault on that rank (-1: on none); each rank writes OUT/RANK.lines, one JSON object for each;
+ *     counts is what was called until the end of each step
+ *   self=1: the rank makes a context without the communicator; skip=STEP: leaves a step out
+ *   save=PATH: saves; format=F, layout=L, chunk=N or A,B, codec=CHAIN, shards=N, durable=1,
+ *     overwrite=1, group=N: N datasets in one save, in turn contiguous, in plain chunks and with
+ *     the codec; staging=BYTES
+ *   pieces=1: piece by piece, with token=1 by the text of the save; abandon=1: given up instead of
+ *     committed
  *   copy=PATH: copies the dataset instead of saving the array, with memory=BYTES, readback=1
  *   later=WAY: saves in the background. wait: by the operation; poll: until it is done; fence;
- * cancel: and waits; open: opens what was saved, hashes it; change: loads the dataset of
- * change=PATH into the array (elsewhere=1: by another context) and waits; twice: the same again,
- * replacing it, and a fence; leave: ends without waiting, after linger=MILLISECONDS; slow=1: ranks
- * but 0 take their time as=NAME: three saves in the background, to PATH.0 to .2, of which NAME is
- * opened, before a fence; folder=PATH: from there saves=FILE: instead of save, a save for each line
- * of the file, whose words count before all others (grid, axis and tiles too) load=0: loads
- * nothing; verify=LEVEL (0 sizes, 1 checksums, 2 decode), against=PATH: with these sums, files=1:
- * without the dataset; compare=PATH, other=NAME: with that dataset; values=1 batches=A,B: in pieces
- * of that shape, which are written down as tiles; async=1: loads in the background, 2: and waits by
- * a fence, 3: and does not wait; quiet=1: wants no error of it; progress=1: notes what a load
- * tells */
+ *     cancel: and waits; open: opens what was saved, hashes it; change: loads the dataset of
+ *     change=PATH into the array (elsewhere=1: by another context) and waits; twice: the same
+ *     again, replacing it, and a fence; leave: ends without waiting, after linger=MILLISECONDS;
+ *     slow=1: ranks but 0 take their time
+ *   as=NAME: three saves in the background, to PATH.0 to .2, of which NAME is opened, before a
+ *     fence; folder=PATH: from there
+ *   saves=FILE: instead of save, a save for each line of the file, whose words count before all
+ *     others (grid, axis and tiles too)
+ *   load=0: loads nothing; verify=LEVEL (0 sizes, 1 checksums, 2 decode), against=PATH: with these
+ *     sums, files=1: without the dataset; compare=PATH, other=NAME: with that dataset; values=1
+ *   batches=A,B: in pieces of that shape, which are written down as tiles; async=1: loads in the
+ *     background, 2: and waits by a fence, 3: and does not wait; quiet=1: wants no error of it;
+ *     progress=1: notes what a load tells */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>

@@ -7,8 +7,9 @@
  *
  *   "GCOL", version 1, 3 bytes, size of all                 padded to 8 bytes
  *   number, references, 4 bytes, size; then the object      each padded to 8 bytes; no number twice
- *   0, 0, 4 bytes, size with this header         what is free; a rest below a header has
- * none */
+ *   0, 0, 4 bytes, size with this header                    what is free
+ *
+ * A rest that is shorter than a header has no header. */
 #include <string.h>
 
 #include "library/libhdf5.h"

@@ -3,7 +3,7 @@
  * first.
  *
  *   version 0, the number of entries; of each: the file's name, the dataset's name, two selections
- * (kind, version, ...); the checksum
+ *   (kind, version, ...); the checksum
  *
  * SPDX-License-Identifier: Apache-2.0
  *
