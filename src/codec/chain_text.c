@@ -1,4 +1,4 @@
-/* names: chains as text, "shuffle,deflate:4", both ways.
+/* chain_text: chains as text, "shuffle,deflate:4", both ways.
  *
  * SPDX-License-Identifier: Apache-2.0
  *

@@ -1,4 +1,4 @@
-/* encode: the stages of one chunk, applied from first to last.
+/* encode_chain: the stages of one chunk, applied from first to last.
  *
  * SPDX-License-Identifier: Apache-2.0
  *

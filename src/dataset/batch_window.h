@@ -1,4 +1,4 @@
-/* batches_window: chunks that several pieces of a dataset want are decoded once.
+/* batch_window: chunks that several pieces of a dataset want are decoded once.
  *
  * SPDX-License-Identifier: Apache-2.0
  *

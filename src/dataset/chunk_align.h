@@ -1,5 +1,5 @@
-/* chunks_around: of chunks that are decoded as a whole, the borders around what is wanted, and
- * copies out of what was decoded.
+/* chunk_align: of chunks that are decoded as a whole, the borders around what is wanted, and copies
+ * out of what was decoded.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TEGULA_DATASET_CHUNK_ALIGN_H

@@ -1,5 +1,5 @@
-/* held: of a dataset that is read in small boxes one behind the other, the chunks around the last
- * one stay decoded.
+/* chunk_cache: of a dataset that is read in small boxes one behind the other, the chunks around the
+ * last one stay decoded.
  *
  * SPDX-License-Identifier: Apache-2.0
  *

@@ -1,5 +1,5 @@
-/* stream: a dataset's elements in C order, window by window, through the engine: how hash, verify
- * and compare read.
+/* scan: a dataset's elements in C order, window by window, through the engine: how hash, verify and
+ * compare read.
  *
  * SPDX-License-Identifier: Apache-2.0
  *

@@ -1,4 +1,4 @@
-/* deal: which rank encodes which chunk of a save, and in which round.
+/* chunk_assignment: which rank encodes which chunk of a save, and in which round.
  *
  * SPDX-License-Identifier: Apache-2.0
  *

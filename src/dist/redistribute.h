@@ -1,4 +1,4 @@
-/* exchange: pieces of the chunks of a round, to the ranks that encode them.
+/* redistribute: pieces of the chunks of a round, to the ranks that encode them.
  *
  * SPDX-License-Identifier: Apache-2.0
  *

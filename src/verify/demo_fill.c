@@ -1,4 +1,4 @@
-/* demo: demonstration values, written into a view or compared with it.
+/* demo_fill: demonstration values, written into a view or compared with it.
  *
  * SPDX-License-Identifier: Apache-2.0
  *

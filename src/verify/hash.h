@@ -1,4 +1,5 @@
-/* check: what tells whether data is right: the content hash, comparison and demonstration values.
+/* hash: what tells whether data in memory is right: the content hash, comparison and demonstration
+ * values.
  *
  * SPDX-License-Identifier: Apache-2.0
  *

@@ -1,4 +1,4 @@
-/* The public face of the checks: content hashes of arrays and datasets, demonstration values.
+/* tegula_array_hash and tegula_dataset_hash: content hashes of arrays and datasets.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "verify/verify.h"
