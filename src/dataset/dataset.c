@@ -49,6 +49,23 @@ static tegula_status note_request(tegula_dataset *dataset, const tegula__describ
   return good ? TEGULA_OK : tegula__out_of_memory(err, (int64_t)strlen(options->dataset));
 }
 
+tegula_status tegula__views_create(tegula_dataset *dataset, tegula_error *err) {
+  const tegula__manifest *manifest = &dataset->manifest;
+  RETURN_IF(manifest->late_count == 0, TEGULA_OK);
+  tegula__views *views = calloc(1, sizeof *views);
+  tegula__file *files = tegula__realloc_array(NULL, manifest->file_count, sizeof *files);
+  if (views == NULL || files == NULL) {
+    free(views);
+    free(files);
+    return tegula__out_of_memory(err, manifest->file_count * (int64_t)sizeof *files);
+  }
+  memcpy(files, manifest->files, (size_t)manifest->file_count * sizeof *files);
+  views->files = files;
+  pthread_mutex_init(&views->lock, NULL);
+  dataset->views = views;
+  return TEGULA_OK;
+}
+
 tegula_status tegula__dataset_finish(tegula_dataset *dataset, const tegula__places *places,
                                      const tegula__describe_options *options, bool others,
                                      tegula_error *err) {
@@ -57,6 +74,22 @@ tegula_status tegula__dataset_finish(tegula_dataset *dataset, const tegula__plac
   FORWARD(tegula__dataset_name_codecs(dataset, err));
   FORWARD(tegula__views_create(dataset, err));
   return choose_places(dataset, places, others, err);
+}
+
+void tegula__views_destroy(tegula__views *views) {
+  if (views == NULL) return;
+  tegula_dataset_close(views->all);
+  tegula_dataset_close(views->recent);
+  pthread_mutex_destroy(&views->lock);
+  free(views->in_recent);
+  free(views->files);
+  free(views);
+}
+
+void tegula__held_free(tegula__held *held) {
+  if (held == NULL) return;
+  free(held->data);
+  free(held);
 }
 
 void tegula__dataset_free_content(tegula_dataset *dataset) {
@@ -115,37 +148,4 @@ tegula_status tegula__dataset_confirm(const tegula_dataset *dataset, tegula__io_
   tegula__io_counts uncounted = {0};
   return tegula__unread_check_all(dataset->unread, dataset->context->engine.pool, dataset->files,
                                   counts != NULL ? counts : &uncounted, err);
-}
-
-tegula_status tegula__views_create(tegula_dataset *dataset, tegula_error *err) {
-  const tegula__manifest *manifest = &dataset->manifest;
-  RETURN_IF(manifest->late_count == 0, TEGULA_OK);
-  tegula__views *views = calloc(1, sizeof *views);
-  tegula__file *files = tegula__realloc_array(NULL, manifest->file_count, sizeof *files);
-  if (views == NULL || files == NULL) {
-    free(views);
-    free(files);
-    return tegula__out_of_memory(err, manifest->file_count * (int64_t)sizeof *files);
-  }
-  memcpy(files, manifest->files, (size_t)manifest->file_count * sizeof *files);
-  views->files = files;
-  pthread_mutex_init(&views->lock, NULL);
-  dataset->views = views;
-  return TEGULA_OK;
-}
-
-void tegula__views_destroy(tegula__views *views) {
-  if (views == NULL) return;
-  tegula_dataset_close(views->all);
-  tegula_dataset_close(views->recent);
-  pthread_mutex_destroy(&views->lock);
-  free(views->in_recent);
-  free(views->files);
-  free(views);
-}
-
-void tegula__held_free(tegula__held *held) {
-  if (held == NULL) return;
-  free(held->data);
-  free(held);
 }

@@ -345,22 +345,6 @@ tegula_status tegula__manifest_finish(tegula__manifest *manifest, tegula_error *
   return gather_vectors(manifest, err);
 }
 
-tegula_status tegula__manifest_finish_late(tegula__manifest *manifest,
-                                           const tegula__manifest *whole, const tegula__late *late,
-                                           tegula_error *err) {
-  FORWARD(check_each(manifest, err));
-  tegula__cover cover;
-  FORWARD(tegula__parts_share(manifest, late->elements, &cover, err));
-  for (int64_t i = 0; cover.good && i < manifest->part_count; i++)
-    cover.good = tegula__late_holds(whole, late, &manifest->parts[i]);
-  if (!cover.good)
-    return tegula__fail(err, TEGULA_INTERNAL, late->path, -1,
-                        "the parts that \"%s\" gave are not the boxes that were asked for",
-                        late->path);
-  tegula__manifest_sort(manifest);
-  return gather_vectors(manifest, err);
-}
-
 bool tegula__late_holds(const tegula__manifest *whole, const tegula__late *late,
                         const tegula__part *part) {
   int64_t first, last;
@@ -376,4 +360,20 @@ bool tegula__late_holds(const tegula__manifest *whole, const tegula__late *late,
     if (inside) return true;
   }
   return false;
+}
+
+tegula_status tegula__manifest_finish_late(tegula__manifest *manifest,
+                                           const tegula__manifest *whole, const tegula__late *late,
+                                           tegula_error *err) {
+  FORWARD(check_each(manifest, err));
+  tegula__cover cover;
+  FORWARD(tegula__parts_share(manifest, late->elements, &cover, err));
+  for (int64_t i = 0; cover.good && i < manifest->part_count; i++)
+    cover.good = tegula__late_holds(whole, late, &manifest->parts[i]);
+  if (!cover.good)
+    return tegula__fail(err, TEGULA_INTERNAL, late->path, -1,
+                        "the parts that \"%s\" gave are not the boxes that were asked for",
+                        late->path);
+  tegula__manifest_sort(manifest);
+  return gather_vectors(manifest, err);
 }
