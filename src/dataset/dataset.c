@@ -49,7 +49,7 @@ static tegula_status note_request(tegula_dataset *dataset, const tegula__describ
   return good ? TEGULA_OK : tegula__out_of_memory(err, (int64_t)strlen(options->dataset));
 }
 
-tegula_status tegula__views_create(tegula_dataset *dataset, tegula_error *err) {
+static tegula_status views_create(tegula_dataset *dataset, tegula_error *err) {
   const tegula__manifest *manifest = &dataset->manifest;
   RETURN_IF(manifest->late_count == 0, TEGULA_OK);
   tegula__views *views = calloc(1, sizeof *views);
@@ -72,11 +72,11 @@ tegula_status tegula__dataset_finish(tegula_dataset *dataset, const tegula__plac
   FORWARD(note_request(dataset, options, err));
   FORWARD(tegula__unread_create(&dataset->manifest, &dataset->unread, err));
   FORWARD(tegula__dataset_name_codecs(dataset, err));
-  FORWARD(tegula__views_create(dataset, err));
+  FORWARD(views_create(dataset, err));
   return choose_places(dataset, places, others, err);
 }
 
-void tegula__views_destroy(tegula__views *views) {
+static void views_destroy(tegula__views *views) {
   if (views == NULL) return;
   tegula_dataset_close(views->all);
   tegula_dataset_close(views->recent);
@@ -86,15 +86,16 @@ void tegula__views_destroy(tegula__views *views) {
   free(views);
 }
 
-void tegula__held_free(tegula__held *held) {
+/* What was held for small reads. Accepts NULL. */
+static void held_free(tegula__held *held) {
   if (held == NULL) return;
   free(held->data);
   free(held);
 }
 
 void tegula__dataset_free_content(tegula_dataset *dataset) {
-  tegula__held_free(dataset->held);
-  tegula__views_destroy(dataset->views);
+  held_free(dataset->held);
+  views_destroy(dataset->views);
   tegula__file_set_destroy(dataset->files);
   tegula__unread_destroy(dataset->unread);
   tegula__manifest_free(&dataset->manifest);

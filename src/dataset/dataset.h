@@ -101,8 +101,6 @@ tegula_status tegula__dataset_view_all(const tegula_dataset *dataset,
                                        tegula_error *err);
 /* The dataset with what has been found out of it; borrowed, as long as the dataset lives. */
 const tegula_dataset *tegula__dataset_known(const tegula_dataset *dataset);
-tegula_status tegula__views_create(tegula_dataset *dataset, tegula_error *err);
-void tegula__views_destroy(tegula__views *views);
 /* dataset.c */
 tegula_status tegula__dataset_name_codecs(tegula_dataset *dataset, tegula_error *err);
 
@@ -118,9 +116,6 @@ tegula_status tegula__dataset_finish(tegula_dataset *dataset, const tegula__plac
 
 /* What a dataset owns but its context and its places. */
 void tegula__dataset_free_content(tegula_dataset *dataset);
-
-/* dataset.c: what was held for small reads. Accepts NULL. */
-void tegula__held_free(tegula__held *held);
 
 /* The end of a load: what must be the same on all ranks is compared where all is well so far. */
 tegula_status tegula__load_agree(const tegula_dataset *dataset, const tegula_array *array,

@@ -345,8 +345,9 @@ tegula_status tegula__manifest_finish(tegula__manifest *manifest, tegula_error *
   return gather_vectors(manifest, err);
 }
 
-bool tegula__late_holds(const tegula__manifest *whole, const tegula__late *late,
-                        const tegula__part *part) {
+/* Does the part lie in one of the late's boxes in the finished manifest `whole`? */
+static bool late_holds(const tegula__manifest *whole, const tegula__late *late,
+                       const tegula__part *part) {
   int64_t first, last;
   int32_t ndim = whole->ndim;
   if (tegula__box_count(ndim, part->lo, part->hi) == 0) return true;
@@ -369,7 +370,7 @@ tegula_status tegula__manifest_finish_late(tegula__manifest *manifest,
   tegula__cover cover;
   FORWARD(tegula__parts_share(manifest, late->elements, &cover, err));
   for (int64_t i = 0; cover.good && i < manifest->part_count; i++)
-    cover.good = tegula__late_holds(whole, late, &manifest->parts[i]);
+    cover.good = late_holds(whole, late, &manifest->parts[i]);
   if (!cover.good)
     return tegula__fail(err, TEGULA_INTERNAL, late->path, -1,
                         "the parts that \"%s\" gave are not the boxes that were asked for",

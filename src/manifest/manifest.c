@@ -5,7 +5,7 @@
 
 #include "manifest/manifest_priv.h"
 
-void tegula__late_free(tegula__late *late) {
+static void late_free(tegula__late *late) {
   if (late == NULL) return;
   if (late->found != NULL) tegula__manifest_free(late->found); /* its readers may need the state */
   if (late->release != NULL) late->release(late->state);
@@ -28,7 +28,7 @@ void tegula__manifest_free(tegula__manifest *manifest) {
     tegula__grid_free(manifest->grids[i]);
   for (int64_t i = 0; i < manifest->reader_count && !manifest->borrows; i++)
     tegula__reader_free(manifest->readers[i]);
-  for (int64_t i = 0; i < manifest->late_count; i++) tegula__late_free(manifest->lates[i]);
+  for (int64_t i = 0; i < manifest->late_count; i++) late_free(manifest->lates[i]);
   for (int64_t i = 0; i < manifest->kept_count; i++) free(manifest->kept[i]);
   free(manifest->grids);
   free(manifest->readers);

@@ -42,10 +42,6 @@ tegula_status tegula__json_read_item(const tegula__json *object, const char *key
 /* Of a table with coordinates: the first entry whose slot is not below; `count` when all are. */
 int64_t tegula__grid_entry_from(const tegula__grid *grid, int64_t slot);
 void tegula__reader_free(tegula__reader *reader);
-void tegula__late_free(tegula__late *late);
-/* Does the part lie in one of the late's boxes in the finished manifest `whole`? */
-bool tegula__late_holds(const tegula__manifest *whole, const tegula__late *late,
-                        const tegula__part *part);
 /* As finish, for parts that are to be the boxes of `late` in `whole`. */
 tegula_status tegula__manifest_finish_late(tegula__manifest *manifest,
                                            const tegula__manifest *whole, const tegula__late *late,

@@ -121,7 +121,7 @@ static bool add_range(tegula__verify *v, const tegula__part *part, int64_t first
   return true;
 }
 
-bool tegula__verify_is_bad(const tegula__verify *v, int64_t file) {
+static bool is_bad(const tegula__verify *v, int64_t file) {
   return file >= 0 && v->bad[file - v->group];
 }
 
@@ -142,8 +142,7 @@ static int64_t share_of_window(const tegula__verify *v, const tegula__part *part
 void tegula__verify_read_part(tegula__verify *v, const tegula__part *part) {
   int64_t elements = tegula__box_count(v->manifest->ndim, part->lo, part->hi);
   for (int64_t at = 0, some;
-       at < elements && v->stop == TEGULA_OK && !tegula__verify_is_bad(v, tegula__part_file(part));
-       at += some) {
+       at < elements && v->stop == TEGULA_OK && !is_bad(v, tegula__part_file(part)); at += some) {
     some = share_of_window(v, part, at, elements);
     int64_t bytes = some * v->manifest->dtype.item_size;
     if (tegula__verify_comm(v)->size > 1) {
@@ -187,7 +186,7 @@ static void add_box(tegula__verify *v, const tegula__part *part, const int64_t *
   if (bytes > (int64_t)v->window.mapped - v->used) tegula__verify_flush(v);
   if (v->stop == TEGULA_OK && !reserve(v, 1))
     v->stop = tegula__out_of_memory(&v->stop_error, v->piece_count * (int64_t)sizeof *v->pieces);
-  if (v->stop != TEGULA_OK || tegula__verify_is_bad(v, tegula__part_file(part))) return;
+  if (v->stop != TEGULA_OK || is_bad(v, tegula__part_file(part))) return;
   int64_t *vectors = v->vectors + v->piece_count * 3 * ndim;
   for (int64_t k = 0; k < ndim; k++) {
     vectors[k] = lo[k];
@@ -231,7 +230,7 @@ void tegula__verify_read_chunked(tegula__verify *v, const tegula__part *part) {
   tegula__part_chunks(part, ndim, first, last);
   choose_blocks(v, part, first, last, chunks);
   for (int32_t k = 0; k < ndim; k++) at[k] = first[k];
-  while (v->stop == TEGULA_OK && !tegula__verify_is_bad(v, tegula__part_file(part))) {
+  while (v->stop == TEGULA_OK && !is_bad(v, tegula__part_file(part))) {
     for (int32_t k = 0; k < ndim; k++) end[k] = tegula__min(chunks[k], last[k] - at[k]) + at[k] - 1;
     tegula__part_chunk(part, ndim, end, unused, hi, &chunk);
     tegula__part_chunk(part, ndim, at, lo, unused, &chunk);

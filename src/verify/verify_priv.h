@@ -73,6 +73,4 @@ void tegula__verify_ask(tegula__verify *v);
 /* In blocks of whole chunks, so that none lies in two windows. */
 void tegula__verify_read_chunked(tegula__verify *v, const tegula__part *part);
 
-bool tegula__verify_is_bad(const tegula__verify *v, int64_t file);
-
 #endif

@@ -129,8 +129,6 @@ typedef struct hdf5_kept {
 
 /* Mappings and pieces become those of dataset->kept; once. */
 bool hdf5_late_keep(hdf5_dataset *dataset);
-/* The dataset lets go of dataset->kept. */
-void hdf5_late_forget(hdf5_dataset *dataset);
 void hdf5_kept_forget(hdf5_kept *kept);
 
 /* Is it in the file of the dataset itself, or a gap? */

@@ -34,7 +34,8 @@ void hdf5_kept_forget(hdf5_kept *k) {
   free(k);
 }
 
-void hdf5_late_forget(hdf5_dataset *dataset) {
+/* The dataset lets go of dataset->kept. */
+static void late_forget(hdf5_dataset *dataset) {
   hdf5_kept_forget(dataset->kept);
   dataset->kept = NULL;
   dataset->mappings = NULL;
@@ -95,7 +96,7 @@ bool hdf5_late_keep(hdf5_dataset *dataset) {
 /* ---- the end ---- */
 
 void hdf5_virtual_close(hdf5_dataset *dataset) {
-  if (dataset->kept) hdf5_late_forget(dataset);
+  if (dataset->kept) late_forget(dataset);
   for (int64_t k = 0; k < dataset->mapping_count; k++) hdf5_mapping_free(&dataset->mappings[k]);
   free(dataset->mappings);
   dataset->mappings = NULL;
