@@ -74,6 +74,7 @@ ROOMS = {
     "plugins/hdf5/read": {"library"},
     "plugins/hdf5/write": {"library", "read"},
 }
+WITH_ROOMS = {room.rsplit("/", 1)[0] for room in ROOMS}
 # these see the public header only
 OUTSIDE = ("cli", "python", "examples", "bench", "tests/support", "plugins")
 # whose files are linked together
@@ -127,6 +128,7 @@ ALLOWED = {
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
+OTHER_INCLUDE = re.compile(r'^\s*#\s*(include)\b(?!\s*[<"])', re.M)
 CALL = re.compile(r"(?<![\w.>])(?:%s)(?=\s*\()" % "|".join(BYTE_CALLS + NAME_CALLS))
 
 
@@ -150,10 +152,11 @@ def include_problem(name, folder, bracket, target):
         )
     if ".." in target.split("/"):
         return "includes go through include/ and src/, never through .."
-    if first == "tegula" or (bracket == "<" and first not in LAYERS):
+    rooms = {room.rsplit("/", 1)[1] for room in ROOMS}
+    if first == "tegula" or (bracket == "<" and first not in rooms | set(LAYERS)):
         return None
     where = name.rsplit("/", 1)[0]
-    if where in ROOMS and first in {room.rsplit("/", 1)[1] for room in ROOMS}:
+    if where in ROOMS and first is not None:
         own = where.rsplit("/", 1)[1]
         return None if first in ROOMS[where] | {own} else f"{where} may not include {first}"
     if folder is None:
@@ -189,7 +192,12 @@ def check_file(name, text):
             f"src/{folder} is not in the table of layers (tools/check_layers.py, docs/design.md)",
         )
         return
+    where = name.rsplit("/", 1)[0]
+    if where not in ROOMS and any(where.startswith(f"{top}/") for top in WITH_ROOMS):
+        yield 1, f"{where} is not in the table of rooms (tools/check_layers.py, docs/design.md)"
     code = without_comments(text)
+    for found in OTHER_INCLUDE.finditer(code):
+        yield line_of(code, found.start(1)), "the name of an include stands in its line"
     for found in INCLUDE.finditer(code):
         problem = include_problem(name, folder, found.group(1), found.group(2))
         if problem:
@@ -235,6 +243,16 @@ def check_uses(files):
                 f"{a} -> {b} ({min(graph[a][b])})" for a in group for b in group if b in graph[a]
             ]
             yield f"{group[0]}: a circle of {len(group)} files: {', '.join(links)}"
+
+
+def stale_exceptions(graphs):
+    """What ROWS_ABOVE and CIRCLES name and the programs no longer have."""
+    found = {tuple(group) for graph in graphs for group in circles(graph)}
+    for group in CIRCLES.keys() - found:
+        yield f"CIRCLES names {', '.join(group)}, which are no circle"
+    for file, other in ROWS_ABOVE:
+        if not any(other in graph.get(file, ()) for graph in graphs):
+            yield f"ROWS_ABOVE names {file}, which does not use {other}"
 
 
 def check_names(files):
@@ -286,6 +304,10 @@ def self_test():
         ("src/memory/a.c", "void *f(void) { return mmap(0, 0, 0, 0, 0, 0); }\n", 0),
         ("plugins/hdf5/read/a.c", '#include "library/a.h"\n#include "read/a.h"\n', 0),
         ("plugins/hdf5/read/a.c", '#include "write/a.h"\n', 1),
+        ("plugins/hdf5/read/a.c", "#include <write/a.h>\n", 1),
+        ("plugins/hdf5/read/part/a.c", '#include "read/a.h"\n', 1),
+        ("plugins/hdf5/nowhere/a.c", "", 1),
+        ("src/plan/a.c", '#define A "engine/engine.h"\n#include A\n', 1),
     ]
     problems = [
         f"self-test: {name} {text!r} gives {got}, expected {want}"
@@ -313,6 +335,8 @@ def self_test():
     ]:
         if len(got := list(check_uses(files))) != want:
             problems.append(f"self-test: {files} give {got}, expected {want}")
+    if len(list(stale_exceptions([]))) != len(CIRCLES) + len(ROWS_ABOVE):
+        problems.append("self-test: an exception that nothing needs is not found")
     if len(list(check_names(["src/a/x.c", "cli/x.c", "cli/x.h"]))) != 1:
         problems.append("self-test: a name that is there twice is not found")
     return problems
@@ -327,12 +351,14 @@ def main():
         problems += [
             f"{name}:{line}: {problem}" for line, problem in check_file(name, path.read_text())
         ]
+    graphs = []
     for program in PROGRAMS:
         sources = sorted((root / program).rglob("*.c"))
-        problems += check_uses(
-            {path.relative_to(root).as_posix(): path.read_text() for path in sources}
-        )
+        texts = {path.relative_to(root).as_posix(): path.read_text() for path in sources}
+        problems += check_uses(texts)
+        graphs.append(uses(texts))
     product = [path.relative_to(root).as_posix() for path in files]
+    problems += stale_exceptions(graphs)
     problems += check_names(
         name for name in product if name.startswith(("src/", "plugins/", "cli/"))
     )
