@@ -1,10 +1,9 @@
 /* A dataset: an array in files, opened; and reading it.
  *
- * Begin reading at struct tegula_dataset, then open_dataset.c. The folder opens datasets
- * (open_ranks.c: on several ranks), finds out late parts (view.c), moves elements into memory
- * (load_array.c), keeps decoded chunks of small reads (chunk_cache.c) and batches (batch_window.c),
- * and goes through a dataset in windows (scan.c). It includes runtime, dist and all that they
- * include, discover, format, manifest and plan.
+ * Begin reading at struct tegula_dataset, then open_dataset.c. open_ranks.c opens on several ranks.
+ * view.c finds out late parts. load_array.c moves elements into memory. chunk_cache.c keeps decoded
+ * chunks of small reads, batch_window.c those of batches. scan.c goes through a dataset in windows.
+ * The folder includes runtime, dist and the folders of mechanisms (tools/check_layers.py).
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TEGULA_DATASET_DATASET_H

@@ -2,12 +2,17 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * discover.c is the whole: begin there. name_order.c decides about order from names alone (no file
- * is touched), listing.c turns a folder or glob into names, describe_file.c opens a file and lets
- * its format describe it, join_shards.c joins the files, together.c proves that they were there at
- * one moment, pattern.c takes several datasets of a file for one, predict.c says what files hold
- * whose headers are read later, side.c finds the file that describes raw ones, list_inside.c lists
- * containers. The folder includes base, io, manifest and format. */
+ * Begin reading at discover.c, which calls the others:
+ *
+ * - listing.c turns a folder or glob into names; name_order.c puts them in order, from names alone.
+ * - describe_file.c opens a file and lets its format describe it. describe_job.c begins and ends
+ *   the description of all files.
+ * - side.c finds the file that describes raw ones.
+ * - predict.c says what files hold whose headers are read later.
+ * - join_shards.c joins the files; together.c proves that they were there at one moment.
+ * - pattern.c takes several datasets of a file for one; list_inside.c lists containers.
+ *
+ * The folder includes base, io, manifest and format. */
 #ifndef TEGULA_DISCOVER_DISCOVER_H
 #define TEGULA_DISCOVER_DISCOVER_H
 

@@ -1,8 +1,8 @@
 /* Long texts of rank 0 for all ranks.
  *
- * What lies in this folder is for calls on several ranks only: which rank has which chunk
- * (chunk_assignment.h: begin there), pieces of chunks on their way to that rank (redistribute.h),
- * and this. It knows arrays and manifests, and no operation.
+ * The folder is for calls on several ranks only. Begin reading at chunk_assignment.h: which rank
+ * has which chunk. redistribute.h brings pieces of chunks to that rank. The folder includes base,
+ * manifest, comm, memory, array, kernel, codec, plan, engine and runtime, and no operation.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TEGULA_DIST_SHARE_TEXT_H

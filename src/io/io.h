@@ -7,8 +7,8 @@
  * bounds how many are open at once over all sets. Loops end only when all bytes are there (short
  * transfers, EINTR, EAGAIN); an end of file before that is SHORT_FILE.
  *
- * Begin reading at transfer.c; handles.c opens files and keeps them open, transport.c chooses the
- * way of bytes (uring.c, direct_io.c), folders.c and unchanged.c prove that files are still those
+ * Begin reading at transfer.c. handles.c opens files and keeps them open. transport.c chooses the
+ * way of bytes (uring.c, direct_io.c). folders.c and unchanged.c prove that files are still those
  * that were described. The folder includes base. */
 #ifndef TEGULA_IO_IO_H
 #define TEGULA_IO_IO_H

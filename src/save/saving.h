@@ -1,11 +1,11 @@
 /* saving: a save on its way: begun, moved to as often as there is something to move, ended.
  * tegula_save does all of it at once.
  *
- * Begin reading at struct tegula__saving, then tegula__saving_begin. The parts of its beginning are
+ * Begin reading at struct tegula__saving, then tegula__saving_begin. A save begins in four steps:
  * save_options.c (what is to be made), save_layout.c (files and places in them), save_target.c (the
- * container) and save_side.c. save_text.c is for other processes. On several ranks save_ranks.h
- * begins and ends a save, save_rounds.h writes chunks that ranks share, save_later.h saves in the
- * background. The folder includes dataset and all that it includes, and publish.
+ * container) and save_side.c (the side file). save_text.c is for other processes. On several ranks
+ * save_ranks.h begins and ends a save. save_rounds.h writes chunks that ranks share. save_later.h
+ * saves in the background. The folder includes dataset and all that it includes, and publish.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TEGULA_SAVE_SAVING_H
