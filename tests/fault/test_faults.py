@@ -384,3 +384,20 @@ def test_lost_descriptors_and_memory_are_seen(inputs, tmp_path):
         assert lost.code == 0 and lost.counted["live"] >= 30
         with pytest.raises(AssertionError, match="memory"):
             lost.check_end()
+
+
+def test_looking_for_libhdf5_without_memory(tmp_path):
+    """glob(3) of glibc 2.36 frees twice where its memory runs out below a pattern."""
+    numpy.save(tmp_path / "x.npy", VALUES)
+    libraries = tmp_path / "lib" / "python3.11" / "site-packages" / "h5py.libs"
+    libraries.mkdir(parents=True)
+    (libraries / "libhdf5-1.so.310").touch()
+    environment = {"PATH": "/usr/bin:/bin", "VIRTUAL_ENV": str(tmp_path)}
+    for n in range(1, 50):
+        run = Run(
+            [BIN, "load", "--json", tmp_path / "x.npy"],
+            tmp_path / "report",
+            "memory:%d:ENOMEM" % n,
+            environment=environment,
+        )
+        run.check_end()
