@@ -75,8 +75,8 @@ static tegula_status choose_format(const tegula__describe_job *job, const tegula
   bool has_dtype =
       job->options->describe.has_dtype || (job->side.file != NULL && job->side.file->has_dtype);
   *out = tegula__format_by_content(source->head, source->head_size);
-  if (*out == NULL) FORWARD(check_foreign(source, has_dtype, err));
   if (*out == NULL && (first || !has_dtype)) FORWARD(tegula__format_by_rest(source, out, err));
+  if (*out == NULL) FORWARD(check_foreign(source, has_dtype, err));
   if (*out == NULL) *out = tegula__format_by_suffix(source->path);
   bool raw = *out == NULL || *out == &tegula__format_raw;
   if (raw && has_dtype) *out = &tegula__format_raw;

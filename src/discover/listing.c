@@ -309,7 +309,7 @@ static tegula_status hint_at_dataset(const char *path, tegula_status status, teg
     char *file = at > path ? strndup(path, (size_t)(at - path)) : NULL;
     bool is_file = file != NULL && stat(file, &info) == 0 && S_ISREG(info.st_mode);
     at += is_file ? strspn(at, ":") : 0;
-    if (is_file)
+    if (is_file && *at != '\0')
       status = tegula__hint(err, status,
                             "\"%s\" is a file: give the dataset beside the path, as dataset \"%s\"",
                             file, at);

@@ -16,13 +16,16 @@ static bool recognise(const void *head, size_t size) {
   return false;
 }
 
-/* A block of the user may be of any size: the first place that is not in the head, and so on. */
+/* A user block may be of any size: looks at each place of the signature that the head does not
+ * hold. */
 static tegula_status recognise_rest(const tegula__source *source, bool *found, tegula_error *err) {
   char bytes[sizeof signature];
-  for (int64_t at = 512; !*found && at <= source->size - (int64_t)sizeof bytes; at *= 2) {
+  int64_t last = source->size - (int64_t)sizeof bytes; /* where one can stand */
+  for (int64_t at = 512; !*found && at <= last; at *= 2) {
     if (at + (int64_t)sizeof bytes <= (int64_t)source->head_size) continue;
     FORWARD(tegula__source_read(source, at, bytes, sizeof bytes, err));
     *found = memcmp(bytes, signature, sizeof bytes) == 0;
+    if (at > INT64_MAX / 2) break; /* the next place would overflow */
   }
   return TEGULA_OK;
 }

@@ -60,7 +60,8 @@ tegula_status tegula__save_on_ranks(tegula_context *context, const tegula__group
                                     const char *path, const tegula_save_options *options,
                                     const char *name, tegula_status status, tegula_error *err);
 
-/* What both ways to open share. */
+/* open_after_saves.c: opens a dataset, once saves in the background to its paths have ended.
+ * Collective. */
 tegula_status tegula__open_any(tegula_context *context, const char *const *paths, size_t count,
                                const tegula_open_options *options, tegula_dataset **out,
                                tegula_error *err);

@@ -1,5 +1,5 @@
 # Files that are no arrays, or not where they seem to begin: named by their first bytes, with what
-# to do next; HDF5 behind a block of the user of any size.
+# to do next; HDF5 behind a user block of any size.
 #
 # SPDX-License-Identifier: Apache-2.0
 #
@@ -121,6 +121,19 @@ def test_hdf5_behind_a_block_of_the_user(probe, tmp_path, size, suffix):
     check_equal(got, ARRAY)
     # a dtype beside it does not make it raw
     got, info, _ = load_all(probe, tmp_path, path, dtype="f4")
+    assert info["format"] == "hdf5"
+    check_equal(got, ARRAY)
+
+
+@pytest.mark.parametrize("kind", ["page", "npz", "tar"])
+def test_hdf5_behind_a_block_that_looks_foreign(probe, tmp_path, kind):
+    make, _, _ = KINDS[kind]
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w", userblock_size=1 << 16) as file:
+        file["x"] = ARRAY
+    with open(path, "r+b") as file:
+        file.write(make())
+    got, info, _ = load_all(probe, tmp_path, path)
     assert info["format"] == "hdf5"
     check_equal(got, ARRAY)
 

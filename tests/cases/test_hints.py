@@ -53,6 +53,13 @@ def test_a_dataset_behind_the_path(probe, tmp_path, between, dataset):
     check_equal(got, expected)
 
 
+def test_a_colon_with_nothing_behind_it(probe, tmp_path):
+    numpy.save(tmp_path / "x.npy", ARRAY)
+    error = probe.refused("open", path=str(tmp_path / "x.npy:"))
+    check_error(error, "not_found", ["no file or folder"])
+    assert error["hint"] == ""
+
+
 def test_a_path_that_is_not_there(probe, tmp_path):
     for path in ("nothing.h5", "nothing.h5:/x", "nothing/x", ":", "::/x"):
         error = probe.refused("open", path=str(tmp_path / path))
