@@ -12,7 +12,7 @@ static tegula_status keep_chunks(const tegula__manifest *manifest, tegula__copy_
   const tegula__part *part = tegula__storage_in_chunks(manifest);
   tegula_save_options *o = &w->save;
   if (part == NULL || (o->layout != NULL && strcmp(o->layout, "chunked") != 0)) return TEGULA_OK;
-  if (o->chunk == NULL) {
+  if (o->chunk == NULL && part->step == NULL) {
     o->chunk = part->chunk;
     o->chunk_ndim = manifest->ndim;
   }

@@ -15,7 +15,7 @@
  * are not borders of pieces come twice or more. */
 static double decoded(const tegula__part *part, int32_t k, int64_t piece) {
   /* the distance of borders that both may have */
-  int64_t chunk = part->chunk[k], shared = piece, rest = chunk;
+  int64_t chunk = tegula__part_chunk_length(part, k), shared = piece, rest = chunk;
   while (rest != 0) {
     int64_t next = shared % rest;
     shared = rest;
@@ -57,7 +57,9 @@ static bool measure(const tegula__manifest *manifest, const tegula__part *part,
   *chunks = 1;
   for (int32_t k = 0; k < manifest->ndim; k++) {
     lengths[k] = box->hi[k] - box->lo[k];
-    if (!tegula__mul(*chunks, tegula__ceil_div(lengths[k], part->chunk[k]), chunks)) return false;
+    if (!tegula__mul(*chunks, tegula__ceil_div(lengths[k], tegula__part_chunk_length(part, k)),
+                     chunks))
+      return false;
   }
   return tegula__shape_bytes(lengths, manifest->ndim, manifest->dtype.item_size, bytes);
 }

@@ -17,23 +17,21 @@ const tegula__part *tegula__encoded_part_at(const tegula__manifest *manifest,
   return NULL;
 }
 
-/* Elements from the last border to `index`. */
-static int64_t past_border(const tegula__part *part, int32_t k, int64_t index) {
-  return (part->start[k] + (index - part->lo[k])) % part->chunk[k];
-}
-
 int64_t tegula__border_before(const tegula__part *part, int32_t k, int64_t index) {
-  return tegula__max(part->lo[k], index - past_border(part, k, index));
+  int64_t lo, hi;
+  tegula__part_span(part, k, tegula__part_number(part, k, index), &lo, &hi);
+  return lo;
 }
 
 int64_t tegula__border_behind(const tegula__part *part, int32_t k, int64_t index) {
-  int64_t past = past_border(part, k, index), rest = past > 0 ? part->chunk[k] - past : 0;
-  /* which may be near the largest number there is */
-  return part->hi[k] - index < rest ? part->hi[k] : index + rest;
+  int64_t lo, hi;
+  if (index >= part->hi[k]) return part->hi[k];
+  tegula__part_span(part, k, tegula__part_number(part, k, index), &lo, &hi);
+  return lo == index ? index : hi;
 }
 
 bool tegula__borders_at(const tegula__part *part, int32_t k, int64_t length) {
-  return past_border(part, k, 0) % length == 0;
+  return part->step == NULL && (part->start[k] - part->lo[k]) % part->chunk[k] % length == 0;
 }
 
 void tegula__copy_out_of_box(const tegula_context *context, tegula_dtype dtype,

@@ -36,8 +36,7 @@ static int64_t dense_length(const tegula__manifest *manifest, const tegula__part
 static int64_t sliced_offset(const tegula__part *part, int32_t ndim, const int64_t *index) {
   int64_t at[TEGULA_MAX_DIMS] = {0}, lo[TEGULA_MAX_DIMS], hi[TEGULA_MAX_DIMS];
   tegula__part slice;
-  for (int32_t k = 0; k < ndim; k++)
-    at[k] = (part->start[k] + (index[k] - part->lo[k])) / part->chunk[k];
+  for (int32_t k = 0; k < ndim; k++) at[k] = tegula__part_number(part, k, index[k]);
   const tegula__chunk *chunk =
       tegula__grid_find(part->grid, tegula__part_chunk(part, ndim, at, lo, hi, &slice));
   return chunk != NULL ? (int64_t)chunk->offset + tegula__part_offset(&slice, ndim, index) : -1;

@@ -28,9 +28,8 @@ static bool find_chunk(const tegula__part *part, int32_t ndim, const int64_t *lo
                        tegula__stored *out) {
   int64_t at[TEGULA_MAX_DIMS];
   for (int32_t k = 0; k < ndim; k++) {
-    int64_t first = part->start[k] + (lo[k] - part->lo[k]);
-    at[k] = first / part->chunk[k];
-    if ((first + (hi[k] - lo[k]) - 1) / part->chunk[k] != at[k]) return false;
+    at[k] = tegula__part_number(part, k, lo[k]);
+    if (tegula__part_number(part, k, hi[k] - 1) != at[k]) return false;
   }
   const tegula__chunk *entry = tegula__grid_find(
       part->grid, tegula__part_chunk(part, ndim, at, out->lo, out->hi, &out->part));

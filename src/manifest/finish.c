@@ -43,9 +43,10 @@ static tegula_status check_extent(const tegula__manifest *manifest, const tegula
 
 /* Can elements be counted along the axis, and chunks, without overflow? */
 static bool axis_in_place(const tegula__part *part, int32_t k) {
-  int64_t behind;
-  return part->start[k] >= 0 && part->chunk[k] >= 1 &&
-         tegula__add(part->start[k], part->hi[k] - part->lo[k], &behind);
+  int64_t step = tegula__part_step(part, k), behind;
+  return part->start[k] >= 0 && part->chunk[k] >= 1 && step >= 1 &&
+         tegula__mul(part->hi[k] - part->lo[k], step, &behind) &&
+         tegula__add(part->start[k], behind, &behind);
 }
 
 const char *tegula__part_chunk_problem(const tegula__manifest *manifest, const tegula__part *part) {
@@ -64,11 +65,13 @@ const char *tegula__part_chunk_problem(const tegula__manifest *manifest, const t
     if (part->strides[k] < 0 || part->slot_strides[k] < 0) return "a stride is negative";
     if (length > 1 && part->strides[k] == 0 && part->chunk[k] > 1)
       return "the elements of a chunk share a place";
-    last = part->start[k] + length - 1;
+    int64_t step = tegula__part_step(part, k);
+    if (part->strides[k] % step != 0) return "a stride is no multiple of its step";
+    last = part->start[k] + (length - 1) * step;
     if (!tegula__mul(last / part->chunk[k], part->slot_strides[k], &some) ||
         !tegula__add(slot, some, &slot))
       return slots;
-    if (!tegula__mul(tegula__min(last, part->chunk[k] - 1), part->strides[k], &some) ||
+    if (!tegula__mul(tegula__min(last, part->chunk[k] - 1), part->strides[k] / step, &some) ||
         !tegula__add(byte, some, &byte))
       return inside;
   }

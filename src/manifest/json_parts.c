@@ -16,7 +16,8 @@ typedef struct part_text {
   const tegula__json *whole;
   tegula__part part;
   int64_t lo[TEGULA_MAX_DIMS], hi[TEGULA_MAX_DIMS], strides[TEGULA_MAX_DIMS],
-      start[TEGULA_MAX_DIMS], chunk[TEGULA_MAX_DIMS], slot_strides[TEGULA_MAX_DIMS];
+      start[TEGULA_MAX_DIMS], chunk[TEGULA_MAX_DIMS], slot_strides[TEGULA_MAX_DIMS],
+      step[TEGULA_MAX_DIMS];
 } part_text;
 
 static tegula_status read_vector(const tegula__json *part, const char *key, int32_t ndim,
@@ -81,8 +82,8 @@ static tegula_status read_dense(tegula__manifest *out, part_text *text, tegula_e
 }
 
 static tegula_status read_chunked(tegula__manifest *out, part_text *text, tegula_error *err) {
-  static const char *const keys[] = {"grid",  "offset", "lo",   "hi",           "strides",
-                                     "start", "chunk",  "slot", "slot_strides", NULL};
+  static const char *const keys[] = {"grid",  "offset", "lo",           "hi",   "strides", "start",
+                                     "chunk", "slot",   "slot_strides", "step", NULL};
   int64_t grid = 0;
   FORWARD(tegula__json_only(text->whole, keys, err));
   FORWARD(tegula__json_read_number(text->whole, "grid", 0, out->grid_count - 1, &grid, err));
@@ -93,12 +94,16 @@ static tegula_status read_chunked(tegula__manifest *out, part_text *text, tegula
   FORWARD(read_vector(text->whole, "chunk", out->ndim, text->chunk, err));
   FORWARD(tegula__json_read_number(text->whole, "slot", 0, INT64_MAX, &text->part.slot_base, err));
   FORWARD(read_vector(text->whole, "slot_strides", out->ndim, text->slot_strides, err));
+  tegula__json step = tegula__json_member(text->whole, "step");
+  bool steps = tegula__json_kind_of(&step) != TEGULA__JSON_ABSENT;
+  if (steps) FORWARD(read_vector(text->whole, "step", out->ndim, text->step, err));
   text->part.kind = TEGULA__PART_CHUNKED;
   text->part.grid = out->grids[grid];
   text->part.order = out->grids[grid]->order;
   text->part.start = text->start;
   text->part.chunk = text->chunk;
   text->part.slot_strides = text->slot_strides;
+  text->part.step = steps ? text->step : NULL;
   const char *problem = tegula__part_chunk_problem(out, &text->part);
   if (problem == NULL) return TEGULA_OK;
   char way[TEGULA__JSON_WAY];

@@ -164,7 +164,8 @@ static bool write_chunked(tegula__buffer *buffer, int64_t grid, const tegula__pa
          write_vector(buffer, "start", part->start, ndim) &&
          write_vector(buffer, "chunk", part->chunk, ndim) &&
          tegula__buffer_printf(buffer, ", \"slot\": %lld", (long long)part->slot_base) &&
-         write_vector(buffer, "slot_strides", part->slot_strides, ndim);
+         write_vector(buffer, "slot_strides", part->slot_strides, ndim) &&
+         (part->step == NULL || write_vector(buffer, "step", part->step, ndim));
 }
 
 static bool write_lost(tegula__buffer *buffer, const tegula_error *lost) {

@@ -93,10 +93,10 @@ struct tegula__late {
   tegula__manifest *found; /* NULL: nobody has asked yet */
 };
 
-/* Chunked: along axis k an element is number g = start[k] + (index[k] - lo[k]) of the stored array.
- * Its chunk is slot slot_base + sum((g / chunk[k]) * slot_strides[k]) of the grid, and in the
- * decoded chunk it is at offset + sum((g % chunk[k]) * strides[k]). Axes that the stored array has
- * not are folded: the part has length 1 there, chunk 1, strides 0. */
+/* Chunked: along axis k an element is number g = start[k] + (index[k] - lo[k]) * step[k] of the
+ * stored array. Its chunk is slot slot_base + sum((g / chunk[k]) * slot_strides[k]) of the grid,
+ * and in the decoded chunk it is at offset + sum((g % chunk[k]) * strides[k] / step[k]). Axes that
+ * the stored array has not are folded: the part has length 1 there, chunk 1, strides 0. */
 typedef struct tegula__part {
   tegula__part_kind kind;
   uint8_t order; /* byte order as stored: '<', '>' or '|' */
@@ -104,11 +104,12 @@ typedef struct tegula__part {
   int64_t offset;
   const int64_t *lo; /* ndim entries each; owned by the manifest */
   const int64_t *hi;
-  const int64_t *strides; /* bytes, positive */
+  const int64_t *strides; /* bytes from one index to the next, positive */
   /* chunked; also a reader's: no call crosses a multiple of chunk[k], counted by g. NULL: a reader
    * that may be asked for any box */
   const int64_t *start, *chunk;
   const int64_t *slot_strides;
+  const int64_t *step; /* chunked; NULL: 1 along each axis */
   int64_t slot_base;
   const tegula__grid *grid;
   const void *fill; /* fill and lost: one item in native byte order; NULL: zeros */
@@ -201,8 +202,31 @@ static inline bool tegula__chunk_plain(const tegula__grid *grid, const tegula__c
 /* The entry of a slot in the grid's table; NULL when nothing is stored there. */
 const tegula__chunk *tegula__grid_find(const tegula__grid *grid, int64_t slot);
 
-/* The chunks that a chunked part (or a reader's with chunks) meets: along axis k from lo[k] to
- * hi[k], counted in chunks. */
+/* Of a chunked part along axis k: the step, and the number in the stored array of an element. */
+static inline int64_t tegula__part_step(const tegula__part *part, int32_t k) {
+  return part->step != NULL ? part->step[k] : 1;
+}
+static inline int64_t tegula__part_element(const tegula__part *part, int32_t k, int64_t index) {
+  return part->start[k] + (index - part->lo[k]) * tegula__part_step(part, k);
+}
+/* Chunks that a part meets are numbered along each axis so that each number has elements of the
+ * part. A step up to a chunk's length meets all chunks: the number is that of the stored array. A
+ * longer step has one element in each chunk that it meets: the number is index - lo. */
+static inline int64_t tegula__part_number(const tegula__part *part, int32_t k, int64_t index) {
+  return tegula__part_step(part, k) <= part->chunk[k]
+             ? tegula__part_element(part, k, index) / part->chunk[k]
+             : index - part->lo[k];
+}
+/* The elements of the part along axis k in the chunk of that number: [*lo, *hi). */
+void tegula__part_span(const tegula__part *part, int32_t k, int64_t number, int64_t *lo,
+                       int64_t *hi);
+/* The most elements of the part that a chunk has along axis k. */
+static inline int64_t tegula__part_chunk_length(const tegula__part *part, int32_t k) {
+  return tegula__ceil_div(part->chunk[k], tegula__part_step(part, k));
+}
+
+/* The chunks that a chunked part (or a reader's with chunks) meets: along axis k from number lo[k]
+ * to hi[k]. */
 void tegula__part_chunks(const tegula__part *part, int32_t ndim, int64_t *lo, int64_t *hi);
 /* What chunk `at` (ndim numbers of chunks) holds of the part: a dense part with the box [lo, hi)
  * whose offset counts from the start of the decoded chunk. Returns its slot. `out` points at lo, hi

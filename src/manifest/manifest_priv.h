@@ -14,6 +14,9 @@ void tegula__part_point(tegula__part *part, int64_t *block, int32_t ndim);
 /* Does no byte belong to two elements of a box with these strides, all of them positive? */
 bool tegula__strides_distinct(int32_t ndim, uint32_t item_size, const int64_t *lo,
                               const int64_t *hi, const int64_t *strides);
+/* The number in the part of a chunk of the stored array, between those of its first and its last
+ * element; false: the part has no element in it. */
+bool tegula__part_number_of(const tegula__part *part, int32_t k, int64_t chunk, int64_t *number);
 /* What is wrong with a chunked part's numbers, as a sentence's end; NULL: nothing. */
 const char *tegula__part_chunk_problem(const tegula__manifest *manifest, const tegula__part *part);
 /* How the parts of a manifest, boxes within its shape, share it out. */

@@ -152,7 +152,9 @@ static bool put_part(tegula__buffer *out, const tegula__manifest *manifest,
              put_vector(out, part->strides, ndim, last->strides) &&
              put_vector(out, part->start, ndim, last->start) &&
              put_vector(out, part->chunk, ndim, last->chunk) &&
-             put_vector(out, part->slot_strides, ndim, last->slot_strides);
+             put_vector(out, part->slot_strides, ndim, last->slot_strides) &&
+             put_byte(out, part->step != NULL) &&
+             (part->step == NULL || put_vector(out, part->step, ndim, last->step));
     }
     case TEGULA__PART_LOST:
       return good && put_item(out, manifest, part->fill) && put_lost(out, part->lost);

@@ -17,7 +17,8 @@ enum { TEGULA__PACKED_COORDINATES = 1, TEGULA__PACKED_MASKS = 2, TEGULA__PACKED_
 typedef struct tegula__packed_last {
   int64_t file, offset, grid, slot;
   int64_t lo[TEGULA_MAX_DIMS], hi[TEGULA_MAX_DIMS], strides[TEGULA_MAX_DIMS],
-      start[TEGULA_MAX_DIMS], chunk[TEGULA_MAX_DIMS], slot_strides[TEGULA_MAX_DIMS];
+      start[TEGULA_MAX_DIMS], chunk[TEGULA_MAX_DIMS], slot_strides[TEGULA_MAX_DIMS],
+      step[TEGULA_MAX_DIMS];
 } tegula__packed_last;
 
 #endif

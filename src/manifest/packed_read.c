@@ -286,6 +286,8 @@ static void take_chunked(unpacking *u, tegula__part *part, tegula__packed_last *
   take_vector(u, last->start);
   take_vector(u, last->chunk);
   take_vector(u, last->slot_strides);
+  bool steps = take_byte(u) != 0;
+  if (steps) take_vector(u, last->step);
   if (u->problem != NULL) return;
   part->grid = u->out->grids[grid];
   part->order = part->grid->order;
@@ -293,6 +295,7 @@ static void take_chunked(unpacking *u, tegula__part *part, tegula__packed_last *
   part->start = last->start;
   part->chunk = last->chunk;
   part->slot_strides = last->slot_strides;
+  part->step = steps ? last->step : NULL;
   const char *problem = tegula__part_chunk_problem(u->out, part);
   if (problem != NULL) wrong(u, problem);
 }

@@ -3,13 +3,15 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * The vectors of a part lie in one block: lo, hi, strides, and where it has chunks start, chunk,
- * slot_strides. */
+ * slot_strides, and where it has steps those. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "manifest/manifest_priv.h"
 
-int64_t tegula__part_vectors(const tegula__part *part) { return part->chunk != NULL ? 6 : 3; }
+int64_t tegula__part_vectors(const tegula__part *part) {
+  return part->chunk == NULL ? 3 : part->step == NULL ? 6 : 7;
+}
 
 void tegula__part_point(tegula__part *part, int64_t *block, int32_t ndim) {
   part->lo = block;
@@ -19,6 +21,7 @@ void tegula__part_point(tegula__part *part, int64_t *block, int32_t ndim) {
   part->start = block + 3 * ndim;
   part->chunk = block + 4 * ndim;
   part->slot_strides = block + 5 * ndim;
+  if (part->step != NULL) part->step = block + 6 * ndim;
 }
 
 tegula_status tegula__manifest_add_part(tegula__manifest *manifest, const tegula__part *part,
@@ -30,8 +33,8 @@ tegula_status tegula__manifest_add_part(tegula__manifest *manifest, const tegula
     free(block);
     return tegula__out_of_memory(err, count * (int64_t)bytes);
   }
-  const int64_t *from[] = {part->lo,    part->hi,    part->strides,
-                           part->start, part->chunk, part->slot_strides};
+  const int64_t *from[] = {part->lo,    part->hi,           part->strides, part->start,
+                           part->chunk, part->slot_strides, part->step};
   for (int64_t i = 0; i < count; i++) {
     if (from[i] != NULL)
       memcpy(block + (size_t)i * axes, from[i], bytes);
@@ -163,23 +166,50 @@ const tegula__chunk *tegula__grid_find(const tegula__grid *grid, int64_t slot) {
 
 void tegula__part_chunks(const tegula__part *part, int32_t ndim, int64_t *lo, int64_t *hi) {
   for (int32_t k = 0; k < ndim; k++) {
-    lo[k] = part->start[k] / part->chunk[k];
-    hi[k] = part->hi[k] == part->lo[k]
-                ? lo[k]
-                : (part->start[k] + (part->hi[k] - part->lo[k] - 1)) / part->chunk[k] + 1;
+    lo[k] = tegula__part_number(part, k, part->lo[k]);
+    hi[k] = part->hi[k] == part->lo[k] ? lo[k] : tegula__part_number(part, k, part->hi[k] - 1) + 1;
   }
+}
+
+void tegula__part_span(const tegula__part *part, int32_t k, int64_t number, int64_t *lo,
+                       int64_t *hi) {
+  int64_t step = tegula__part_step(part, k), chunk = part->chunk[k];
+  if (step > chunk) {
+    *lo = part->lo[k] + number;
+    *hi = *lo + 1;
+    return;
+  }
+  int64_t first = number * chunk, before = tegula__max(0, first - part->start[k]);
+  *lo = part->lo[k] + tegula__ceil_div(before, step);
+  int64_t rest = chunk - (tegula__part_element(part, k, *lo) - first);
+  *hi = *lo + tegula__min(tegula__ceil_div(rest, step), part->hi[k] - *lo);
+}
+
+/* The chunk of the stored array that has this number in the part. */
+static int64_t stored_chunk(const tegula__part *part, int32_t k, int64_t number) {
+  int64_t step = tegula__part_step(part, k);
+  return step <= part->chunk[k] ? number : (part->start[k] + number * step) / part->chunk[k];
+}
+
+bool tegula__part_number_of(const tegula__part *part, int32_t k, int64_t chunk, int64_t *number) {
+  int64_t step = tegula__part_step(part, k);
+  *number = chunk;
+  if (step <= part->chunk[k]) return true;
+  int64_t before = tegula__max(0, chunk * part->chunk[k] - part->start[k]);
+  *number = tegula__ceil_div(before, step);
+  return *number < part->hi[k] - part->lo[k] && stored_chunk(part, k, *number) == chunk;
 }
 
 int64_t tegula__part_chunk(const tegula__part *part, int32_t ndim, const int64_t *at, int64_t *lo,
                            int64_t *hi, tegula__part *out) {
   int64_t slot = part->slot_base, offset = part->offset;
   for (int32_t k = 0; k < ndim; k++) {
-    /* elements of the chunk in front of the part */
-    int64_t first = at[k] * part->chunk[k], skipped = tegula__max(0, part->start[k] - first);
-    lo[k] = part->lo[k] + (first + skipped - part->start[k]);
-    hi[k] = lo[k] + tegula__min(part->chunk[k] - skipped, part->hi[k] - lo[k]);
-    offset += skipped * part->strides[k];
-    slot += at[k] * part->slot_strides[k];
+    int64_t chunk = stored_chunk(part, k, at[k]);
+    tegula__part_span(part, k, at[k], &lo[k], &hi[k]);
+    /* elements of the chunk in front of the part's first */
+    int64_t skipped = tegula__part_element(part, k, lo[k]) - chunk * part->chunk[k];
+    offset += skipped * (part->strides[k] / tegula__part_step(part, k));
+    slot += chunk * part->slot_strides[k];
   }
   *out = (tegula__part){.kind = TEGULA__PART_DENSE,
                         .order = part->order,
@@ -197,8 +227,8 @@ bool tegula__part_bare(const tegula__part *part, int32_t ndim, const int64_t *fi
   int64_t low = part->slot_base, high = part->slot_base;
   RETURN_IF(grid == NULL || grid->coordinates == NULL, false);
   for (int32_t k = 0; k < ndim; k++) {
-    low += first[k] * part->slot_strides[k];
-    high += (last[k] - 1) * part->slot_strides[k];
+    low += stored_chunk(part, k, first[k]) * part->slot_strides[k];
+    high += stored_chunk(part, k, last[k] - 1) * part->slot_strides[k];
   }
   int64_t entry = tegula__grid_entry_from(grid, low);
   return entry == grid->count || grid->coordinates[entry] > (uint64_t)high;

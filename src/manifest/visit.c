@@ -8,18 +8,21 @@
 
 #include "manifest/manifest_priv.h"
 
-/* The chunks of a part: first[k] to last[k] along axis k. */
+/* The chunks of the stored array that a part may meet: first[k] to last[k] along axis k. */
 typedef struct chunk_range {
   const tegula__part *part;
   int32_t ndim;
   int64_t first[TEGULA_MAX_DIMS], last[TEGULA_MAX_DIMS];
 } chunk_range;
 
+/* Chunk `at` of the stored array, unless the part steps over it. */
 static bool visit_at(const chunk_range *range, const int64_t *at, const tegula__chunk *entry,
                      tegula__chunk_fn each, void *state) {
-  int64_t lo[TEGULA_MAX_DIMS], hi[TEGULA_MAX_DIMS];
+  int64_t lo[TEGULA_MAX_DIMS], hi[TEGULA_MAX_DIMS], number[TEGULA_MAX_DIMS];
   tegula__part piece;
-  int64_t slot = tegula__part_chunk(range->part, range->ndim, at, lo, hi, &piece);
+  for (int32_t k = 0; k < range->ndim; k++)
+    RETURN_IF(!tegula__part_number_of(range->part, k, at[k], &number[k]), true);
+  int64_t slot = tegula__part_chunk(range->part, range->ndim, number, lo, hi, &piece);
   if (entry == NULL) entry = tegula__grid_find(range->part->grid, slot);
   return entry == NULL || each(state, entry, lo, hi);
 }
@@ -101,9 +104,10 @@ bool tegula__part_visit(const tegula__part *part, int32_t ndim, tegula__chunk_fn
   int32_t axes[TEGULA_MAX_DIMS], count;
   int64_t chunks = 1;
   bool huge = false;
-  tegula__part_chunks(part, ndim, range.first, range.last);
   for (int32_t k = 0; k < ndim; k++) {
-    RETURN_IF(range.last[k] == range.first[k], true);
+    RETURN_IF(part->hi[k] == part->lo[k], true);
+    range.first[k] = part->start[k] / part->chunk[k];
+    range.last[k] = tegula__part_element(part, k, part->hi[k] - 1) / part->chunk[k] + 1;
     huge = huge || !tegula__mul(chunks, range.last[k] - range.first[k], &chunks);
   }
   bool sparse = part->grid->coordinates != NULL && (huge || chunks > part->grid->count);

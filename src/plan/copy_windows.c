@@ -51,8 +51,9 @@ static double decodes(const tegula__windows *w, const tegula__part *source,
                       const tegula__part *part, const int64_t *length) {
   double times = 1;
   for (int32_t k = 0; k < w->target->ndim; k++)
-    if (length[k] < part->hi[k] - part->lo[k] && length[k] % source->chunk[k] != 0)
-      times *= 1 + (double)(source->chunk[k] - 1) / (double)length[k];
+    if (length[k] < part->hi[k] - part->lo[k] &&
+        length[k] % tegula__part_chunk_length(source, k) != 0)
+      times *= 1 + (double)(tegula__part_chunk_length(source, k) - 1) / (double)length[k];
   return times;
 }
 
@@ -102,8 +103,9 @@ static measures measures_of(const tegula__windows *w, const tegula__part *part,
   for (int32_t k = 0; k < w->target->ndim; k++) {
     int64_t chunk = part->chunk != NULL ? part->chunk[k] : 1;
     m.unit[k] = tegula__min(m.extents[k], chunk);
-    m.both[k] =
-        chunks ? tegula__min(m.extents[k], common_multiple(chunk, source->chunk[k])) : m.unit[k];
+    m.both[k] = chunks ? tegula__min(m.extents[k],
+                                     common_multiple(chunk, tegula__part_chunk_length(source, k)))
+                       : m.unit[k];
   }
   return m;
 }

@@ -77,8 +77,8 @@ static tegula_status collect_part(const tegula__cutting *cutting, int64_t number
   int64_t lo[TEGULA_MAX_DIMS], hi[TEGULA_MAX_DIMS], bytes;
   if (!tegula__plan_wants(plan, part->lo, part->hi, lo, hi, &bytes)) return TEGULA_OK;
   for (int32_t k = 0; k < plan->manifest->ndim; k++) {
-    hi[k] = (part->start[k] + (hi[k] - part->lo[k]) - 1) / part->chunk[k] + 1;
-    lo[k] = (part->start[k] + (lo[k] - part->lo[k])) / part->chunk[k];
+    hi[k] = tegula__part_number(part, k, hi[k] - 1) + 1;
+    lo[k] = tegula__part_number(part, k, lo[k]);
   }
   bool sparse = !cutting->limits->writing && part->grid->coordinates != NULL;
   return sparse ? tegula__cut_sparse(cutting, number, lo, hi, collect, err)
@@ -124,10 +124,12 @@ static bool is_dense(const tegula__plan *plan, const tegula__grid *grid, int64_t
 static bool holds_rows(const tegula__part *part, int32_t ndim) {
   int64_t lo[TEGULA_MAX_DIMS], hi[TEGULA_MAX_DIMS], bytes;
   if (ndim == 0) return false;
+  int64_t step = tegula__part_step(part, 0);
   tegula__part_chunks(part, ndim, lo, hi);
   for (int32_t k = 1; k < ndim; k++)
     if (hi[k] - lo[k] != 1) return false;
-  return tegula__mul(part->strides[0], part->chunk[0], &bytes) && bytes == part->grid->chunk_bytes;
+  return step <= part->chunk[0] && tegula__mul(part->strides[0] / step, part->chunk[0], &bytes) &&
+         bytes == part->grid->chunk_bytes;
 }
 
 /* How many plain chunks from `first` on, which nothing else of the plan shares, are together dense

@@ -79,7 +79,7 @@ static tegula_status compare_windows(tegula__stream *a, tegula__stream *b, int64
 /* Rows that are stored together in most chunks; 1 where there are none. */
 static int64_t rows_together(const tegula__manifest *manifest) {
   const tegula__part *part = manifest->ndim > 0 ? tegula__storage_in_chunks(manifest) : NULL;
-  return part != NULL ? part->chunk[0] : 1;
+  return part != NULL ? tegula__part_chunk_length(part, 0) : 1;
 }
 
 /* Elements of a window: whole rows, so that none is read in two windows, and whole chunks, where so

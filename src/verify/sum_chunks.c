@@ -70,13 +70,23 @@ static int64_t budget_of(const tegula__summing *s) {
   return tegula__staging_budget(s->context->engine.staging);
 }
 
+/* Are the part's elements all that a decoded chunk holds? Those of a field, or of every second row,
+ * are not. */
+static bool fills_chunks(const tegula__manifest *manifest, const tegula__part *part) {
+  int64_t bytes = manifest->dtype.item_size;
+  for (int32_t k = 0; k < manifest->ndim; k++)
+    if (!tegula__mul(bytes, part->chunk[k], &bytes)) return false;
+  return part->step == NULL && bytes == part->grid->chunk_bytes;
+}
+
 /* Each worker may be in the middle of one chunk's span, and each task at the end of another. */
 static bool is_wanted(const tegula__assembly *a, const tegula__part *part) {
   const tegula__manifest *manifest = &a->s->dataset->manifest;
   int64_t threads = tegula__pool_threads(a->s->context->engine.pool),
           least = 2 * a->s->content_block, ndim = manifest->ndim;
-  if (ndim == 0 || (part->hi[ndim - 1] - part->lo[ndim - 1] > 1 &&
-                    part->strides[ndim - 1] != manifest->dtype.item_size))
+  if (ndim == 0 || !fills_chunks(manifest, part) ||
+      (part->hi[ndim - 1] - part->lo[ndim - 1] > 1 &&
+       part->strides[ndim - 1] != manifest->dtype.item_size))
     return false;
   return tegula__max(least, span_of(manifest, part)) <= budget_of(a->s) / (2 * threads + 1);
 }
@@ -239,8 +249,7 @@ static void decode_chunk(tegula__kept *kept, const kept_chunk *k, tegula__decode
   const tegula__grid *grid = part->grid;
   int64_t number[TEGULA_MAX_DIMS], lo[TEGULA_MAX_DIMS], hi[TEGULA_MAX_DIMS];
   const int64_t *first = a->s->chunk_vectors + k->chunk->at;
-  for (int32_t i = 0; i < manifest->ndim; i++)
-    number[i] = (part->start[i] + first[i] - part->lo[i]) / part->chunk[i];
+  for (int32_t i = 0; i < manifest->ndim; i++) number[i] = tegula__part_number(part, i, first[i]);
   tegula__part piece;
   const tegula__chunk *entry =
       tegula__grid_find(grid, tegula__part_chunk(part, manifest->ndim, number, lo, hi, &piece));

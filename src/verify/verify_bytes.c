@@ -160,7 +160,9 @@ int64_t tegula__verify_block_bytes(const tegula__verify *v, const tegula__part *
   int64_t bytes = v->manifest->dtype.item_size, most;
   for (int32_t k = 0; k < v->manifest->ndim; k++) {
     int64_t length = part->hi[k] - part->lo[k];
-    bytes *= tegula__mul(chunks[k], part->chunk[k], &most) ? tegula__min(length, most) : length;
+    bytes *= tegula__mul(chunks[k], tegula__part_chunk_length(part, k), &most)
+                 ? tegula__min(length, most)
+                 : length;
   }
   return bytes;
 }

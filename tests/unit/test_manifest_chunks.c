@@ -39,8 +39,20 @@ static tegula__grid *make_grid(int64_t chunk_bytes, int64_t slots) {
 typedef struct geometry {
   tegula__part part;
   int32_t ndim;
-  int64_t lo[AXES], hi[AXES], start[AXES], chunk[AXES], strides[AXES], slot_strides[AXES];
+  int64_t lo[AXES], hi[AXES], start[AXES], chunk[AXES], strides[AXES], slot_strides[AXES],
+      step[AXES];
 } geometry;
+
+/* The number of an element in the stored array. */
+static int64_t number_of(const geometry *g, int32_t k, int64_t index) {
+  return g->start[k] + (index - g->lo[k]) * g->step[k];
+}
+
+static bool has_steps(const geometry *g) {
+  for (int32_t k = 0; k < g->ndim; k++)
+    if (g->step[k] > 1) return true;
+  return false;
+}
 
 static void random_geometry(uint64_t *seed, geometry *g) {
   int64_t slots = 1, bytes = 1;
@@ -51,12 +63,12 @@ static void random_geometry(uint64_t *seed, geometry *g) {
     bool folded = g->hi[k] - g->lo[k] == 1 && random_between(seed, 0, 1);
     g->chunk[k] = folded ? 1 : random_between(seed, 1, 9);
     g->start[k] = folded ? 0 : random_between(seed, 0, 11);
-    g->strides[k] = folded ? 0 : bytes;
+    g->step[k] = folded || random_between(seed, 0, 1) ? 1 : random_between(seed, 1, 12);
+    g->strides[k] = folded ? 0 : bytes * g->step[k];
     g->slot_strides[k] = folded ? 0 : slots;
     if (folded) continue;
     bytes *= g->chunk[k];
-    slots *= (g->start[k] + g->hi[k] - g->lo[k] + g->chunk[k] - 1) / g->chunk[k] +
-             random_between(seed, 0, 2);
+    slots *= number_of(g, k, g->hi[k] - 1) / g->chunk[k] + 1 + random_between(seed, 0, 2);
   }
   g->part = (tegula__part){.kind = TEGULA__PART_CHUNKED,
                            .order = '<',
@@ -66,6 +78,7 @@ static void random_geometry(uint64_t *seed, geometry *g) {
                            .chunk = g->chunk,
                            .strides = g->strides,
                            .slot_strides = g->slot_strides,
+                           .step = random_between(seed, 0, 2) > 0 || has_steps(g) ? g->step : NULL,
                            .slot_base = random_between(seed, 0, 9),
                            .offset = random_between(seed, 0, 9)};
 }
@@ -90,9 +103,9 @@ static int64_t check_chunk(const geometry *g, int64_t slot, const tegula__part *
   do {
     int64_t own_slot = g->part.slot_base, byte = g->part.offset, found = dense->offset;
     for (int32_t k = 0; k < g->ndim; k++) {
-      int64_t number = g->start[k] + index[k] - g->lo[k];
+      int64_t number = number_of(g, k, index[k]);
       own_slot += number / g->chunk[k] * g->slot_strides[k];
-      byte += number % g->chunk[k] * g->strides[k];
+      byte += number % g->chunk[k] * (g->strides[k] / g->step[k]);
       found += (index[k] - dense->lo[k]) * dense->strides[k];
     }
     assert_int_equal(own_slot, slot);
@@ -165,12 +178,13 @@ static bool note_visit(void *state, const tegula__chunk *chunk, const int64_t *l
   const geometry *g = v->g;
   int64_t slot = g->part.slot_base;
   for (int32_t k = 0; k < g->ndim; k++) {
-    int64_t from = g->start[k] + lo[k] - g->lo[k], end = g->start[k] + hi[k] - g->lo[k];
+    int64_t own = number_of(g, k, lo[k]) / g->chunk[k];
     assert_true(g->lo[k] <= lo[k] && lo[k] < hi[k] && hi[k] <= g->hi[k]);
-    assert_true(lo[k] == g->lo[k] || from % g->chunk[k] == 0); /* whole chunks but at the ends */
-    assert_true(hi[k] == g->hi[k] || end % g->chunk[k] == 0);
-    assert_int_equal(from / g->chunk[k], (end - 1) / g->chunk[k]);
-    slot += from / g->chunk[k] * g->slot_strides[k];
+    /* all elements of one chunk: those before and behind are in others */
+    assert_int_equal(own, number_of(g, k, hi[k] - 1) / g->chunk[k]);
+    assert_true(lo[k] == g->lo[k] || number_of(g, k, lo[k] - 1) / g->chunk[k] < own);
+    assert_true(hi[k] == g->hi[k] || number_of(g, k, hi[k]) / g->chunk[k] > own);
+    slot += own * g->slot_strides[k];
   }
   assert_int_equal(chunk->offset, slot);
   v->seen[slot]++;
@@ -221,7 +235,7 @@ static void every_stored_chunk_of_a_part_is_visited_once(void **state) {
     random_geometry(&seed, &g);
     int64_t slots = g.part.slot_base + 1;
     for (int32_t k = 0; k < g.ndim; k++)
-      slots += (g.start[k] + g.hi[k] - g.lo[k] - 1) / g.chunk[k] * g.slot_strides[k];
+      slots += number_of(&g, k, g.hi[k] - 1) / g.chunk[k] * g.slot_strides[k];
     slots += random_between(&seed, 0, 5);
     if (slots > 1 << 14) continue;
     tegula__grid *grid = random_table(&seed, slots, round % 7 == 0 ? 1 : 20, round % 3 == 0);
@@ -243,7 +257,7 @@ static void every_stored_chunk_of_a_part_is_visited_once(void **state) {
 static void places_that_share_a_slot_are_each_visited(void **state) {
   (void)state;
   static visited v;
-  geometry g = {.ndim = 2, .hi = {6, 6}, .chunk = {1, 1}, .slot_strides = {1, 1}};
+  geometry g = {.ndim = 2, .hi = {6, 6}, .chunk = {1, 1}, .slot_strides = {1, 1}, .step = {1, 1}};
   g.part = (tegula__part){.kind = TEGULA__PART_CHUNKED,
                           .lo = g.lo,
                           .hi = g.hi,
@@ -324,6 +338,13 @@ static tegula_status chunked_finish(chunked *c, tegula_error *error) {
 static void parts_that_leave_their_grid_are_refused(void **state) {
   (void)state;
   GOOD((void)0);
+  GOOD(c.part.step = ((int64_t[]){1, 1}));
+  CASE(TEGULA_INTERNAL, c.part.step = ((int64_t[]){0, 1}));
+  CASE(TEGULA_INTERNAL, c.part.step = ((int64_t[]){1, -1}));
+  CASE(TEGULA_INTERNAL, c.part.step = ((int64_t[]){1, 3})); /* is no part of the stride */
+  CASE(TEGULA_INTERNAL, c.part.step = ((int64_t[]){2, 1})); /* element 10 of 8 */
+  CASE(TEGULA_INTERNAL, c.part.step = ((int64_t[]){1, 2}));
+  CASE(TEGULA_INTERNAL, c.part.step = ((int64_t[]){INT64_MAX, 1}));
   CASE(TEGULA_INTERNAL, c.grid->slots = c.grid->count = 3);
   CASE(TEGULA_INTERNAL, c.part.slot_base = 1);
   CASE(TEGULA_INTERNAL, c.part.slot_base = -1);

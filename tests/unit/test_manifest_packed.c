@@ -43,7 +43,9 @@ static const char *const texts[] = {
          "{\"lost\": {\"status\": \"not_found\", \"message\": \"gone\", \"hint\": \"look\", "
          "\"path\": \"x.h5\", \"errno\": 2}, \"fill\": \"0a0b\","
          " \"lo\": [5, 4], \"hi\": [8, 8]},"
-         "{\"grid\": 2, \"lo\": [8, 0], \"hi\": [10, 4], \"slot\": 0, " PART "},"
+         "{\"grid\": 2, \"lo\": [8, 0], \"hi\": [10, 4], \"slot\": 0, \"offset\": 0, "
+         "\"strides\": [16, 2], \"start\": [0, 0], \"chunk\": [3, 4], \"slot_strides\": [1, 0], "
+         "\"step\": [2, 1]},"
          "{\"lost\": {\"status\": \"io\", \"message\": \"bad\", \"hint\": null, \"path\": null, "
          "\"errno\": 0}, \"fill\": null, \"lo\": [8, 4], \"hi\": [10, 8]}]}",
     HEAD
