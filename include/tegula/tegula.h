@@ -348,6 +348,28 @@ TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_dataset_open_list(
     const tegula_open_options *options, tegula_dataset **out, tegula_error *err);
 TEGULA_API void tegula_dataset_close(tegula_dataset *dataset);
 
+/* Some elements of a dataset. Vectors have ndim entries, one for each axis of the dataset, and are
+ * read during the call only. */
+typedef struct tegula_selection {
+  size_t struct_size;
+  const int64_t *lo;   /* first element along each axis; NULL: 0 */
+  const int64_t *hi;   /* behind the last; NULL: the dataset's shape */
+  const int64_t *step; /* every step-th element from lo on, 1 or more; NULL: 1 */
+  int32_t ndim;        /* of the vectors; not read where all three are NULL */
+  int32_t reserved;
+} tegula_selection;
+
+TEGULA_API void tegula_selection_init(tegula_selection *selection);
+/* A dataset of what is selected: its shape is max(0, ceil((hi - lo) / step)) along each axis. All
+ * calls take it like any other; its bytes are read from the files of `dataset`, each range once,
+ * whatever the steps. No array data is read here; deferred headers, and sources of virtual datasets
+ * that the box meets, are. The selection keeps what it needs of `dataset`, which may be closed.
+ * INVALID_ARGUMENT: a box outside of the shape, a step below 1. [A] */
+TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_dataset_select(const tegula_dataset *dataset,
+                                                                 const tegula_selection *selection,
+                                                                 tegula_dataset **out,
+                                                                 tegula_error *err);
+
 /* A status other than TEGULA_OK, for which it fills `err` (tegula_error_set; may be NULL), ends the
  * walk. `path` is borrowed until it returns. */
 typedef tegula_status (*tegula_path_fn)(void *state, const char *path, tegula_error *err);

@@ -5,6 +5,7 @@
 
 #include "api/api.h"
 #include "codec/codec.h"
+#include "dataset/selection.h"
 #include "save/save_later.h"
 
 tegula_status tegula_dataset_open(tegula_context *context, const char *path,
@@ -17,6 +18,36 @@ tegula_status tegula_dataset_open_list(tegula_context *context, const char *cons
                                        size_t count, const tegula_open_options *options,
                                        tegula_dataset **out, tegula_error *err) {
   return tegula__open_any(context, paths, count, options, out, err);
+}
+
+/* The vectors of a selection, completed. */
+static tegula_status subset_of(const tegula__manifest *manifest, const tegula_selection *given,
+                               tegula__subset *out, tegula_error *err) {
+  bool vectors = given->lo != NULL || given->hi != NULL || given->step != NULL;
+  if (vectors && given->ndim != manifest->ndim)
+    return tegula__fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1,
+                        "the selection has %d axes, the dataset %d", given->ndim, manifest->ndim);
+  *out = (tegula__subset){.field = NULL};
+  for (int32_t k = 0; k < manifest->ndim; k++) {
+    out->lo[k] = given->lo != NULL ? given->lo[k] : 0;
+    out->hi[k] = given->hi != NULL ? given->hi[k] : manifest->shape[k];
+    out->step[k] = given->step != NULL ? given->step[k] : 1;
+  }
+  return TEGULA_OK;
+}
+
+tegula_status tegula_dataset_select(const tegula_dataset *dataset,
+                                    const tegula_selection *selection, tegula_dataset **out,
+                                    tegula_error *err) {
+  tegula_selection local;
+  tegula__subset subset;
+  CHECK_ARGUMENT(dataset != NULL && selection != NULL && out != NULL,
+                 "the dataset, the selection or the place for the result is NULL");
+  tegula_selection_init(&local);
+  FORWARD(tegula__options_copy(&local, sizeof local, FIRST_SELECTION, selection, "tegula_selection",
+                               err));
+  FORWARD(subset_of(&dataset->manifest, &local, &subset, err));
+  return tegula__dataset_select(dataset, &subset, out, err);
 }
 
 tegula_status tegula_find_files(const char *path, tegula_path_fn visit, void *state,
@@ -68,7 +99,7 @@ tegula_status tegula_dataset_info(const tegula_dataset *dataset, tegula_dataset_
   tegula__shape_bytes(manifest->shape, manifest->ndim, manifest->dtype.item_size, &info.bytes);
   count_stored(manifest, &info);
   const tegula__part *part = tegula__storage_in_chunks(manifest);
-  if (part != NULL) info.chunk = part->chunk;
+  if (part != NULL && part->step == NULL) info.chunk = part->chunk;
   info.codecs = dataset->codecs != NULL ? dataset->codecs : "";
   info.fill = manifest->fill;
   return tegula__info_copy(out, sizeof info, FIRST_DATASET_INFO, &info, "tegula_dataset_info_t",

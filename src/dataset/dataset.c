@@ -5,6 +5,7 @@
 
 #include "codec/codec.h"
 #include "dataset/dataset_priv.h"
+#include "dataset/selection.h"
 
 /* Where the dataset's operations meet others: what it was opened from, or the files that those
  * speak of. */
@@ -96,9 +97,12 @@ static void held_free(tegula__held *held) {
 void tegula__dataset_free_content(tegula_dataset *dataset) {
   held_free(dataset->held);
   views_destroy(dataset->views);
-  tegula__file_set_destroy(dataset->files);
+  if (dataset->selected == NULL) tegula__file_set_destroy(dataset->files);
   tegula__unread_destroy(dataset->unread);
-  tegula__manifest_free(&dataset->manifest);
+  if (dataset->selected == NULL)
+    tegula__manifest_free(&dataset->manifest);
+  else
+    tegula__subset_manifest_free(&dataset->manifest);
   free(dataset->codecs);
   free(dataset->opened);
   free(dataset->asked);
@@ -138,8 +142,10 @@ tegula_dataset *tegula__dataset_retain(const tegula_dataset *dataset) {
 
 void tegula_dataset_close(tegula_dataset *dataset) {
   if (dataset == NULL || atomic_fetch_sub(&dataset->references, 1) != 1) return;
-  tegula__places_free(&dataset->places);
+  if (dataset->selected == NULL) tegula__places_free(&dataset->places);
   tegula__dataset_free_content(dataset);
+  tegula_dataset_close(dataset->source);
+  tegula_dataset_close(dataset->selected);
   tegula__context_release(dataset->context);
   free(dataset);
 }

@@ -38,6 +38,9 @@ struct tegula_dataset {
   char *asked;                  /* containers: the name that was asked for; NULL: none */
   bool locked;                  /* files that others have locked were taken, too */
   _Atomic(tegula__held *) held; /* chunks around the last small reads; NULL: none so far */
+  /* of a selection: what it was selected from, and that with what was found out; it has their
+   * places and files. NULL: it is no selection */
+  tegula_dataset *selected, *source;
 };
 
 tegula_dataset *tegula__dataset_retain(const tegula_dataset *dataset);
@@ -58,6 +61,13 @@ tegula_status tegula__dataset_of_manifest(tegula_context *context, tegula__manif
 /* open_dataset.c: what the options say, checked. */
 tegula_status tegula__discover_options_of(const tegula_open_options *options,
                                           tegula__discover_options *out, tegula_error *err);
+
+/* selection.c: a dataset of what is selected of another, which it keeps. Nothing is read but
+ * deferred headers and late parts. */
+struct tegula__subset;
+tegula_status tegula__dataset_select(const tegula_dataset *dataset,
+                                     const struct tegula__subset *subset, tegula_dataset **out,
+                                     tegula_error *err);
 
 /* ---- what must be the same on all ranks ---- */
 

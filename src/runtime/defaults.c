@@ -15,6 +15,10 @@ void tegula_open_options_init(tegula_open_options *options) {
                                    .expect_rows = -1};
 }
 
+void tegula_selection_init(tegula_selection *selection) {
+  *selection = (tegula_selection){.struct_size = sizeof *selection};
+}
+
 void tegula_dataset_info_init(tegula_dataset_info_t *info) {
   *info = (tegula_dataset_info_t){.struct_size = sizeof *info};
 }

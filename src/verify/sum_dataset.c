@@ -192,6 +192,7 @@ tegula_status tegula_dataset_sums(tegula_dataset *dataset, const char *folder,
                                   tegula_verify_level level, const tegula_load_options *options,
                                   char **out, tegula_error *err) {
   CHECK_ARGUMENT(dataset != NULL, "the dataset or the place for its sums is NULL");
+  CHECK_ARGUMENT(dataset->selected == NULL, "sums are of whole files, not of a selection");
   tegula_comm *comm = dataset->context->comm;
   tegula_error unwanted;
   tegula__news news;

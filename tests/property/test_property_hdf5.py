@@ -14,6 +14,7 @@ import generate_arrays as gen  # noqa: E402
 import hdf5_files as h5  # noqa: E402
 import property_runner  # noqa: E402
 from reference_hash import content_hash  # noqa: E402
+from selections import check_selection  # noqa: E402
 
 try:
     import hdf5plugin
@@ -163,6 +164,8 @@ def check(probe, rng, folder, where, want, **options):
     assert position == len(data) == want.nbytes and dump["stray"] == read["stray"] == 0
     assert (folder / "box").read_bytes() == gen.plain_bytes(gen.in_box(want, box)), "box %s" % box
     assert of_array["hash"] == of_dataset["hash"] == content_hash(want)
+    if rng.random() < 0.5:
+        check_selection(probe, rng, folder, want)
 
 
 def shape_of(rng):

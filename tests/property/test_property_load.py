@@ -12,6 +12,7 @@ import generate_arrays as gen
 import property_runner
 from generate_arrays import array_command, context_command
 from reference_hash import content_hash
+from selections import check_selection
 
 
 def shard_names(rng, count, suffix):
@@ -204,6 +205,8 @@ def run_case(probe, rng, folder, raw, largest):
     assert of_array["hash"] == of_dataset["hash"] == content_hash(array)
     assert (folder / "box").read_bytes() == gen.plain_bytes(gen.in_box(array, box))
     assert read["stray"] == read["different"] == 0
+    if rng.random() < 0.5:
+        check_selection(probe, rng, folder, array)
 
 
 def run_deferred(probe, rng, folder):

@@ -177,6 +177,32 @@ static json_t *do_open(probe_state *state, const json_t *command) {
   return answer;
 }
 
+/* {ndim, lo, hi, step}: vectors may be left out. The dataset becomes what they select of it. */
+static json_t *do_select(probe_state *state, const json_t *command) {
+  const char *const names[] = {"lo", "hi", "step"};
+  int64_t vectors[3][TEGULA_MAX_DIMS];
+  tegula_selection selection;
+  tegula_selection_init(&selection);
+  const int64_t **places[] = {&selection.lo, &selection.hi, &selection.step};
+  selection.ndim = (int32_t)number(command, "ndim", 0);
+  for (int i = 0; i < 3; i++) {
+    const json_t *list = json_object_get(command, names[i]);
+    if (list) {
+      numbers(list, vectors[i]);
+      *places[i] = vectors[i];
+    }
+  }
+  tegula_dataset *selected = NULL;
+  tegula_error error;
+  tegula_status status = tegula_dataset_select(state->dataset, &selection, &selected, &error);
+  if (status != TEGULA_OK) {
+    return error_answer(state, status, &error);
+  }
+  tegula_dataset_close(state->dataset);
+  state->dataset = selected;
+  return info_answer(state, selected);
+}
+
 static json_t *do_files(probe_state *state, const json_t *command) {
   int64_t first = number(command, "first", 0);
   int64_t last = first + number(command, "count", 1);
@@ -719,6 +745,7 @@ static const struct {
 } commands[] = {{"close", do_close},
                 {"context", do_context},
                 {"open", do_open},
+                {"select", do_select},
                 {"files", do_files},
                 {"tiling", do_tiling},
                 {"array", do_array},
