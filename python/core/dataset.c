@@ -113,7 +113,7 @@ typedef struct read_call {
   tegula_load_options options;
   tegula_view view;
   tegula_array *array;
-  int64_t origin[TEGULA_MAX_DIMS];
+  int64_t origin[TEGULA_MAX_DIMS], step[TEGULA_MAX_DIMS];
   char hash[TEGULA_HASH_TEXT];
 } read_call;
 
@@ -131,20 +131,42 @@ static void run_read(core_call *call) {
   call->status = tegula_dataset_read(self->dataset, &self->view, &self->options, &call->error);
 }
 
+/* Every step-th element of the view's box: the whole of a selection. */
+static void run_read_steps(core_call *call) {
+  read_call *self = (read_call *)call;
+  tegula_box *box = &self->view.box;
+  tegula_selection selection;
+  tegula_dataset *selected;
+  tegula_selection_init(&selection);
+  selection.lo = box->lo;
+  selection.hi = box->hi;
+  selection.step = self->step;
+  selection.ndim = box->ndim;
+  call->status = tegula_dataset_select(self->dataset, &selection, &selected, &call->error);
+  if (call->status != TEGULA_OK) return;
+  for (int32_t k = 0; k < box->ndim; k++) {
+    int64_t span = box->hi[k] - box->lo[k];
+    box->lo[k] = 0;
+    box->hi[k] = span > 0 ? (span - 1) / self->step[k] + 1 : 0;
+  }
+  call->status = tegula_dataset_read(selected, &self->view, &self->options, &call->error);
+  tegula_dataset_close(selected);
+}
+
 enum { SLOW_BYTES = 1 << 20 }; /* a read of fewer bytes is over before anybody can press a key */
 
-/* read(address, lo, hi, strides, missing, bytes, progress, timeout) */
+/* read(address, lo, hi, step or None, strides, missing, bytes, progress, timeout) */
 static PyObject *dataset_read(PyObject *object, PyObject *arguments) {
   core_dataset *dataset = core_dataset_of(object);
-  PyObject *lo, *hi, *strides;
+  PyObject *lo, *hi, *step, *strides;
   unsigned long long address;
-  int32_t counts[3];
+  int32_t counts[4];
   unsigned missing;
   long long bytes;
   read_call self = {.call = {.run = run_read}};
   if (dataset == NULL ||
-      !PyArg_ParseTuple(arguments, "KOOOILOd", &address, &lo, &hi, &strides, &missing, &bytes,
-                        &self.call.progress, &self.call.timeout))
+      !PyArg_ParseTuple(arguments, "KOOOOILOd", &address, &lo, &hi, &step, &strides, &missing,
+                        &bytes, &self.call.progress, &self.call.timeout))
     return NULL;
   prepare(&self, dataset, missing);
   self.view = (tegula_view){.data = (void *)(uintptr_t)address,
@@ -153,10 +175,13 @@ static PyObject *dataset_read(PyObject *object, PyObject *arguments) {
   self.view.box.ndim = dataset->ndim;
   if (!core_lengths(lo, self.view.box.lo, &counts[0]) ||
       !core_lengths(hi, self.view.box.hi, &counts[1]) ||
-      !core_lengths(strides, self.view.stride_bytes, &counts[2]))
+      !core_lengths(strides, self.view.stride_bytes, &counts[2]) ||
+      !core_lengths_or_none(step, self.step, &counts[3]))
     return NULL;
-  if (counts[0] != dataset->ndim || counts[1] != dataset->ndim || counts[2] != dataset->ndim)
-    return PyErr_Format(PyExc_ValueError, "expected boxes of %d axes", dataset->ndim);
+  for (int i = 0; i < (step != Py_None ? 4 : 3); i++)
+    if (counts[i] != dataset->ndim)
+      return PyErr_Format(PyExc_ValueError, "expected boxes of %d axes", dataset->ndim);
+  if (step != Py_None) self.call.run = run_read_steps;
   self.call.slow = bytes >= SLOW_BYTES;
   return core_run(&self.call) == 0 ? Py_NewRef(Py_None) : NULL;
 }

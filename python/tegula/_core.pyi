@@ -65,6 +65,7 @@ class Dataset:
         address: int,
         lo: _Lengths,
         hi: _Lengths,
+        step: _Lengths | None,
         strides: _Lengths,
         missing: int,
         bytes: int,

@@ -28,10 +28,7 @@ from ._sources import Manifest, Options, Reader
 MISSING = {"error": 0, "strict": 1, "fill": 2}
 _JSON_MOST = 1 << 20  # bytes of a manifest that travel in a pickle
 _SLOW = 1 << 20  # bytes from which a read is worth a look at the clock
-_WINDOW = 64 << 20  # bytes of temporary memory for a strided read
-_WASTE = 16  # bytes read for one that is wanted, where one read is better than many
 _SOME_AXES = 32  # older releases of numpy have no more
-_SMALL = 256 << 10  # bytes that are read as fast as one element
 
 
 def tiling_of(
@@ -265,10 +262,7 @@ class Dataset:
                     for axis in range(self.ndim)
                 )
             ]
-        if chosen.step is None:
-            self._read_box(chosen.lo, chosen.hi, target)
-        else:
-            self._read_strided(chosen.lo, chosen.step, target)
+        self._read_box(chosen.lo, chosen.hi, target, chosen.step)
         if out is None and chosen.dropped:
             return full.reshape(
                 [n for axis, n in enumerate(chosen.counts) if axis not in chosen.dropped]
@@ -276,69 +270,23 @@ class Dataset:
         return out if isinstance(out, np.ndarray) else result
 
     def _read_box(
-        self, lo: Shape, hi: Shape, target: NDArray, stop: _core.Flag | None = None
+        self,
+        lo: Shape,
+        hi: Shape,
+        target: NDArray,
+        step: Shape | None = None,
+        stop: _core.Flag | None = None,
     ) -> None:
         bytes_ = target.nbytes
         limit = timeout() if bytes_ >= _SLOW else 0.0
         try:
             self._live().read(
-                address(target), lo, hi, target.strides, self._missing_number, bytes_, stop, limit
-            )
+                address(target), lo, hi, step, target.strides, self._missing_number, bytes_, stop,
+                limit,
+            )  # fmt: skip
         except Error as error:
             self._explain(error)
             raise
-
-    def _read_strided(self, lo: Shape, step: Shape, target: NDArray) -> None:
-        """Every step-th element: by one read of all between where that wastes
-        little, else in halves."""
-        counts = target.shape
-        if 0 in counts:
-            return
-        hi = tuple(low + (n - 1) * s + 1 for low, n, s in zip(lo, counts, step, strict=True))
-        span = self.dtype.itemsize
-        for low, high in zip(lo, hi, strict=True):
-            span *= high - low
-        axes = [
-            axis for axis, (n, s) in enumerate(zip(counts, step, strict=True)) if n > 1 and s > 1
-        ]
-        if not axes:
-            self._read_box(lo, hi, target)
-        elif span <= _SMALL or (
-            span <= _WINDOW and (span <= _WASTE * target.nbytes or self._one_chunk(lo, hi, axes))
-        ):
-            window: NDArray = np.empty(
-                tuple(high - low for low, high in zip(lo, hi, strict=True)), self.dtype
-            )
-            self._read_box(lo, hi, window)
-            target[...] = window[tuple(slice(None, None, s) for s in step)]
-        else:
-            axis = max(axes, key=lambda k: hi[k] - lo[k]) if self.chunks is not None else axes[0]
-            cut = self._middle(lo[axis], step[axis], counts[axis], axis)
-            first = (slice(None),) * axis + (slice(None, cut),)
-            rest = (slice(None),) * axis + (slice(cut, None),)
-            self._read_strided(lo, step, target[first])
-            self._read_strided(
-                (*lo[:axis], lo[axis] + cut * step[axis], *lo[axis + 1 :]), step, target[rest]
-            )
-
-    def _one_chunk(self, lo: Shape, hi: Shape, axes: list[int]) -> bool:
-        """Halves would decode the same chunks again."""
-        return self.chunks is not None and all(
-            lo[k] // self.chunks[k] == (hi[k] - 1) // self.chunks[k] for k in axes
-        )
-
-    def _middle(self, lo: int, step: int, count: int, axis: int) -> int:
-        """How many of `count` elements go into the first half:
-        up to a border of chunks, if there is one."""
-        half = count // 2
-        if self.chunks is None:
-            return half
-        length = self.chunks[axis]
-        border = (lo + half * step) // length * length
-        if border <= lo:
-            border += length
-        before = -(-(border - lo) // step)
-        return before if 0 < before < count else half
 
     def _explain(self, error: Error) -> None:
         """Adds the exception that the user's reader raised as the cause; Ctrl-C and the like in

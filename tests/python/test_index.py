@@ -93,51 +93,6 @@ def test_out_takes_the_same_selections(pairs):
                 assert (memory[0::3] == -1).all() and (memory[2::3] == -1).all()
 
 
-def test_steps_read_little(tmp_path, monkeypatch):
-    """Far rows are read one by one, near ones together; the memory stays bounded."""
-    from tegula import _dataset
-
-    array = numpy.arange(4000 * 64, dtype="i4").reshape(4000, 64)
-    numpy.save(tmp_path / "x.npy", array)
-    ds = tegula.open(tmp_path / "x.npy")
-    monkeypatch.setattr(_dataset, "_SMALL", 1024)
-    monkeypatch.setattr(_dataset, "_WINDOW", 16384)
-    sizes = []
-    real = tegula.Dataset._read_box
-    monkeypatch.setattr(
-        tegula.Dataset,
-        "_read_box",
-        lambda self, lo, hi, target: (sizes.append(target.nbytes), real(self, lo, hi, target)),
-    )
-    numpy.testing.assert_array_equal(ds[::100], array[::100])
-    assert sizes == [256] * 40
-    sizes.clear()
-    numpy.testing.assert_array_equal(ds[::-2, 1::3], array[::-2, 1::3])
-    assert max(sizes) <= 16384 and len(sizes) < 200
-
-
-def test_steps_decode_a_chunk_once(tmp_path, monkeypatch):
-    import h5py
-    from tegula import _dataset
-
-    array = numpy.arange(1000 * 32, dtype="i4").reshape(1000, 32)
-    with h5py.File(tmp_path / "x.h5", "w") as file:
-        file.create_dataset("x", data=array, chunks=(100, 32), compression="gzip")
-    ds = tegula.open(tmp_path / "x.h5")
-    monkeypatch.setattr(_dataset, "_SMALL", 0)
-    monkeypatch.setattr(_dataset, "_WASTE", 0)
-    boxes = []
-    real = tegula.Dataset._read_box
-    monkeypatch.setattr(
-        tegula.Dataset,
-        "_read_box",
-        lambda self, lo, hi, target: (boxes.append((lo[0], hi[0])), real(self, lo, hi, target)),
-    )
-    numpy.testing.assert_array_equal(ds[::7], array[::7])
-    assert len(boxes) == 10
-    assert all(lo // 100 == (hi - 1) // 100 for lo, hi in boxes)
-
-
 @pytest.mark.parametrize(
     ("key", "error", "says"),
     [

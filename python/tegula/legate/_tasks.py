@@ -241,7 +241,7 @@ def _read(
             )
 
         def read(low: Shape, high: Shape, memory: NDArray) -> None:
-            dataset._read_box(low, high, memory, stop)
+            dataset._read_box(low, high, memory, None, stop)
 
         if isinstance(local, _device.Tile):
             _device.fill(local, dataset.dtype, shifted(read, lo))
