@@ -28,6 +28,7 @@ typedef struct box_value {
   int32_t ndim; /* -1: not given */
   int64_t lo[TEGULA_MAX_DIMS];
   int64_t hi[TEGULA_MAX_DIMS]; /* -1: up to the end */
+  int64_t step[TEGULA_MAX_DIMS];
 } box_value;
 
 /* The values of all options of all commands; those that a command does not have keep their

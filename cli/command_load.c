@@ -90,8 +90,8 @@ static tegula_status run_load(cli_job *job) {
 #define FIELD(name) offsetof(cli_settings, name)
 
 static const cli_option load_rows[] = {
-    {"box", "LO:HI,..", "read only this part; an end may be left out", FIELD(box), 0, 0, OPTION_BOX,
-     0},
+    {"box", "LO:HI[:STEP],..", "read only this part, every STEP-th element; ends may be left out",
+     FIELD(box), 0, 0, OPTION_BOX, 0},
     {"missing", "error|strict|fill",
      "pieces that were never written are filled and lost ones an error; both an error; both filled",
      FIELD(missing), 0, 0, OPTION_CHOICE, 0},
@@ -137,12 +137,14 @@ const cli_command load_command = {
         "io_path, fallback_reason,\n"
         "hash; runs with --repeat; tile_list with -v\n"
         "(boxes count from the start of what is loaded, the rows of a source from the start of its "
-        "file).\n",
+        "file;\n"
+        "with steps in --box, rows of a source are numbers of those that are selected in it).\n",
     .examples = "  tegula load shards                             a folder of shard_0000.npy, "
                 "shard_0001.npy, ...\n"
                 "  tegula load 'run42/part_*.npy' --tiles 8 -v    a pattern, eight tiles, and what "
                 "each one reads\n"
                 "  tegula load big.npy --box 0:1000,:             the first thousand rows\n"
+                "  tegula load big.npy --box ::10,0:64            64 columns of every tenth row\n"
                 "  tegula load run.h5 --dataset /entry/data       one array of an HDF5 file\n"
                 "  tegula load data.bin --format raw --dtype '<f4' --row-shape 16 --offset 512\n"
                 "                                                 raw rows of 16 numbers behind a "

@@ -48,6 +48,51 @@ static int64_t box_bytes(const tegula_box *box, int64_t item_size) {
   return bytes;
 }
 
+/* Does --box have a step? */
+static int has_steps(const box_value *box) {
+  for (int32_t axis = 0; axis < box->ndim; axis++) {
+    if (box->step[axis] > 1) {
+      return 1;
+    }
+  }
+  return 0;
+}
+
+/* With steps the dataset becomes what they select, and the box the whole of that. */
+static tegula_status take_steps(cli_job *job, load_run *run) {
+  const box_value *wanted = &job->settings.box;
+  int64_t step[TEGULA_MAX_DIMS];
+  tegula_selection selection;
+  tegula_dataset *selected;
+  if (!has_steps(wanted)) {
+    return TEGULA_OK;
+  }
+  if (job->settings.check_seed >= 0) {
+    return report_usage(&job->error, job->command->name,
+                        "option --check-seed: not with steps in --box");
+  }
+  for (int32_t axis = 0; axis < run->box.ndim; axis++) {
+    step[axis] = axis < wanted->ndim ? wanted->step[axis] : 1;
+  }
+  tegula_selection_init(&selection);
+  selection.lo = run->box.lo;
+  selection.hi = run->box.hi;
+  selection.step = step;
+  selection.ndim = run->box.ndim;
+  tegula_status status = tegula_dataset_select(run->dataset, &selection, &selected, &job->error);
+  if (status != TEGULA_OK) {
+    return status;
+  }
+  tegula_dataset_close(run->dataset);
+  run->dataset = selected;
+  status = tegula_dataset_info(selected, &run->info, &job->error);
+  for (int32_t axis = 0; axis < run->box.ndim; axis++) {
+    run->box.lo[axis] = 0;
+    run->box.hi[axis] = run->info.shape[axis];
+  }
+  return status;
+}
+
 /* ---- one run ---- */
 
 static tegula_status describe(cli_job *job, uint32_t flags, load_run *run) {
@@ -57,7 +102,10 @@ static tegula_status describe(cli_job *job, uint32_t flags, load_run *run) {
   }
   tegula_dataset_info_init(&run->info);
   status = tegula_dataset_info(run->dataset, &run->info, &job->error);
-  return status != TEGULA_OK ? status : take_box(job, &run->info, &run->box);
+  if (status == TEGULA_OK) {
+    status = take_box(job, &run->info, &run->box);
+  }
+  return status != TEGULA_OK ? status : take_steps(job, run);
 }
 
 static tegula_status allocate(cli_job *job, load_run *run) {

@@ -76,18 +76,33 @@ static int parse_shape(const char *text, int64_t minimum, shape_value *out) {
   return 1;
 }
 
-/* "lo:hi" where either may be left out. */
-static int parse_range(const char *text, size_t length, int64_t *lo, int64_t *hi) {
-  const char *colon = memchr(text, ':', length);
-  if (colon == NULL) {
-    return 0;
-  }
-  size_t before = (size_t)(colon - text), after = length - before - 1;
+/* A number from `least` on, or nothing, up to a colon or the end of the text; moves both behind
+ * it. */
+static int take_number(const char **text, size_t *length, int64_t least, int64_t *out) {
+  const char *colon = memchr(*text, ':', *length);
+  size_t digits = colon != NULL ? (size_t)(colon - *text) : *length;
+  int good = digits == 0 || parse_integer(*text, digits, least, INT64_MAX, out);
+  *text += digits;
+  *length -= digits;
+  return good;
+}
+
+/* The colon in front of a further number. */
+static int take_colon(const char **text, size_t *length) {
+  int there = *length > 0 && **text == ':';
+  *text += there;
+  *length -= (size_t)there;
+  return there;
+}
+
+/* "lo:hi" or "lo:hi:step", where each number may be left out. */
+static int parse_range(const char *text, size_t length, int64_t *lo, int64_t *hi, int64_t *step) {
   *lo = 0;
   *hi = -1;
-  return (before == 0 || parse_integer(text, before, 0, INT64_MAX, lo)) &&
-         (after == 0 || parse_integer(colon + 1, after, 0, INT64_MAX, hi)) &&
-         (*hi == -1 || *lo <= *hi);
+  *step = 1;
+  return take_number(&text, &length, 0, lo) && take_colon(&text, &length) &&
+         take_number(&text, &length, 0, hi) && (*hi == -1 || *lo <= *hi) &&
+         (!take_colon(&text, &length) || take_number(&text, &length, 1, step)) && length == 0;
 }
 
 static int parse_box(const char *text, box_value *out) {
@@ -95,7 +110,7 @@ static int parse_box(const char *text, box_value *out) {
   for (int more = 1; more;) {
     size_t length = strcspn(text, ",");
     if (box.ndim == TEGULA_MAX_DIMS ||
-        !parse_range(text, length, &box.lo[box.ndim], &box.hi[box.ndim])) {
+        !parse_range(text, length, &box.lo[box.ndim], &box.hi[box.ndim], &box.step[box.ndim])) {
       return 0;
     }
     box.ndim++;
@@ -138,7 +153,8 @@ static const char *expectation(const cli_option *row, char out[128]) {
                TEGULA_MAX_DIMS, row->minimum);
       break;
     case OPTION_BOX:
-      snprintf(out, 128, "lo:hi per axis with 0 <= lo <= hi, separated by commas");
+      snprintf(out, 128,
+               "lo:hi or lo:hi:step per axis, 0 <= lo <= hi, 1 <= step, separated by commas");
       break;
     case OPTION_CHOICE:
       snprintf(out, 128, "one of %s", row->argument);

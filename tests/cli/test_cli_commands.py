@@ -338,6 +338,10 @@ def test_load_tile_list(shards):
         ("19:22,1:", numpy.s_[19:22, 1:]),
         ("50:50", numpy.s_[50:50]),
         ("101:", numpy.s_[101:]),
+        ("::10", numpy.s_[::10]),
+        ("7:90:3,1::2", numpy.s_[7:90:3, 1::2]),
+        (":,::5", numpy.s_[:, ::5]),
+        ("5:5:2", numpy.s_[5:5:2]),
     ],
 )
 @pytest.mark.parametrize("tiling", [[], ["--tiles", "3"], ["--tile-shape", "7,2"]])
@@ -367,6 +371,12 @@ def test_load_box_reads_only_its_files(shards):
     assert answer["tile_list"][0]["sources"] == [
         {"file": str(shards[0] / "part_04.npy"), "rows": [1, 9]}
     ]
+
+
+def test_load_box_with_steps_and_a_seed(shards):
+    usage_error(
+        "load", shards[0], "--box", "::2", "--check-seed", 1, says=["--check-seed", "--box"]
+    )
 
 
 @pytest.mark.parametrize(
