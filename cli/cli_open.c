@@ -75,6 +75,7 @@ void open_fill_options(const cli_job *job, tegula_statistics *statistics,
   init_options(job, options);
   options->format = values->format;
   options->dataset = values->dataset;
+  options->field = values->field;
   options->dtype = values->dtype;
   options->shape = values->shape.ndim >= 0 ? values->shape.length : NULL;
   options->shape_ndim = values->shape.ndim;

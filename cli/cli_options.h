@@ -40,7 +40,7 @@ typedef struct cli_settings {
   double timeout;  /* seconds; 0: none */
   const char *progress;
   /* what is opened */
-  const char *format, *dataset, *dtype, *order, *byte_order;
+  const char *format, *dataset, *field, *dtype, *order, *byte_order;
   shape_value shape, row_shape;
   int64_t offset, row_gap, expect_files, expect_rows; /* expect_*: -1: not given */
   int as_given;

@@ -278,6 +278,8 @@ static tegula_status run_copy(cli_job *job) {
 static const cli_option source_rows[] = {
     {"dataset", "NAME", "the array to take, by its path in an HDF5 file", FIELD(dataset), 0, 0,
      OPTION_TEXT, 0},
+    {"field", "NAME", "one field of structured records, such as mass, or position.x within another",
+     FIELD(field), 0, 0, OPTION_TEXT, 0},
     {"from-format", "npy|raw|hdf5|manifest", "of SRC (default: found out from the content)",
      FIELD(format), 0, 0, OPTION_CHOICE, 0},
     {"allow-locked", NULL, "read HDF5 files also while another program has them open for writing",

@@ -30,6 +30,8 @@ static const cli_option raw_rows[] = {
     {"dataset", "NAME",
      "the array to take, by its path in an HDF5 file, or several by a quoted pattern ('/shard_*')",
      FIELD(dataset), 0, 0, OPTION_TEXT, 0},
+    {"field", "NAME", "one field of structured records, such as mass, or position.x within another",
+     FIELD(field), 0, 0, OPTION_TEXT, 0},
     {"format", "npy|raw|hdf5|manifest", "default: found out from the content", FIELD(format), 0, 0,
      OPTION_CHOICE, 0},
     {"allow-locked", NULL, "read HDF5 files also while another program has them open for writing",

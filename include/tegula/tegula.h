@@ -328,6 +328,8 @@ typedef struct tegula_open_options {
   /* as in tegula_load_options, but it is told files: those that were described, and all of them */
   tegula_progress_fn progress;
   void *progress_state;
+  /* structured records: one field of them, as in tegula_selection; NULL: whole elements */
+  const char *field;
 } tegula_open_options;
 
 TEGULA_API void tegula_open_options_init(tegula_open_options *options);
@@ -348,8 +350,8 @@ TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_dataset_open_list(
     const tegula_open_options *options, tegula_dataset **out, tegula_error *err);
 TEGULA_API void tegula_dataset_close(tegula_dataset *dataset);
 
-/* Some elements of a dataset. Vectors have ndim entries, one for each axis of the dataset, and are
- * read during the call only. */
+/* Some elements of a dataset, or one field of them. Vectors have ndim entries, one for each axis of
+ * the dataset, and are read during the call only. */
 typedef struct tegula_selection {
   size_t struct_size;
   const int64_t *lo;   /* first element along each axis; NULL: 0 */
@@ -357,14 +359,19 @@ typedef struct tegula_selection {
   const int64_t *step; /* every step-th element from lo on, 1 or more; NULL: 1 */
   int32_t ndim;        /* of the vectors; not read where all three are NULL */
   int32_t reserved;
+  /* structured records: the name of one field ("mass", or "position.x" for a field of a record
+   * within the record); NULL: whole elements */
+  const char *field;
 } tegula_selection;
 
 TEGULA_API void tegula_selection_init(tegula_selection *selection);
-/* A dataset of what is selected: its shape is max(0, ceil((hi - lo) / step)) along each axis. All
- * calls take it like any other; its bytes are read from the files of `dataset`, each range once,
- * whatever the steps. No array data is read here; deferred headers, and sources of virtual datasets
- * that the box meets, are. The selection keeps what it needs of `dataset`, which may be closed.
- * INVALID_ARGUMENT: a box outside of the shape, a step below 1. [A] */
+/* A dataset of what is selected: its shape is max(0, ceil((hi - lo) / step)) along each axis, the
+ * axes of a field that is an array behind them. All calls but tegula_dataset_sums take it like any
+ * other; its bytes are read from the files of `dataset`, each range once, whatever the steps. No
+ * array data is read here; deferred headers, and sources of virtual datasets that the box meets,
+ * are. The selection keeps what it needs of `dataset`, which may be closed.
+ * INVALID_ARGUMENT: a box outside of the shape, a step below 1, a field of what is no record;
+ * NOT_FOUND: no such field; UNSUPPORTED: a field that cannot be loaded. [A] */
 TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_dataset_select(const tegula_dataset *dataset,
                                                                  const tegula_selection *selection,
                                                                  tegula_dataset **out,

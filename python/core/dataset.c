@@ -153,6 +153,47 @@ static void run_read_steps(core_call *call) {
   tegula_dataset_close(selected);
 }
 
+typedef struct select_call {
+  core_call call;
+  const tegula_dataset *dataset;
+  tegula_selection selection;
+  int64_t lo[TEGULA_MAX_DIMS], hi[TEGULA_MAX_DIMS], step[TEGULA_MAX_DIMS];
+  tegula_dataset *selected;
+} select_call;
+
+static void run_select(core_call *call) {
+  select_call *self = (select_call *)call;
+  call->status =
+      tegula_dataset_select(self->dataset, &self->selection, &self->selected, &call->error);
+}
+
+/* select(lo, hi, step or None, field or None, timeout) */
+static PyObject *dataset_select(PyObject *object, PyObject *arguments) {
+  core_dataset *dataset = core_dataset_of(object);
+  PyObject *lo, *hi, *step;
+  int32_t counts[3];
+  select_call self = {.call = {.run = run_select, .slow = true}};
+  tegula_selection *selection = &self.selection;
+  tegula_selection_init(selection);
+  if (dataset == NULL ||
+      !PyArg_ParseTuple(arguments, "OOOzd", &lo, &hi, &step, &selection->field,
+                        &self.call.timeout) ||
+      !core_lengths(lo, self.lo, &counts[0]) || !core_lengths(hi, self.hi, &counts[1]) ||
+      !core_lengths_or_none(step, self.step, &counts[2]))
+    return NULL;
+  for (int i = 0; i < (step != Py_None ? 3 : 2); i++)
+    if (counts[i] != dataset->ndim)
+      return PyErr_Format(PyExc_ValueError, "expected boxes of %d axes", dataset->ndim);
+  selection->ndim = dataset->ndim;
+  selection->lo = self.lo;
+  selection->hi = self.hi;
+  selection->step = step != Py_None ? self.step : NULL;
+  self.dataset = dataset->handle;
+  if (core_run(&self.call) == 0) return core_dataset_new(self.selected, dataset->here);
+  tegula_dataset_close(self.selected);
+  return NULL;
+}
+
 enum { SLOW_BYTES = 1 << 20 }; /* a read of fewer bytes is over before anybody can press a key */
 
 /* read(address, lo, hi, step or None, strides, missing, bytes, progress, timeout) */
@@ -233,6 +274,7 @@ int core_dataset_init(PyObject *module) {
                                   {"to_json", dataset_to_json, METH_NOARGS, NULL},
                                   {"explain", dataset_explain, METH_O, NULL},
                                   {"read", dataset_read, METH_VARARGS, NULL},
+                                  {"select", dataset_select, METH_VARARGS, NULL},
                                   {"load", dataset_load, METH_VARARGS, NULL},
                                   {"hash", dataset_hash, METH_VARARGS, NULL},
                                   {"quick", core_dataset_quick, METH_O, NULL},

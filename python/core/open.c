@@ -40,7 +40,7 @@ static bool take_paths(PyObject *tuple, open_call *self) {
   return true;
 }
 
-/* open(context, paths, format, dataset, dtype, shape, row_shape, offset, row_gap, order,
+/* open(context, paths, format, dataset, field, dtype, shape, row_shape, offset, row_gap, order,
  * byte_order, expect_files, expect_rows, locked, defer, timeout) */
 static bool take_arguments(PyObject *arguments, open_call *self) {
   PyObject *context, *paths, *shape, *row_shape;
@@ -49,10 +49,10 @@ static bool take_arguments(PyObject *arguments, open_call *self) {
   int locked, defer;
   tegula_open_options *options = &self->options;
   tegula_open_options_init(options);
-  if (!PyArg_ParseTuple(arguments, "OO!zzzOOLLssLLppd", &context, &PyTuple_Type, &paths,
-                        &options->format, &options->dataset, &options->dtype, &shape, &row_shape,
-                        &offset, &row_gap, &order, &byte_order, &files, &rows, &locked, &defer,
-                        &self->call.timeout) ||
+  if (!PyArg_ParseTuple(arguments, "OO!zzzzOOLLssLLppd", &context, &PyTuple_Type, &paths,
+                        &options->format, &options->dataset, &options->field, &options->dtype,
+                        &shape, &row_shape, &offset, &row_gap, &order, &byte_order, &files, &rows,
+                        &locked, &defer, &self->call.timeout) ||
       !core_lengths_or_none(shape, self->shape, &options->shape_ndim) ||
       !core_lengths_or_none(row_shape, self->row_shape, &options->row_ndim))
     return false;

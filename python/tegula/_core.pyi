@@ -74,6 +74,9 @@ class Dataset:
     ) -> None: ...
     def prepare(self, empty: Callable[..., Any], dtype: Any, missing: int, /) -> None: ...
     def quick(self, key: object, /) -> Any: ...
+    def select(
+        self, lo: _Lengths, hi: _Lengths, step: _Lengths | None, field: str | None, timeout: float
+    ) -> Dataset: ...
     def load(
         self, array: Array, origin: _Lengths | None, missing: int, progress: _Report, timeout: float
     ) -> None: ...
@@ -108,6 +111,7 @@ def open(
     paths: tuple[bytes, ...],
     format: str | None,
     dataset: str | None,
+    field: str | None,
     dtype: str | None,
     shape: _Lengths | None,
     row_shape: _Lengths | None,

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from . import _core
-from ._arguments import MOST, Shape, choice, lengths, number
+from ._arguments import MOST, Shape, choice, lengths, number, text_or_none
 from ._array import Array
 from ._attributes import value_of
 from ._context import context, place, progress_of, timeout
@@ -23,7 +23,7 @@ from ._memory import address, borrow, target_of, tiling
 from ._numpy import NDArray, is_there, np
 from ._parts import Parts
 from ._ranks import Ranks
-from ._sources import Manifest, Options, Reader
+from ._sources import Manifest, Options, Reader, Selected, Source, root_of, said_of
 
 MISSING = {"error": 0, "strict": 1, "fill": 2}
 _JSON_MOST = 1 << 20  # bytes of a manifest that travel in a pickle
@@ -75,7 +75,11 @@ class Dataset:
     """
 
     def __init__(
-        self, source: Options | Reader | Manifest, missing: str, threads: int | Ranks | None
+        self,
+        source: Source,
+        missing: str,
+        threads: int | Ranks | None,
+        _from: Dataset | None = None,
     ) -> None:
         self._source, self._missing, self._threads = (
             source,
@@ -86,14 +90,21 @@ class Dataset:
         self._place = place()
         self._folder: bytes | None = None  # where paths are relative to, if some are
         self._nested: dict[tuple[int, int], _core.Dataset] = {}
-        self._fill = source.fill() if isinstance(source, Reader) else None
-        self._core = self._opened()
+        root = root_of(source)
+        self._fill = None
+        if isinstance(root, Reader):
+            self._fill = _from._fill if _from is not None else root.fill()
+        if _from is not None and isinstance(source, Selected):
+            self._core = source.take(_from._live())
+            self._folder = _from._folder
+        else:
+            self._core = self._opened(source)
         if isinstance(source, Options):
             self._source = source.rooted()
             self._folder = None if self._source is source else os.getcwdb()
         (text, descr, self.shape, self.format, self.name, self._files, self.stored_chunks,
          self.nbytes, self.stored_bytes, self.chunks, self.codecs) = self._core.info()  # fmt: skip
-        asked = source.options.dtype if isinstance(source, Manifest) else source.dtype
+        asked = said_of(source)
         self._text, self._said = text, (text, descr, asked)
         if isinstance(source, Reader):
             self.chunks = source.chunks
@@ -155,7 +166,7 @@ class Dataset:
         return dict(self._attrs)
 
     def _read_attributes(self) -> dict[str, Any]:
-        source = self._source.options if isinstance(self._source, Manifest) else self._source
+        source = root_of(self._source)
         if self.format != "hdf5" or not source.paths:
             return {}
         path = source.paths[0]
@@ -180,14 +191,16 @@ class Dataset:
         found = self._nested.get(here)
         return found if found is not None else self._nested.setdefault(here, self._again())
 
-    def _opened(self) -> _core.Dataset:
-        if isinstance(self._source, Reader):
+    def _opened(self, source: Source) -> _core.Dataset:
+        if isinstance(source, Selected):
+            return source.take(self._opened(source.of))
+        if isinstance(source, Reader):
             assert self._fill is not None
-            return self._source.open_with(self._fill, self._threads)
-        return self._source.open(self._threads)
+            return source.open_with(self._fill, self._threads)
+        return source.open(self._threads)
 
     def _again(self) -> _core.Dataset:
-        made = self._opened()
+        made = self._opened(self._source)
         text, _, shape, *_ = made.info()
         if shape != self.shape or text != self._text:
             raise ChangedError(
@@ -296,6 +309,43 @@ class Dataset:
             raise cause
         if cause is not None:
             error.__cause__ = cause
+
+    def select(self, box: Any = None, field: str | None = None) -> Dataset:
+        """A part as a dataset of its own, which reads, loads and cuts into batches like any other;
+        nothing is read here.
+
+        Args:
+            box: slices with positive steps, as between brackets; None: everything.
+            field: one field of structured records, such as "mass", or "position.x" of a record
+                within the record; its own axes, if it has any, are the last.
+
+        Raises:
+            Error: no such field; the hint names those that there are.
+            ValueError, TypeError, IndexError: for boxes that do not fit.
+
+        >>> import numpy, tegula, tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> numpy.save(folder.name + "/x.npy", numpy.arange(12.0).reshape(4, 3))
+        >>> part = tegula.open(folder.name + "/x.npy").select(numpy.s_[::2, 1:])
+        >>> numpy.asarray(part.load(tiles=2))
+        array([[1., 2.],
+               [7., 8.]])
+        """
+        chosen = whole(self.shape) if box is None else parse(box, self.shape)
+        if chosen.dropped:
+            raise ValueError("box: expected slices, found an integer: it would take an axis away")
+        if chosen.reversed:
+            raise ValueError("box: expected steps from 1 on, found a negative one")
+        taken = Selected(
+            self._source, chosen.lo, chosen.hi, chosen.step, text_or_none("field", field)
+        )
+        return Dataset(taken, self._missing, self._threads, self)
+
+    def field(self, name: str) -> Dataset:
+        """One field of structured records as a dataset: ``select(field=name)``."""
+        if name is None:
+            raise TypeError("name: expected the name of a field, found None")
+        return self.select(field=name)
 
     def load(
         self,
@@ -507,8 +557,9 @@ class Dataset:
             self.format,
         )
 
-    def _portable(self) -> Options | Reader | Manifest:
-        if not isinstance(self._source, Options):
+    def _portable(self) -> Source:
+        root = root_of(self._source)
+        if isinstance(self._source, (Manifest, Reader)) or isinstance(root, Reader):
             return self._source
         moved = self._folder is not None and os.getcwdb() != self._folder
         try:
@@ -519,7 +570,8 @@ class Dataset:
             )
         except UnsupportedError:
             return self._source
-        return Manifest(json, self._source) if len(json) <= _JSON_MOST else self._source
+        described = root._replace(dtype=said_of(self._source))
+        return Manifest(json, described) if len(json) <= _JSON_MOST else self._source
 
 
 def _between(lo: Shape, hi: Shape) -> Shape:

@@ -38,6 +38,7 @@ def _options(
     expect_files: int | None,
     expect_rows: int | None,
     locked: bool,
+    field: str | None,
     columns: None,
     null_value: None,
     defer: bool,
@@ -53,7 +54,7 @@ def _options(
         byte_order_text(byte_order),
         -1 if expect_files is None else number("expect_files", expect_files, 0),
         -1 if expect_rows is None else number("expect_rows", expect_rows, 0),
-        flag("locked", locked), defer,
+        flag("locked", locked), text_or_none("field", field), defer,
     )  # fmt: skip
 
 
@@ -61,6 +62,7 @@ def open(
     path: Path,
     dataset: str | None = None,
     *,
+    field: str | None = None,
     format: str | None = None,
     dtype: Any = None,
     shape: Sequence[int] | None = None,
@@ -87,6 +89,8 @@ def open(
         dataset: the name inside a container; None: the only one there is.  A pattern such as
             "/shard_*" takes the datasets that match it, in the order of their numbers, joined along
             axis 0.
+        field: one field of structured records, such as "mass", or "position.x" of a record within
+            the record; None: all.
         format: "npy", "raw", "hdf5" or "manifest"; None: found out from the content.
         dtype: what is stored (nothing is converted): needed for raw without a side file; "bfloat16"
             turns ``|V2`` of npy into bfloat16.
@@ -115,7 +119,7 @@ def open(
     def options() -> Options:
         return _options(
             path, dataset, format, dtype, shape, row_shape, offset, row_gap, order, byte_order,
-            expect_files, expect_rows, locked, columns, null_value, _defer,
+            expect_files, expect_rows, locked, field, columns, null_value, _defer,
         )  # fmt: skip
 
     if comm is not None:

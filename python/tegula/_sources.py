@@ -82,6 +82,7 @@ class Options(NamedTuple):
     expect_files: int
     expect_rows: int
     locked: bool
+    field: str | None = None
     defer: bool = False  # headers are read with the data
 
     def rooted(self) -> Options:
@@ -107,9 +108,9 @@ class Options(NamedTuple):
     def _open(self, of: _core.Context) -> _core.Dataset:
         dtype = None if self.dtype is None else text_of(self.dtype)
         return _core.open(
-            of, self.paths, self.format, self.dataset, dtype, self.shape, self.row_shape,
-            self.offset, self.row_gap, self.order, self.byte_order, self.expect_files,
-            self.expect_rows, self.locked, self.defer, timeout(),
+            of, self.paths, self.format, self.dataset, self.field, dtype, self.shape,
+            self.row_shape, self.offset, self.row_gap, self.order, self.byte_order,
+            self.expect_files, self.expect_rows, self.locked, self.defer, timeout(),
         )  # fmt: skip
 
 
@@ -149,11 +150,44 @@ class Manifest(NamedTuple):
             plain = self.options._replace(
                 paths=(b"/proc/self/fd/%d" % descriptor,), format="manifest", dataset=None,
                 dtype=None, shape=None, row_shape=None, offset=0, row_gap=0, order="",
-                byte_order="", expect_files=-1, expect_rows=-1,
+                byte_order="", expect_files=-1, expect_rows=-1, field=None,
             )  # fmt: skip
             return plain.open(threads)
         finally:
             os.close(descriptor)
+
+
+class Selected(NamedTuple):
+    """Elements lo, lo + step, ... below hi of another one, or one field of them."""
+
+    of: Source
+    lo: Shape
+    hi: Shape
+    step: Shape | None
+    field: str | None
+
+    def take(self, dataset: _core.Dataset) -> _core.Dataset:
+        return dataset.select(self.lo, self.hi, self.step, self.field, timeout())
+
+
+Source = Options | Reader | Manifest | Selected
+
+
+def root_of(source: Source) -> Options | Reader:
+    """What the files were opened with."""
+    while isinstance(source, Selected):
+        source = source.of
+    return source.options if isinstance(source, Manifest) else source
+
+
+def said_of(source: Source) -> Any:
+    """The dtype that the caller said is stored, which names the fields of opaque items."""
+    while isinstance(source, Selected):
+        if source.field is not None:
+            return None
+        source = source.of
+    root = root_of(source)
+    return None if isinstance(root, Options) and root.field is not None else root.dtype
 
 
 def remember(failures: dict[str, BaseException], message: str, error: BaseException) -> None:

@@ -27,11 +27,11 @@ static tegula_status subset_of(const tegula__manifest *manifest, const tegula_se
   if (vectors && given->ndim != manifest->ndim)
     return tegula__fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1,
                         "the selection has %d axes, the dataset %d", given->ndim, manifest->ndim);
-  *out = (tegula__subset){.field = NULL};
+  tegula__subset_whole(manifest, out);
   for (int32_t k = 0; k < manifest->ndim; k++) {
-    out->lo[k] = given->lo != NULL ? given->lo[k] : 0;
-    out->hi[k] = given->hi != NULL ? given->hi[k] : manifest->shape[k];
-    out->step[k] = given->step != NULL ? given->step[k] : 1;
+    if (given->lo != NULL) out->lo[k] = given->lo[k];
+    if (given->hi != NULL) out->hi[k] = given->hi[k];
+    if (given->step != NULL) out->step[k] = given->step[k];
   }
   return TEGULA_OK;
 }
@@ -47,6 +47,8 @@ tegula_status tegula_dataset_select(const tegula_dataset *dataset,
   FORWARD(tegula__options_copy(&local, sizeof local, FIRST_SELECTION, selection, "tegula_selection",
                                err));
   FORWARD(subset_of(&dataset->manifest, &local, &subset, err));
+  if (local.field != NULL)
+    return tegula__dataset_select_field(dataset, &subset, local.field, out, err);
   return tegula__dataset_select(dataset, &subset, out, err);
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "dataset/dataset.h"
+#include "dataset/selection.h"
 
 static tegula_status check_options(const tegula_open_options *options, tegula_error *err) {
   CHECK_ARGUMENT(options->shape_ndim >= -1 && options->shape_ndim <= TEGULA_MAX_DIMS,
@@ -129,6 +130,17 @@ tegula_status tegula__open_check(const char *const *paths, size_t count,
   return TEGULA_OK;
 }
 
+/* Replaces what was opened by one field of it. */
+static tegula_status take_field(const char *name, tegula_dataset **dataset, tegula_error *err) {
+  tegula__subset whole;
+  tegula_dataset *field = NULL;
+  tegula__subset_whole(&(*dataset)->manifest, &whole);
+  tegula_status status = tegula__dataset_select_field(*dataset, &whole, name, &field, err);
+  tegula_dataset_close(*dataset);
+  *dataset = field;
+  return status;
+}
+
 tegula_status tegula__open_here(tegula_context *context, const char *const *paths, size_t count,
                                 const tegula_open_options *options, tegula_dataset **out,
                                 tegula_error *err) {
@@ -161,6 +173,7 @@ tegula_status tegula__open_here(tegula_context *context, const char *const *path
     status = wait_for_sources(context, &selection, &places, &discover, &tally, &opened, err);
   if (status != TEGULA_OK || opened->places.items != places.items) tegula__places_free(&places);
   tegula__tally_end(&tally, local.statistics, offsetof(tegula_statistics, seconds_describe));
+  if (status == TEGULA_OK && local.field != NULL) status = take_field(local.field, &opened, err);
   if (status == TEGULA_OK) *out = opened;
   return status;
 }

@@ -30,6 +30,8 @@ void tegula__call_open(tegula__call *call, const char *const *paths, size_t coun
   tegula__call_add(call, "the dataset", "%s",
                    options->dataset != NULL ? options->dataset : "not given");
   mix_text(call, options->dataset);
+  tegula__call_add(call, "the field", "%s", options->field != NULL ? options->field : "not given");
+  mix_text(call, options->field);
   tegula__call_add(call, "format and dtype", "%s, %s",
                    options->format != NULL ? options->format : "not given",
                    options->dtype != NULL ? options->dtype : "not given");

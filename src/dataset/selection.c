@@ -5,6 +5,14 @@
 
 #include <stdlib.h>
 
+void tegula__subset_whole(const tegula__manifest *manifest, tegula__subset *out) {
+  *out = (tegula__subset){.field = NULL};
+  for (int32_t k = 0; k < manifest->ndim; k++) {
+    out->hi[k] = manifest->shape[k];
+    out->step[k] = 1;
+  }
+}
+
 static tegula_status check_axis(const tegula__manifest *manifest, const tegula__subset *subset,
                                 int32_t k, tegula_error *err) {
   if (subset->step[k] < 1)
@@ -37,6 +45,25 @@ static tegula_status copy_names(const tegula_dataset *source, tegula_dataset *ou
   bool good = (out->opened != NULL || source->opened == NULL) &&
               (out->asked != NULL || source->asked == NULL);
   return good ? TEGULA_OK : tegula__out_of_memory(err, 64);
+}
+
+tegula_status tegula__dataset_select_field(const tegula_dataset *dataset, tegula__subset *subset,
+                                           const char *name, tegula_dataset **out,
+                                           tegula_error *err) {
+  const tegula__manifest *manifest = &dataset->manifest;
+  tegula__field field;
+  char text[TEGULA_DTYPE_TEXT];
+  tegula_dtype_format(manifest->dtype, text);
+  if (manifest->descr == NULL)
+    return tegula__fail(err, TEGULA_INVALID_ARGUMENT, dataset->opened, -1,
+                        "\"%s\": no field \"%.80s\": its elements are %s, expected records",
+                        dataset->opened, name, text);
+  FORWARD(tegula__record_field(dataset->opened, manifest->descr, name, &field, err));
+  subset->field = &field;
+  tegula_status status = tegula__dataset_select(dataset, subset, out, err);
+  subset->field = NULL;
+  free(field.descr);
+  return status;
 }
 
 tegula_status tegula__dataset_select(const tegula_dataset *dataset, const tegula__subset *subset,

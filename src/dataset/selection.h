@@ -9,21 +9,22 @@
 #define TEGULA_DATASET_SELECTION_H
 
 #include "dataset/dataset.h"
-
-/* One field of structured records. */
-typedef struct tegula__field {
-  tegula_dtype dtype; /* in the byte order in which it is stored */
-  int64_t offset;     /* in the record */
-  int32_t ndim;       /* axes of a field that is an array */
-  int64_t shape[TEGULA_MAX_DIMS];
-  char *descr; /* of a field that is a record; NULL: it is none; owned */
-} tegula__field;
+#include "format/record_fields.h"
 
 /* What is selected: along axis k of the source the elements lo, lo + step, ... below hi. */
 typedef struct tegula__subset {
   int64_t lo[TEGULA_MAX_DIMS], hi[TEGULA_MAX_DIMS], step[TEGULA_MAX_DIMS];
   const tegula__field *field; /* NULL: whole elements */
 } tegula__subset;
+
+/* All elements. */
+void tegula__subset_whole(const tegula__manifest *manifest, tegula__subset *out);
+
+/* selection.c: the same with the field of that name; INVALID_ARGUMENT where the elements are no
+ * records, NOT_FOUND where they have no such field. */
+tegula_status tegula__dataset_select_field(const tegula_dataset *dataset, tegula__subset *subset,
+                                           const char *name, tegula_dataset **out,
+                                           tegula_error *err);
 
 /* selection_parts.c: the manifest of a subset of `source`, which has no late parts. It borrows from
  * `source`: its files, grids and readers. Free it with tegula__subset_manifest_free. */

@@ -29,9 +29,11 @@ typedef struct vectors {
 
 /* ---- items ---- */
 
-static bool all_equal(const char *items, int64_t count, size_t size) {
-  for (int64_t i = 1; i < count; i++)
-    if (memcmp(items, items + (size_t)i * size, size) != 0) return false;
+/* Have all elements of an array field the same bytes, those of the first? */
+static bool all_equal(const char *first, const tegula__field *field, int32_t k, const char *item) {
+  if (k == field->ndim) return memcmp(first, item, field->dtype.item_size) == 0;
+  for (int64_t i = 0; i < field->shape[k]; i++, item += field->strides[k])
+    if (!all_equal(first, field, k + 1, item)) return false;
   return true;
 }
 
@@ -42,10 +44,11 @@ static tegula_status item_of(selecting *s, const void *record, const void **out,
   *out = record;
   if (field == NULL || record == NULL) return TEGULA_OK;
   tegula_dtype native = s->out->dtype;
-  int64_t count = 1, zero[1] = {0}, one[1] = {1};
-  for (int32_t k = 0; k < field->ndim; k++) count *= field->shape[k];
+  int64_t zero[1] = {0}, one[1] = {1};
   const char *bytes = (const char *)record + field->offset;
-  if (!all_equal(bytes, count, native.item_size))
+  *out = NULL;
+  for (int32_t k = 0; k < field->ndim; k++) RETURN_IF(field->shape[k] == 0, TEGULA_OK);
+  if (!all_equal(bytes, field, 0, bytes))
     return tegula__fail(err, TEGULA_UNSUPPORTED, NULL, -1,
                         "the fill value of the field is an array of different values");
   char *item = malloc(native.item_size);
@@ -92,11 +95,11 @@ static void add_field_axes(const selecting *s, vectors *v) {
   const tegula__field *field = s->subset->field;
   int32_t first = s->source->ndim;
   if (field == NULL) return;
-  tegula__dense_strides(field->shape, field->ndim, field->dtype.item_size, 'C', v->strides + first);
   for (int32_t i = 0; i < field->ndim; i++) {
     int32_t k = first + i;
     v->lo[k] = v->start[k] = v->slot_strides[k] = 0;
     v->hi[k] = v->chunk[k] = field->shape[i];
+    v->strides[k] = field->strides[i];
     v->step[k] = 1;
   }
 }

@@ -160,7 +160,7 @@ static void take_field(picker *p, const tegula__field *field) {
   p->as_it_is = false;
   p->dtype = field->dtype;
   p->offset = field->offset;
-  tegula__dense_strides(field->shape, field->ndim, field->dtype.item_size, 'C', p->field_strides);
+  memcpy(p->field_strides, field->strides, sizeof p->field_strides);
 }
 
 tegula__reader *tegula__subset_reader(const tegula__manifest *source, const tegula__part *part,

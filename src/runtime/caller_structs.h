@@ -29,7 +29,7 @@ tegula_status tegula__argument(tegula_error *err, const char *what);
 #define FIRST_SIZE(type, last) (offsetof(type, last) + sizeof(((type *)0)->last))
 #define FIRST_CONTEXT_OPTIONS FIRST_SIZE(tegula_context_options, hdf5_candidates)
 #define FIRST_OPEN_OPTIONS FIRST_SIZE(tegula_open_options, statistics)
-#define FIRST_SELECTION FIRST_SIZE(tegula_selection, reserved)
+#define FIRST_SELECTION FIRST_SIZE(tegula_selection, field)
 #define FIRST_DATASET_INFO FIRST_SIZE(tegula_dataset_info_t, fill)
 #define FIRST_FILE_INFO FIRST_SIZE(tegula_file_info, data_offset)
 #define FIRST_READER FIRST_SIZE(tegula_reader, release)

@@ -373,6 +373,24 @@ def test_load_box_reads_only_its_files(shards):
     ]
 
 
+def test_one_field(tmp_path):
+    array = numpy.zeros((40, 3), [("a", "<i4"), ("p", [("x", ">f4"), ("y", "<f8", (2,))])])
+    array["p"]["x"] = numpy.arange(120).reshape(40, 3)
+    numpy.save(tmp_path / "x.npy", array)
+    x = numpy.ascontiguousarray(array["p"]["x"].astype("<f4"))
+    where = (tmp_path / "x.npy", "--field", "p.x")
+    answer = report("load", *where, "--hash", "--tiles", 3)
+    assert (answer["shape"], answer["dtype"]) == ([40, 3], "<f4")
+    assert answer["hash"] == content_hash(x)
+    stepped = report("load", *where, "--hash", "--box", "::3,1:")
+    assert stepped["hash"] == content_hash(numpy.ascontiguousarray(x[::3, 1:]))
+    (info,) = report("info", tmp_path / "x.npy", "--field", "p.y")["datasets"]
+    assert (info["shape"], info["dtype"]) == ([40, 3, 2], "<f8")
+    report("copy", *where[:1], tmp_path / "y.npy", *where[1:], "--verify")
+    assert numpy.load(tmp_path / "y.npy").tobytes() == x.tobytes()
+    refused("load", tmp_path / "x.npy", "--field", "p.z", status="not_found")
+
+
 def test_load_box_with_steps_and_a_seed(shards):
     usage_error(
         "load", shards[0], "--box", "::2", "--check-seed", 1, says=["--check-seed", "--box"]

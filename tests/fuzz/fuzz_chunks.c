@@ -74,7 +74,7 @@ static void add_grid(input *in, tegula__manifest *m) {
 static void add_part(input *in, tegula__manifest *m, const tegula_error *lost,
                      const tegula__reader *reader) {
   uint64_t bits = take_number(&in->data, &in->left, 2);
-  int64_t vectors[6][MOST_AXES], ndim = m->ndim;
+  int64_t vectors[6][MOST_AXES], step[MOST_AXES], ndim = m->ndim;
   for (int i = 0; i < 6; i++) vector(in, m->ndim, vectors[i]);
   if (bits & 8) /* over the whole array */
     for (int64_t k = 0; k < ndim; k++) {
@@ -92,6 +92,10 @@ static void add_part(input *in, tegula__manifest *m, const tegula_error *lost,
   if (part.kind == TEGULA__PART_CHUNKED && m->grid_count > 0)
     part.grid = m->grids[(int64_t)(bits >> 8 & 3) % m->grid_count];
   if (part.grid != NULL && bits >> 10 & 1) part.order = part.grid->order;
+  if (part.kind == TEGULA__PART_CHUNKED && bits >> 11 & 1) {
+    vector(in, m->ndim, step);
+    part.step = step;
+  }
   part.slot_base = part.kind == TEGULA__PART_CHUNKED ? number(in) : 0;
   part.lost = part.kind == TEGULA__PART_LOST ? lost : NULL;
   part.reader = part.kind == TEGULA__PART_READ ? reader : NULL;

@@ -7,6 +7,7 @@
  * known already; bit 3: bfloat16 is asked for; bits 4 to 7: 2^(3n) bytes more than there are, which
  * a header may then claim (array data is never looked at). */
 #include "format/format.h"
+#include "format/record_fields.h"
 #include "fuzz.h"
 
 static const size_t head_sizes[8] = {0, 5, 8, 10, 12, 64, 128, 4096};
@@ -86,6 +87,35 @@ static void write_and_describe(const tegula__manifest *manifest) {
   tegula__buffer_free(&header);
 }
 
+/* Each field that is named lies within the record, unless its name has a comma. */
+static void check_fields(const tegula__manifest *manifest) {
+  tegula__buffer names;
+  tegula__buffer_init(&names, (size_t)64 << 20);
+  MUST(tegula__record_names(manifest->descr, &names) && tegula__buffer_append(&names, "", 1));
+  for (char *name = names.data, *next; name != NULL; name = next) {
+    tegula__field field;
+    tegula_error error;
+    next = strstr(name, ", ");
+    if (next != NULL) {
+      *next = '\0';
+      next += 2;
+    }
+    if (tegula__record_field("x", manifest->descr, name, &field, &error) != TEGULA_OK) {
+      MUST(error.message[0] != '\0');
+      continue;
+    }
+    __int128 end = (__int128)field.offset + field.dtype.item_size;
+    bool empty = false;
+    for (int32_t k = 0; k < field.ndim; k++) {
+      empty = empty || field.shape[k] == 0;
+      end += (__int128)(field.shape[k] - 1) * field.strides[k];
+    }
+    MUST(field.offset >= 0 && (empty || end <= manifest->dtype.item_size));
+    free(field.descr);
+  }
+  tegula__buffer_free(&names);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   uint8_t settings = size > 0 ? data[0] : 0;
   guarded file = guarded_copy(size > 0 ? data + 1 : data, size > 0 ? size - 1 : 0, false);
@@ -101,6 +131,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (status == TEGULA_OK) {
     check_inside(&manifest, claimed);
     MUST(tegula__dtype_valid(manifest.dtype));
+    if (manifest.descr != NULL) check_fields(&manifest);
     write_and_describe(&manifest);
   } else {
     MUST(error.status == status && error.message[0] != '\0' && strchr(error.message, '\n') == NULL);

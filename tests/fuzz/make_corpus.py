@@ -509,6 +509,20 @@ def manifest():
     grids("chunks-not-in-the-file", {**grid, "offsets": [0, 24, 48, 90]})
     grids("chunks-of-no-length", grid, chunk=[0, 4])
     grids("chunks-start-overflows", grid, start=[2**63 - 1, 0])
+    grids(
+        "chunks-steps",
+        {**grid, "slots": 10, "offsets": [i * 24 for i in range(10)], "lengths": [24] * 10},
+        step=[2, 1],
+        strides=[16, 2],
+    )
+    grids(
+        "chunks-long-steps",
+        {**grid, "slots": 20, "offsets": [i % 4 * 24 for i in range(20)], "lengths": [24] * 20},
+        step=[7, 1],
+        strides=[56, 2],
+    )
+    grids("chunks-no-step", grid, step=[0, 1])
+    grids("chunks-steps-overflow", grid, step=[2**62, 1], strides=[2**62, 2])
     grids("chunks-unknown-codec", {**grid, "codecs": [["gzip"]]})
     grids("chunks-codec-parameters", {**grid, "codecs": [["szip", 1, 2, 3]]})
     grids("chunks-too-few-lengths", {**grid, "lengths": [24]})
@@ -630,6 +644,9 @@ class Packed:
             for key in ("grid", "offset", "slot"):
                 self.next(key, part[key])
             self.vectors(part, "strides", "start", "chunk", "slot_strides")
+            self.out.append("step" in part)
+            if "step" in part:
+                self.vectors(part, "step")
         else:
             self.item(part.get("fill"))
             if kind == 3:
@@ -683,6 +700,20 @@ def chunks():
     whole("one-inside-another", grid=0x08, table=[0x90, 4, 0, 0, 4, 11, 0x92, 3, 0])
     whole("start-at-limit", vectors=[0, 0, 6, 5, 12, 4, 0xC5, 0, 4, 3, 2, 1])
     whole("huge-chunk", vectors=[0, 0, 6, 5, 12, 4, 0, 0, 0xC0, 3, 2, 1])
+    whole("steps", flags=12, vectors=[0, 0, 3, 5, 24, 4, 0, 0, 4, 3, 2, 1], rest=(0, 0, 2, 1))
+    whole(
+        "steps-over-chunks",
+        head=9,
+        flags=12,
+        vectors=[0, 0, 6, 5, 60, 4, 0, 0, 4, 3, 2, 1],
+        rest=(0, 0, 5, 1),
+    )
+    whole(
+        "steps-do-not-fit",
+        flags=12,
+        vectors=[0, 0, 6, 5, 12, 4, 0, 0, 4, 3, 2, 1],
+        rest=(0, 0, 5, 1),
+    )
     whole("fill", kind=0x0A, flags=0)
     whole("lost", kind=0x0B, flags=0)
     whole("reader", kind=0x8C, flags=0)

@@ -49,6 +49,10 @@ def make_sources(folder):
     with h5py.File(folder / "virtual" / "v.h5", "w", libver="latest") as file:
         file.create_virtual_dataset("x", layout)
     sources["virtual"] = folder / "virtual" / "v.h5", parts.reshape(300, 4), []
+    records = numpy.zeros((60, 9), [("a", "<i4"), ("p", [("x", ">f8"), ("y", "<f4", (2,))])])
+    records["p"]["y"] = rng.standard_normal((60, 9, 2))
+    numpy.save(folder / "records.npy", records)
+    sources["field"] = folder / "records.npy", records["p"]["y"].copy(), ["field=p.y"]
     for name, array in (
         ("few", numpy.arange(10, dtype="<u2").reshape(2, 5)),
         ("scalar", numpy.float64(3.5).reshape(())),

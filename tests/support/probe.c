@@ -125,6 +125,7 @@ static void open_options_read(const json_t *command, tegula_open_options *option
   }
   options->offset = number(command, "offset", 0);
   options->row_gap = number(command, "row_gap", 0);
+  options->field = text(command, "field");
   options->order = order ? order[0] : 0;
   options->byte_order = byte_order ? byte_order[0] : 0;
   options->flags = (uint32_t)number(command, "flags", 0);
@@ -177,7 +178,7 @@ static json_t *do_open(probe_state *state, const json_t *command) {
   return answer;
 }
 
-/* {ndim, lo, hi, step}: vectors may be left out. The dataset becomes what they select of it. */
+/* {ndim, lo, hi, step, field}: all may be left out. The dataset becomes what they select of it. */
 static json_t *do_select(probe_state *state, const json_t *command) {
   const char *const names[] = {"lo", "hi", "step"};
   int64_t vectors[3][TEGULA_MAX_DIMS];
@@ -185,6 +186,7 @@ static json_t *do_select(probe_state *state, const json_t *command) {
   tegula_selection_init(&selection);
   const int64_t **places[] = {&selection.lo, &selection.hi, &selection.step};
   selection.ndim = (int32_t)number(command, "ndim", 0);
+  selection.field = text(command, "field");
   for (int i = 0; i < 3; i++) {
     const json_t *list = json_object_get(command, names[i]);
     if (list) {

@@ -6,19 +6,16 @@
  * writes OUT/RANK.json: status, message, rank and what else is known, and OUT/RANK.TILE.bin: the
  * bytes of each of its tiles. Steps are comm, open, tiling, array, load, hash, dataset_hash, save,
  * verify, compare, batches.
- *   dataset=NAME, axis=A, tiles=N, grid=A,B, box=LO,LO,LENGTH,LENGTH (of two axes), separate=1,
- *     missing=N, deadline=SECONDS, threads=N
- *   stop=STEP, kill=STEP, sleep=STEP, pause=STEP: SIGSTOP, SIGKILL, ten minutes or one second in
- *     front of a step; fail=STEP: an error of the program's own there
- *   injections=FILE: all of it again for each line of the file, RANK PLAN [KEY=VALUE...], with that
- *     fault on that rank (-1: on none); each rank writes OUT/RANK.lines, one JSON object for each;
- *     counts is what was called until the end of each step
- *   self=1: the rank makes a context without the communicator; skip=STEP: leaves a step out
- *   save=PATH: saves; format=F, layout=L, chunk=N or A,B, codec=CHAIN, shards=N, durable=1,
- *     overwrite=1, group=N: N datasets in one save, in turn contiguous, in plain chunks and with
- *     the codec; staging=BYTES
- *   pieces=1: piece by piece, with token=1 by the text of the save; abandon=1: given up instead of
- *     committed
+ *   dataset=NAME, field=NAME, axis=A, tiles=N, grid=A,B, box=LO,LO,LENGTH,LENGTH (of two axes),
+ * separate=1, missing=N, deadline=SECONDS, threads=N stop=STEP, kill=STEP, sleep=STEP, pause=STEP:
+ * SIGSTOP, SIGKILL, ten minutes or one second in front of a step; fail=STEP: an error of the
+ * program's own there injections=FILE: all of it again for each line of the file, RANK PLAN
+ * [KEY=VALUE...], with that fault on that rank (-1: on none); each rank writes OUT/RANK.lines, one
+ * JSON object for each; counts is what was called until the end of each step self=1: the rank makes
+ * a context without the communicator; skip=STEP: leaves a step out save=PATH: saves; format=F,
+ * layout=L, chunk=N or A,B, codec=CHAIN, shards=N, durable=1, overwrite=1, group=N: N datasets in
+ * one save, in turn contiguous, in plain chunks and with the codec; staging=BYTES pieces=1: piece
+ * by piece, with token=1 by the text of the save; abandon=1: given up instead of committed
  *   copy=PATH: copies the dataset instead of saving the array, with memory=BYTES, readback=1
  *   later=WAY: saves in the background. wait: by the operation; poll: until it is done; fence;
  *     cancel: and waits; open: opens what was saved, hashes it; change: loads the dataset of
@@ -140,6 +137,7 @@ static tegula_status open_dataset(ranks *r) {
   tegula_open_options options;
   tegula_open_options_init(&options);
   options.dataset = value_of(r, "dataset");
+  options.field = value_of(r, "field");
   options.statistics = &r->statistics;
   const char *path = value_of(r, "path");
   tegula_status status = tegula_dataset_open(r->context, path != NULL ? path : r->argv[2], &options,

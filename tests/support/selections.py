@@ -16,13 +16,26 @@ def random_steps(rng, shape):
     return command, key
 
 
+def random_field(rng, array):
+    """The name of a field, and its values in native byte order."""
+    names = []
+    while array.dtype.names is not None and (not names or rng.random() < 0.7):
+        names.append(array.dtype.names[rng.integers(len(array.dtype.names))])
+        array = array[names[-1]]
+    if array.dtype.str[0] == ">":
+        array = array.byteswap().view(array.dtype.newbyteorder())
+    return ".".join(names), array
+
+
 def check_selection(probe, rng, folder, want):
-    """A selection, or one of another: tiles, both hashes, a box in memory of any strides, and what
-    its manifest describes."""
-    dtype = gen.dtype_text(want.dtype)
+    """A selection, or one of another, also of a field: tiles, both hashes, a box in memory of any
+    strides, and what its manifest describes."""
     for _ in range(int(rng.integers(1, 3))):
         command, key = random_steps(rng, want.shape)
         want = want[(*key, ...)]
+        if want.dtype.names is not None and rng.random() < 0.7:
+            command["field"], want = random_field(rng, want)
+        dtype = gen.dtype_text(want.dtype)
         info = probe.call(**command)
         assert (info["shape"], info["dtype"]) == (list(want.shape), dtype), command
     check_open(probe, rng, folder, want)

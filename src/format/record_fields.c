@@ -1,0 +1,305 @@
+/* Walks a description: sizes add up to offsets, names are compared on the way.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "format/record_fields.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/npy/descr.h"
+
+#define MOST_NAMES 10
+#define MOST_NAME_BYTES ((size_t)1 << 20)
+
+/* One entry of a record. */
+typedef struct entry {
+  uint32_t title, name, format; /* nodes; title: that of the name where there is none */
+  uint32_t next;                /* the entry behind it */
+  int64_t item_size, offset;    /* offset in its record */
+  bool loadable;
+  int32_t ndim;
+  int64_t shape[TEGULA_MAX_DIMS];
+} entry;
+
+static tegula_status no_description(const tegula__literal *literal, uint32_t node,
+                                    tegula_error *err) {
+  return tegula__literal_fail(literal, node, TEGULA_CORRUPT, err,
+                              "a field is not (name, format) or (name, format, shape)");
+}
+
+/* ---- sizes ---- */
+
+static tegula_status read_entry(const tegula__literal *literal, uint32_t node, entry *out,
+                                tegula_error *err);
+
+/* What lies in front of the entry is added to its offset. */
+static tegula_status next_entry(const tegula__literal *literal, uint32_t node, int64_t *offset,
+                                entry *out, tegula_error *err) {
+  int64_t count, bytes;
+  FORWARD(read_entry(literal, node, out, err));
+  out->offset = *offset;
+  if (tegula__shape_count(out->shape, out->ndim, &count) &&
+      tegula__mul(count, out->item_size, &bytes) && tegula__add(*offset, bytes, offset) &&
+      *offset <= INT32_MAX)
+    return TEGULA_OK;
+  return tegula__literal_fail(literal, node, TEGULA_LIMIT_EXCEEDED, err,
+                              "a record has more than %d bytes, which is the limit", INT32_MAX);
+}
+
+static tegula_status record_size(const tegula__literal *literal, uint32_t node, entry *out,
+                                 tegula_error *err) {
+  uint32_t at = node + 1;
+  entry part;
+  out->item_size = 0;
+  for (uint32_t i = 0; i < literal->nodes[node].count; i++, at = part.next) {
+    FORWARD(next_entry(literal, at, &out->item_size, &part, err));
+    out->loadable = out->loadable && part.loadable;
+  }
+  return TEGULA_OK;
+}
+
+/* Fields of no bytes, long doubles and what stands for something else have a size, but no dtype. */
+static bool opaque_size(const char *text, int64_t *size) {
+  const char *body = text[0] != '\0' && strchr("<>|=", text[0]) != NULL ? text + 1 : text;
+  int64_t number = 0;
+  if (body[0] == '\0' || body[1] == '\0' || strchr("OVSUfc", body[0]) == NULL) return false;
+  for (const char *digit = body + 1; *digit != '\0'; digit++) {
+    if (*digit < '0' || *digit > '9' || number > INT32_MAX) return false;
+    number = number * 10 + (*digit - '0');
+  }
+  *size = body[0] == 'U' ? number * 4 : number;
+  return true;
+}
+
+static tegula_status text_size(const tegula__literal *literal, uint32_t node, entry *out,
+                               tegula_error *err) {
+  char text[TEGULA_DTYPE_TEXT];
+  tegula_dtype dtype;
+  if (!tegula__literal_ascii(literal, node, text, sizeof text))
+    return no_description(literal, node, err);
+  if (tegula_dtype_parse(text, &dtype, NULL) == TEGULA_OK) {
+    out->item_size = dtype.item_size;
+    return TEGULA_OK;
+  }
+  out->loadable = false;
+  return opaque_size(text, &out->item_size) ? TEGULA_OK : no_description(literal, node, err);
+}
+
+/* ---- entries ---- */
+
+static tegula_status read_shape(const tegula__literal *literal, uint32_t node, entry *out,
+                                tegula_error *err) {
+  const tegula__literal_node *shape = &literal->nodes[node];
+  uint32_t at = node + 1;
+  if (shape->kind != TEGULA__LITERAL_TUPLE || shape->count > TEGULA_MAX_DIMS)
+    return no_description(literal, node, err);
+  out->ndim = (int32_t)shape->count;
+  for (int32_t k = 0; k < out->ndim; k++, at = literal->nodes[at].end) {
+    const tegula__literal_node *length = &literal->nodes[at];
+    if (length->kind != TEGULA__LITERAL_INT || !length->fits || length->value < 0)
+      return no_description(literal, node, err);
+    out->shape[k] = length->value;
+  }
+  return TEGULA_OK;
+}
+
+/* A name, or (title, name). */
+static bool read_names(const tegula__literal *literal, entry *out) {
+  const tegula__literal_node *name = &literal->nodes[out->name];
+  out->title = out->name;
+  if (name->kind == TEGULA__LITERAL_TUPLE && name->count == 2) {
+    out->title = out->name + 1;
+    out->name = literal->nodes[out->title].end;
+  }
+  return literal->nodes[out->name].kind == TEGULA__LITERAL_STRING &&
+         literal->nodes[out->title].kind == TEGULA__LITERAL_STRING;
+}
+
+static tegula_status read_entry(const tegula__literal *literal, uint32_t node, entry *out,
+                                tegula_error *err) {
+  const tegula__literal_node *tuple = &literal->nodes[node];
+  if (tuple->kind != TEGULA__LITERAL_TUPLE || tuple->count < 2 || tuple->count > 3)
+    return no_description(literal, node, err);
+  *out = (entry){.name = node + 1, .next = tuple->end, .loadable = true};
+  out->format = literal->nodes[out->name].end;
+  if (!read_names(literal, out)) return no_description(literal, node, err);
+  if (tuple->count == 3) FORWARD(read_shape(literal, literal->nodes[out->format].end, out, err));
+  switch (literal->nodes[out->format].kind) {
+    case TEGULA__LITERAL_STRING:
+      return text_size(literal, out->format, out, err);
+    case TEGULA__LITERAL_LIST:
+      return record_size(literal, out->format, out, err);
+    default:
+      return no_description(literal, node, err);
+  }
+}
+
+/* ---- names ---- */
+
+static bool put_name(const tegula__literal *literal, uint32_t node, tegula__buffer *out) {
+  const tegula__literal_node *name = &literal->nodes[node];
+  tegula__text text = {literal->text + name->start, literal->text + name->start + name->size,
+                       literal->utf8};
+  uint32_t character;
+  while (tegula__text_next(&text, &character) > 0)
+    if (!tegula__text_put(out, character)) return false;
+  return true;
+}
+
+/* *size: the bytes of a node's text where `name` begins with it and ends there, or goes on with a
+ * dot; else 0. */
+static tegula_status match(const tegula__literal *literal, uint32_t node, const char *name,
+                           size_t *size, tegula_error *err) {
+  tegula__buffer text;
+  tegula__buffer_init(&text, MOST_NAME_BYTES);
+  bool good = put_name(literal, node, &text);
+  bool begins = good && text.size > 0 && strncmp(name, text.data, text.size) == 0 &&
+                (name[text.size] == '\0' || name[text.size] == '.');
+  *size = begins ? text.size : 0;
+  tegula__buffer_free(&text);
+  return good ? TEGULA_OK : tegula__out_of_memory(err, (int64_t)text.size + 1);
+}
+
+static tegula_status match_entry(const tegula__literal *literal, const entry *e, const char *name,
+                                 size_t *size, tegula_error *err) {
+  FORWARD(match(literal, e->name, name, size, err));
+  if (*size > 0 || e->title == e->name) return TEGULA_OK;
+  return match(literal, e->title, name, size, err);
+}
+
+/* ---- finding one ---- */
+
+/* The axes of an entry follow those of the records that it is in. */
+static tegula_status enter(const tegula__literal *literal, const entry *e, tegula__field *field,
+                           tegula_error *err) {
+  if (field->ndim + e->ndim > TEGULA_MAX_DIMS)
+    return tegula__literal_fail(literal, e->name, TEGULA_LIMIT_EXCEEDED, err,
+                                "a field has more than %d axes", TEGULA_MAX_DIMS);
+  field->offset += e->offset;
+  int64_t stride = e->item_size;
+  for (int32_t k = e->ndim - 1; k >= 0; k--) {
+    field->shape[field->ndim + k] = e->shape[k];
+    field->strides[field->ndim + k] = stride;
+    if (e->shape[k] == 0) stride = 0; /* no elements: nothing is at a stride */
+    if (!tegula__mul(stride, e->shape[k], &stride)) return no_description(literal, e->name, err);
+  }
+  field->ndim += e->ndim;
+  return TEGULA_OK;
+}
+
+static tegula_status take(const tegula__literal *literal, const entry *e, const char *name,
+                          tegula__field *field, tegula_error *err) {
+  tegula__descr found;
+  if (!e->loadable)
+    return tegula__fail(err, TEGULA_UNSUPPORTED, NULL, -1,
+                        "the field \"%.80s\" has elements that cannot be loaded", name);
+  FORWARD(tegula__descr_read(literal, e->format, &found, err));
+  field->dtype = found.dtype;
+  field->descr = found.record;
+  return TEGULA_OK;
+}
+
+/* Looks in the record at `node` for what is left of the name. *found: it is there, or err says what
+ * is wrong with it. A field whose own name has a dot comes before one in a record. */
+static tegula_status find(const tegula__literal *literal, uint32_t node, const char *name,
+                          tegula__field *field, bool *found, tegula_error *err) {
+  for (int inner = 0; inner < 2; inner++) {
+    int64_t offset = 0;
+    uint32_t at = node + 1;
+    entry e;
+    for (uint32_t i = 0; i < literal->nodes[node].count && !*found; i++, at = e.next) {
+      FORWARD(next_entry(literal, at, &offset, &e, err));
+      size_t size;
+      FORWARD(match_entry(literal, &e, name, &size, err));
+      if (size == 0 || (name[size] == '\0') == (inner == 1)) continue;
+      if (inner == 1 && literal->nodes[e.format].kind != TEGULA__LITERAL_LIST) continue;
+      tegula__field before = *field;
+      FORWARD(enter(literal, &e, field, err));
+      if (inner == 0) {
+        *found = true;
+        return take(literal, &e, name, field, err);
+      }
+      FORWARD(find(literal, e.format, name + size + 1, field, found, err));
+      if (!*found) *field = before;
+    }
+  }
+  return TEGULA_OK;
+}
+
+/* ---- listing ---- */
+
+static bool put_names(const tegula__literal *literal, uint32_t node, const tegula__buffer *above,
+                      int *count, tegula__buffer *out);
+
+static bool put_entry(const tegula__literal *literal, const entry *e, const tegula__buffer *above,
+                      int *count, tegula__buffer *out) {
+  tegula__buffer path;
+  tegula__buffer_init(&path, MOST_NAME_BYTES);
+  bool good = above->size == 0 || (tegula__buffer_append(&path, above->data, above->size) &&
+                                   tegula__buffer_append(&path, ".", 1));
+  good = good && put_name(literal, e->name, &path);
+  if (good && !e->loadable && literal->nodes[e->format].kind == TEGULA__LITERAL_LIST)
+    good = put_names(literal, e->format, &path, count, out);
+  else if (good && e->loadable && ++*count <= MOST_NAMES)
+    good = (out->size == 0 || tegula__buffer_append(out, ", ", 2)) &&
+           tegula__buffer_append(out, path.data, path.size);
+  tegula__buffer_free(&path);
+  return good;
+}
+
+/* Records that can be loaded are named whole, of others what is in them. */
+static bool put_names(const tegula__literal *literal, uint32_t node, const tegula__buffer *above,
+                      int *count, tegula__buffer *out) {
+  uint32_t at = node + 1;
+  entry e;
+  for (uint32_t i = 0; i < literal->nodes[node].count && *count <= MOST_NAMES; i++, at = e.next) {
+    if (read_entry(literal, at, &e, NULL) != TEGULA_OK) return true;
+    if (literal->nodes[e.name].size > 0 && !put_entry(literal, &e, above, count, out)) return false;
+  }
+  return true;
+}
+
+bool tegula__record_names(const char *descr, tegula__buffer *out) {
+  tegula__literal literal;
+  const tegula__buffer nothing = {.size = 0};
+  int count = 0;
+  tegula_status status =
+      tegula__literal_parse(&literal, descr, strlen(descr), true, NULL, -1, NULL);
+  bool good = true;
+  if (status == TEGULA_OK && literal.nodes[0].kind == TEGULA__LITERAL_LIST)
+    good = put_names(&literal, 0, &nothing, &count, out);
+  tegula__literal_free(&literal);
+  if (good && count > MOST_NAMES) good = tegula__buffer_append(out, ", ...", 5);
+  return good;
+}
+
+/* ---- the whole ---- */
+
+static tegula_status not_there(const char *path, const char *descr, const char *name,
+                               tegula_error *err) {
+  tegula__buffer names;
+  tegula__buffer_init(&names, 4096);
+  bool listed = tegula__record_names(descr, &names) && names.size > 0;
+  tegula_status status =
+      tegula__fail(err, TEGULA_NOT_FOUND, path, -1, "\"%s\": its records have no field \"%.80s\"",
+                   path != NULL ? path : "", name);
+  if (listed)
+    status = tegula__hint(err, status, "the fields are: %.*s",
+                          (int)tegula__min((int64_t)names.size, 400), names.data);
+  tegula__buffer_free(&names);
+  return status;
+}
+
+tegula_status tegula__record_field(const char *path, const char *descr, const char *name,
+                                   tegula__field *out, tegula_error *err) {
+  tegula__literal literal;
+  tegula__field field = {.ndim = 0};
+  bool found = false;
+  tegula_status status = tegula__literal_parse(&literal, descr, strlen(descr), true, NULL, -1, err);
+  if (status == TEGULA_OK && literal.nodes[0].kind == TEGULA__LITERAL_LIST)
+    status = find(&literal, 0, name, &field, &found, err);
+  tegula__literal_free(&literal);
+  if (status == TEGULA_OK && !found) return not_there(path, descr, name, err);
+  if (status == TEGULA_OK) *out = field;
+  return status;
+}
