@@ -37,7 +37,8 @@ static const cli_option raw_rows[] = {
     {"allow-locked", NULL, "read HDF5 files also while another program has them open for writing",
      FIELD(allow_locked), 0, 0, OPTION_FLAG, 0},
     {"dtype", "DTYPE",
-     "what is stored: f4, <i8, >u2, bfloat16, ... (raw: needed unless shard_meta.json says it)",
+     "what is stored: f4, <i8, >u2, bfloat16, \"[('x', '<f4'), ..]\" (raw: needed unless "
+     "shard_meta.json says it)",
      FIELD(dtype), 0, 0, OPTION_DTYPE, 0},
     {"shape", "N,N,..", "raw: the shape of each file; () is a scalar", FIELD(shape), 0, 0,
      OPTION_SHAPE, 0},

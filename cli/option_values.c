@@ -166,9 +166,10 @@ static const char *expectation(const cli_option *row, char out[128]) {
   return out;
 }
 
+/* What stands in the description of a record the library checks. */
 static int is_dtype(const char *text) {
   tegula_dtype dtype;
-  return tegula_dtype_parse(text, &dtype, NULL) == TEGULA_OK;
+  return text[0] == '[' || tegula_dtype_parse(text, &dtype, NULL) == TEGULA_OK;
 }
 
 int options_store_value(const cli_option *row, const char *text, cli_settings *values) {

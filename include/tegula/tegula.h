@@ -305,7 +305,8 @@ typedef struct tegula_open_options {
    * "data". A pattern ("/shard_*"): all datasets that match it, in the order of their numbers,
    * joined along axis 0 (docs/formats.md) */
   const char *dataset;
-  /* what is stored (no conversion): needed for raw without a side file; otherwise it must agree;
+  /* what is stored (no conversion): needed for raw without a side file; otherwise it must agree.
+   * Structured records: numpy's description, "[('x', '<f4'), ('y', '>f8', (3,))]";
    * npy: turns |V2 into bfloat16 */
   const char *dtype;
   /* raw only; what is left out here may be said by shard_meta.json beside the files

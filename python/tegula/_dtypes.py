@@ -43,6 +43,17 @@ def text_of(dtype: Any) -> str:
     return str(found.str) if said or found.byteorder != "=" else str(found.str)[1:]
 
 
+def said_text(dtype: Any) -> str:
+    """The same for what files hold: records with their fields, if that can be said."""
+    found = dtype if isinstance(dtype, str) else np.dtype(dtype)
+    if isinstance(found, str) or found.names is None or found.hasobject:
+        return text_of(dtype)
+    from numpy.lib.format import descr_to_dtype, dtype_to_descr
+
+    descr = dtype_to_descr(found)
+    return repr(descr) if descr_to_dtype(descr) == found else text_of(dtype)
+
+
 def _bfloat16() -> np.dtype[Any]:
     try:
         import ml_dtypes

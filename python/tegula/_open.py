@@ -92,7 +92,8 @@ def open(
         field: one field of structured records, such as "mass", or "position.x" of a record within
             the record; None: all.
         format: "npy", "raw", "hdf5" or "manifest"; None: found out from the content.
-        dtype: what is stored (nothing is converted): needed for raw without a side file; "bfloat16"
+        dtype: what is stored (nothing is converted), also structured: needed for raw without a side
+            file; "bfloat16"
             turns ``|V2`` of npy into bfloat16.
         shape: raw: the shape of each file.
         row_shape: raw: the shape of one row; the number of rows follows from the size.

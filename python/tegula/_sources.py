@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from . import _core
 from ._arguments import Shape, shown
 from ._context import Group, context, reading, timeout, waiting
-from ._dtypes import dtype_of, text_of
+from ._dtypes import dtype_of, said_text, text_of
 from ._errors import Error
 from ._index import slices
 from ._numpy import NDArray, np
@@ -106,7 +106,7 @@ class Options(NamedTuple):
         return self._open(found)
 
     def _open(self, of: _core.Context) -> _core.Dataset:
-        dtype = None if self.dtype is None else text_of(self.dtype)
+        dtype = None if self.dtype is None else said_text(self.dtype)
         return _core.open(
             of, self.paths, self.format, self.dataset, self.field, dtype, self.shape,
             self.row_shape, self.offset, self.row_gap, self.order, self.byte_order,

@@ -32,6 +32,15 @@ static tegula_status check_options(const tegula_open_options *options, tegula_er
   return TEGULA_OK;
 }
 
+/* The fields of a record say their byte orders themselves. */
+static tegula_status record_of(const tegula_open_options *options, tegula__discover_options *out,
+                               tegula_error *err) {
+  CHECK_ARGUMENT(options->byte_order == 0,
+                 "byte_order is given for records, whose fields say it themselves");
+  out->describe.record = options->dtype;
+  return tegula__record_read(options->dtype, &out->describe.dtype, NULL, err);
+}
+
 tegula_status tegula__discover_options_of(const tegula_open_options *options,
                                           tegula__discover_options *out, tegula_error *err) {
   FORWARD(check_options(options, err));
@@ -54,6 +63,7 @@ tegula_status tegula__discover_options_of(const tegula_open_options *options,
       .defer_headers = (options->flags & TEGULA_OPEN_DEFER_HEADERS) != 0};
   if (options->dtype == NULL) return TEGULA_OK;
   out->describe.has_dtype = true;
+  if (options->dtype[0] == '[') return record_of(options, out, err);
   /* an order in the text and another one beside it contradict each other */
   char said = options->dtype[0];
   if (options->byte_order != 0 && (said == '<' || said == '>') && said != options->byte_order)

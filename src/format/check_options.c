@@ -2,9 +2,11 @@
  * passed over.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
 #include <string.h>
 
 #include "format/format_priv.h"
+#include "format/record_fields.h"
 
 tegula_status tegula__format_check_dataset(const char *dataset, const char *only, const char *path,
                                            tegula_error *err) {
@@ -35,11 +37,29 @@ tegula_status tegula__format_check_raw_only(const tegula__source *source,
       "leave %s out, or say format raw if the file is not to be read as %s", which, format);
 }
 
+/* Are the records those that were asked for? */
+static tegula_status check_record(const tegula__source *source, const char *record,
+                                  const char *descr, tegula_error *err) {
+  tegula_dtype ignored;
+  char *asked;
+  RETURN_IF(record == NULL, TEGULA_OK);
+  FORWARD(tegula__record_read(record, &ignored, &asked, err));
+  tegula_status status = TEGULA_OK;
+  if (descr == NULL || strcmp(asked, descr) != 0)
+    status = tegula__fail(err, TEGULA_MISMATCH, source->path, -1,
+                          "the records of \"%s\" are %.200s, but %.200s was asked for",
+                          source->path, descr != NULL ? descr : "not described", asked);
+  free(asked);
+  return status;
+}
+
 tegula_status tegula__format_check_dtype(const tegula__source *source,
                                          const tegula__describe_options *options,
-                                         tegula_dtype dtype, const char *format,
+                                         tegula_dtype dtype, const char *descr, const char *format,
                                          tegula_error *err) {
-  if (!options->has_dtype || tegula_dtype_same(options->dtype, dtype)) return TEGULA_OK;
+  if (!options->has_dtype) return TEGULA_OK;
+  if (tegula_dtype_same(options->dtype, dtype))
+    return check_record(source, options->record, descr, err);
   char expected[TEGULA_DTYPE_TEXT], found[TEGULA_DTYPE_TEXT];
   tegula_dtype_format(options->dtype, expected);
   tegula_dtype_format(dtype, found);

@@ -68,6 +68,7 @@ typedef struct tegula__plugins tegula__plugins;
 typedef struct tegula__describe_options {
   bool has_dtype;
   tegula_dtype dtype;
+  const char *record; /* where it is a record: its description as it was given; NULL: it is none */
   const int64_t *shape;
   const int64_t *row_shape;
   int32_t shape_ndim; /* -1: not given */
@@ -240,9 +241,11 @@ tegula_status tegula__format_manifest_packed(const void *data, size_t size, cons
 tegula_status tegula__format_check_raw_only(const tegula__source *source,
                                             const tegula__describe_options *options, const char *is,
                                             const char *format, tegula_error *err);
-/* MISMATCH when a dtype is given and the file has another one; byte order aside. */
+/* MISMATCH when a dtype is given and the file has another one, byte order aside, or other
+ * records than `descr` says. */
 tegula_status tegula__format_check_dtype(const tegula__source *source,
                                          const tegula__describe_options *options,
-                                         tegula_dtype dtype, const char *format, tegula_error *err);
+                                         tegula_dtype dtype, const char *descr, const char *format,
+                                         tegula_error *err);
 
 #endif

@@ -275,6 +275,21 @@ bool tegula__record_names(const char *descr, tegula__buffer *out) {
 
 /* ---- the whole ---- */
 
+tegula_status tegula__record_read(const char *text, tegula_dtype *dtype, char **descr,
+                                  tegula_error *err) {
+  tegula__literal literal;
+  tegula__descr found = {.record = NULL};
+  tegula_status status = tegula__literal_parse(&literal, text, strlen(text), true, NULL, -1, err);
+  if (status == TEGULA_OK) status = tegula__descr_read(&literal, 0, &found, err);
+  tegula__literal_free(&literal);
+  if (status == TEGULA_OK) *dtype = found.dtype;
+  if (status == TEGULA_OK && descr != NULL)
+    *descr = found.record;
+  else
+    free(found.record);
+  return status;
+}
+
 static tegula_status not_there(const char *path, const char *descr, const char *name,
                                tegula_error *err) {
   tegula__buffer names;

@@ -26,6 +26,12 @@ typedef struct tegula__field {
 tegula_status tegula__record_field(const char *path, const char *descr, const char *name,
                                    tegula__field *out, tegula_error *err);
 
+/* The dtype of records that a caller describes ("[('x', '<f4'), ('y', '<f8')]"), and the
+ * description as manifests have it, which the caller frees; NULL: it is not wanted.
+ * INVALID_ARGUMENT and UNSUPPORTED say what is wrong with the text. */
+tegula_status tegula__record_read(const char *text, tegula_dtype *dtype, char **descr,
+                                  tegula_error *err);
+
 /* Appends the names of the fields that can be loaded, the first ten of them: "x, y, position.x";
  * false on lack of memory. A description that is none has no fields. */
 bool tegula__record_names(const char *descr, tegula__buffer *out);

@@ -35,7 +35,7 @@ static tegula_status describe(const tegula__source *source, const tegula__descri
   FORWARD(tegula__format_check_raw_only(source, options, "an HDF5 file, which says it all", "HDF5",
                                         err));
   FORWARD(tegula__plugin_describe("hdf5", source, options, out, err));
-  return tegula__format_check_dtype(source, options, out->dtype, "HDF5", err);
+  return tegula__format_check_dtype(source, options, out->dtype, out->descr, "HDF5", err);
 }
 
 static tegula_status names(const tegula__source *source, const tegula__describe_options *options,
@@ -52,7 +52,7 @@ static tegula_status describe_many(const tegula__source *source,
                                    tegula__manifest *out, tegula_error *err) {
   FORWARD(tegula__plugin_describe_many("hdf5", source, options, datasets, count, out, err));
   for (int64_t i = 0; i < count; i++)
-    FORWARD(tegula__format_check_dtype(source, options, out[i].dtype, "HDF5", err));
+    FORWARD(tegula__format_check_dtype(source, options, out[i].dtype, out[i].descr, "HDF5", err));
   return TEGULA_OK;
 }
 

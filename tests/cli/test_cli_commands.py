@@ -389,6 +389,17 @@ def test_one_field(tmp_path):
     report("copy", *where[:1], tmp_path / "y.npy", *where[1:], "--verify")
     assert numpy.load(tmp_path / "y.npy").tobytes() == x.tobytes()
     refused("load", tmp_path / "x.npy", "--field", "p.z", status="not_found")
+    array.tofile(tmp_path / "x.bin")
+    said = [
+        "--dtype",
+        "[('a', '<i4'), ('p', [('x', '>f4'), ('y', '<f8', (2,))])]",
+        "--row-shape",
+        3,
+    ]
+    answer = report("load", tmp_path / "x.bin", *said, "--field", "p.x", "--hash")
+    assert answer["hash"] == content_hash(x)
+    refused("load", tmp_path / "x.bin", "--dtype", "[('a', 'O')]", status="unsupported")
+    usage_error("load", tmp_path / "x.bin", "--dtype", "[('a'", says=["descr", "character 5"])
 
 
 def test_load_box_with_steps_and_a_seed(shards):

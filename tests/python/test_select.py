@@ -152,3 +152,30 @@ def test_a_hint_names_the_fields(tmp_path, records):
     numpy.save(tmp_path / "y.npy", numpy.zeros(3))
     with pytest.raises(tegula.InvalidArgumentError, match="its elements are <f8"):
         tegula.open(tmp_path / "y.npy", field="x")
+
+
+def test_raw_records_have_fields(tmp_path, records):
+    records.tofile(tmp_path / "x.bin")
+    ds = tegula.open(tmp_path / "x.bin", dtype=RECORD, row_shape=(6,))
+    assert ds.dtype == RECORD
+    assert ds[...].tobytes() == records.tobytes()
+    for name, take in FIELDS.items():
+        numpy.testing.assert_array_equal(ds.field(name)[::3], take(records)[::3])
+        loaded = tegula.load(tmp_path / "x.bin", dtype=RECORD, row_shape=(6,), field=name)
+        numpy.testing.assert_array_equal(numpy.asarray(loaded), take(records))
+
+
+def test_other_records_than_asked_for(tmp_path, records):
+    numpy.save(tmp_path / "x.npy", records)
+    assert tegula.open(tmp_path / "x.npy", dtype=RECORD).dtype == RECORD
+    names = ["number", *RECORD.names[1:]]
+    other = numpy.dtype(
+        {
+            "names": names,
+            "formats": [RECORD[n] for n in RECORD.names],
+            "offsets": [RECORD.fields[n][1] for n in RECORD.names],
+            "itemsize": RECORD.itemsize,
+        }
+    )
+    with pytest.raises(tegula.MismatchError, match="'number'"):
+        tegula.open(tmp_path / "x.npy", dtype=other)

@@ -79,7 +79,7 @@ static tegula_status manifest_describe(const tegula__source *source,
   if (status == TEGULA_OK)
     status = tegula__format_check_dataset(options->dataset, out->name, source->path, err);
   if (status == TEGULA_OK)
-    status = tegula__format_check_dtype(source, options, out->dtype, "manifest", err);
+    status = tegula__format_check_dtype(source, options, out->dtype, out->descr, "manifest", err);
   free(text);
   return status;
 }

@@ -172,7 +172,7 @@ static tegula_status agree_dtype(const tegula__source *source,
     if (descr->void_order != '|') descr->dtype.order = descr->void_order;
     return TEGULA_OK;
   }
-  return tegula__format_check_dtype(source, options, descr->dtype, "npy", err);
+  return tegula__format_check_dtype(source, options, descr->dtype, descr->record, "npy", err);
 }
 
 /* The array must fit into the file; what follows it is left alone, as numpy does. */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "format/format_priv.h"
+#include "format/record_fields.h"
 
 /* One row of the file, and what lies around it. */
 typedef struct row_layout {
@@ -205,6 +206,8 @@ static tegula_status raw_describe(const tegula__source *source,
   tegula_dtype dtype = options->dtype;
   if (options->byte_order != 0 && dtype.order != '|') dtype.order = (uint8_t)options->byte_order;
   out->dtype = tegula_dtype_native(dtype);
+  if (options->record != NULL)
+    FORWARD(tegula__record_read(options->record, &dtype, &out->descr, err));
   out->name = TEGULA__FORMAT_ONLY_DATASET;
   tegula__dense_strides(out->shape, out->ndim, dtype.item_size, options->order == 'F' ? 'F' : 'C',
                         strides);
