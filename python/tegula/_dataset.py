@@ -28,6 +28,7 @@ from ._sources import Manifest, Options, Reader, Selected, Source, root_of, said
 MISSING = {"error": 0, "strict": 1, "fill": 2}
 _JSON_MOST = 1 << 20  # bytes of a manifest that travel in a pickle
 _SLOW = 1 << 20  # bytes from which a read is worth a look at the clock
+_SMALL = 64 << 10  # bytes that are read as fast as one element
 _SOME_AXES = 32  # older releases of numpy have no more
 
 
@@ -275,12 +276,25 @@ class Dataset:
                     for axis in range(self.ndim)
                 )
             ]
-        self._read_box(chosen.lo, chosen.hi, target, chosen.step)
+        if chosen.step is not None and self._span(chosen) <= _SMALL:
+            # chunks around small boxes are kept
+            window = np.empty(_between(chosen.lo, chosen.hi), self.dtype)
+            self._read_box(chosen.lo, chosen.hi, window)
+            target[...] = window[tuple(slice(None, None, s) for s in chosen.step)]
+        else:
+            self._read_box(chosen.lo, chosen.hi, target, chosen.step)
         if out is None and chosen.dropped:
             return full.reshape(
                 [n for axis, n in enumerate(chosen.counts) if axis not in chosen.dropped]
             )
         return out if isinstance(out, np.ndarray) else result
+
+    def _span(self, chosen: Selection) -> int:
+        """Bytes from the first to the last element."""
+        span = self.dtype.itemsize
+        for length in _between(chosen.lo, chosen.hi):
+            span *= length
+        return span
 
     def _read_box(
         self,

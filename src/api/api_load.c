@@ -41,7 +41,7 @@ tegula_status tegula_dataset_read(const tegula_dataset *dataset, const tegula_vi
                        .data = dst->data,
                        .order = dst->dtype.order};
   bool done;
-  tegula_status status = tegula__held_read(dataset, &tile, &local, &tally, &done, err);
+  tegula_status status = tegula__cached_read(dataset, &tile, &local, &tally, &done, err);
   if (status == TEGULA_OK && !done)
     status = tegula__dataset_move(dataset, &tile, 1, &local, &tally, err);
   tegula__tally_end(&tally, local.statistics, offsetof(tegula_statistics, seconds_move));

@@ -87,15 +87,7 @@ static void views_destroy(tegula__views *views) {
   free(views);
 }
 
-/* What was held for small reads. Accepts NULL. */
-static void held_free(tegula__held *held) {
-  if (held == NULL) return;
-  free(held->data);
-  free(held);
-}
-
 void tegula__dataset_free_content(tegula_dataset *dataset) {
-  held_free(dataset->held);
   views_destroy(dataset->views);
   if (dataset->selected == NULL) tegula__file_set_destroy(dataset->files);
   tegula__unread_destroy(dataset->unread);
@@ -142,6 +134,8 @@ tegula_dataset *tegula__dataset_retain(const tegula_dataset *dataset) {
 
 void tegula_dataset_close(tegula_dataset *dataset) {
   if (dataset == NULL || atomic_fetch_sub(&dataset->references, 1) != 1) return;
+  uint64_t owner = atomic_load(&dataset->cache_owner);
+  if (owner != 0) tegula__block_cache_forget(dataset->context->cache, owner);
   if (dataset->selected == NULL) tegula__places_free(&dataset->places);
   tegula__dataset_free_content(dataset);
   tegula_dataset_close(dataset->source);

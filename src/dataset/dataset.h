@@ -22,8 +22,6 @@
 
 typedef struct tegula__views tegula__views;
 
-typedef struct tegula__held tegula__held;
-
 struct tegula_dataset {
   _Atomic int32_t references;
   tegula_context *context;
@@ -37,7 +35,7 @@ struct tegula_dataset {
   char *opened;                 /* the first of the files that were found */
   char *asked;                  /* containers: the name that was asked for; NULL: none */
   bool locked;                  /* files that others have locked were taken, too */
-  _Atomic(tegula__held *) held; /* chunks around the last small reads; NULL: none so far */
+  _Atomic uint64_t cache_owner; /* in the context's cache; 0: nothing was kept so far */
   /* of a selection: what it was selected from, and that with what was found out; it has their
    * places and files. NULL: it is no selection */
   tegula_dataset *selected, *source;

@@ -17,14 +17,4 @@ struct tegula__views {
   bool *in_recent;        /* which late parts are in it */
 };
 
-/* Of chunk_cache.c. */
-struct tegula__held {
-  atomic_int busy;
-  bool full;         /* `data` has the elements of `around`, C-ordered, in native byte order */
-  bool refused;      /* these cannot be held */
-  tegula_box around; /* the chunks of the last small read */
-  char *data;
-  int64_t room, file;
-};
-
 #endif

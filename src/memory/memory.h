@@ -6,7 +6,8 @@
  * Staging is bounded for all calls of a context together: a call that wants more waits for a
  * slot.
  *
- * block.c makes blocks, staging.c lends slots. The folder includes base. */
+ * block.c makes blocks, staging.c lends slots, block_cache.c keeps blocks by a key. The folder
+ * includes base. */
 #ifndef TEGULA_MEMORY_MEMORY_H
 #define TEGULA_MEMORY_MEMORY_H
 

@@ -7,6 +7,7 @@
 
 /* Enough for 1 ms a request at 1 MiB to reach 100 GB/s, and for a hundred thousand small files. */
 #define MOST_IO_THREADS 128
+#define MOST_CACHE_BYTES ((int64_t)32 << 20)
 #define OTHERS_SECONDS 5 /* for which names that another machine has made may take to be seen */
 
 tegula_context *tegula__context_retain(tegula_context *context) {
@@ -22,7 +23,13 @@ void tegula__context_release(tegula_context *context) {
   tegula__transport_destroy(context->engine.transport);
   tegula__handles_destroy(context->handles);
   tegula__plugins_destroy(context->plugins);
+  tegula__block_cache_destroy(context->cache);
   free(context);
+}
+
+/* A part of what may be taken as buffers. */
+static int64_t cache_bytes(const tegula__staging *staging) {
+  return tegula__min(MOST_CACHE_BYTES, tegula__staging_budget(staging) / 4);
 }
 
 /* Ranks of one machine share its processors. */
@@ -55,6 +62,8 @@ tegula_status tegula__context_create(const tegula_context_options *options, tegu
   FORWARD_WITH(status, tegula__pool_create(threads, most, &context->engine.pool, err));
   FORWARD_WITH(status,
                tegula__staging_create(local.staging_bytes, threads, &context->engine.staging, err));
+  FORWARD_WITH(status, tegula__block_cache_create(cache_bytes(context->engine.staging),
+                                                  &context->cache, err));
   FORWARD_WITH(status, tegula__transport_create(local.io, &context->engine.transport, err));
   FORWARD_WITH(status, tegula__handles_create(local.max_open_files, &context->handles, err));
   if (context->comm->size > 1) tegula__handles_wait_for_others(context->handles, OTHERS_SECONDS);

@@ -13,6 +13,7 @@
 #include "comm/comm.h"
 #include "engine/engine.h"
 #include "io/io.h"
+#include "memory/block_cache.h"
 #include "order/queue.h"
 #include "plugin/plugin.h"
 #include "runtime/caller_structs.h"
@@ -25,6 +26,7 @@ struct tegula_context {
   tegula__handles *handles;
   tegula__queue *queue;
   tegula__plugins *plugins;
+  tegula__block_cache *cache;    /* chunks around small reads */
   struct tegula__later *pending; /* saves in the background on ranks that have not ended */
 };
 
