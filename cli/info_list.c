@@ -64,6 +64,11 @@ static int take(void *state, const tegula_entry *entry) {
     json_decref(one);
     one = NULL;
   }
+  if (one != NULL && entry->descr != NULL &&
+      json_object_set_new(one, "descr", report_text(entry->descr)) != 0) {
+    json_decref(one);
+    one = NULL;
+  }
   l->no_memory = one == NULL || json_array_append_new(l->datasets, one) != 0;
   return l->no_memory;
 }
@@ -100,6 +105,9 @@ static void print_entry(const json_t *entry) {
          (int64_t)json_integer_value(json_object_get(entry, "stored_bytes")));
   report_line(stdout, refused != NULL ? "; cannot be loaded: " : "",
               refused != NULL ? refused : "");
+  if (json_object_get(entry, "descr") != NULL) {
+    report_line(stdout, "descr   ", json_string_value(json_object_get(entry, "descr")));
+  }
   info_print_attributes(entry);
 }
 

@@ -490,6 +490,9 @@ typedef struct tegula_entry {
   const int64_t *shape; /* NULL: there is none (a null dataspace), or it cannot be read */
   const int64_t *chunk; /* NULL: not stored in chunks */
   int64_t stored_bytes;
+  /* structured records: numpy's description, in which members that cannot be loaded have the dtype
+   * O and their size in the file; else NULL */
+  const char *descr;
 } tegula_entry;
 
 /* Returns 0 to go on. */

@@ -177,6 +177,13 @@ typedef struct tegula_plugin_host {
    * change. */
   tegula_status (*new_late_of)(tegula_plugin_builder *builder, int64_t file,
                                const tegula_plugin_late *late, int64_t *number, tegula_error *err);
+
+  /* The array holds structured records: its dtype is V of their size, set before. `descr`: numpy's
+   * description, as repr(numpy.lib.format.dtype_to_descr(dtype)) gives it; a member that has no
+   * dtype stands in it as ('name', '|O16'), with its size in the file. `refused`: a sentence that
+   * names such members and why, or NULL. */
+  tegula_status (*set_record)(tegula_plugin_builder *builder, const char *descr,
+                              const char *refused, tegula_error *err);
 } tegula_plugin_host;
 
 /* ---- what a communicator plugin gives ---- */
@@ -253,6 +260,7 @@ typedef struct tegula_plugin_entry_info {
   const int64_t *chunk; /* NULL: not chunked */
   const char *codecs;   /* "shuffle,deflate:6"; "" for none */
   int64_t stored_bytes; /* -1: not known without too much work */
+  const char *descr;    /* of records, as in set_record; else NULL */
 } tegula_plugin_entry_info;
 
 typedef tegula_status (*tegula_plugin_list_fn)(void *state, const tegula_plugin_entry_info *entry,

@@ -50,11 +50,7 @@ static tegula_status describe_empty(hdf5_dataset *dataset, tegula_error *err) {
 }
 
 static tegula_status describe_dataset(hdf5_call *call, hdf5_dataset *dataset, tegula_error *err) {
-  const tegula_plugin_host *host = call->library->host;
-  call->array_item = dataset->type.dtype.item_size;
-  FORWARD(host->set_array(call->builder, dataset->name, dataset->type.dtype, dataset->ndim,
-                          dataset->shape, err));
-  FORWARD(host->set_fill(call->builder, dataset->fill, err));
+  FORWARD(hdf5_tell_array(call, dataset, err));
   RETURN_IF(dataset->bytes == 0, describe_empty(dataset, err));
   FORWARD(hdf5_prepare(dataset, dataset, err));
   hdf5_place place = whole(dataset);
@@ -119,6 +115,7 @@ static tegula_status list_one(void *state, hdf5_file *file, hid_t id, const char
   hdf5_dataset dataset;
   tegula_error refusal = {0};
   char dtype[TEGULA_DTYPE_TEXT], codecs[512] = "", why[sizeof refusal.message];
+  int64_t shape[TEGULA_MAX_DIMS], chunk[TEGULA_MAX_DIMS];
   tegula_plugin_entry_info info = {.name = name, .codecs = codecs};
   dataset.ndim = -1;
   tegula_status status = TEGULA_CORRUPT;
@@ -133,8 +130,8 @@ static tegula_status list_one(void *state, hdf5_file *file, hid_t id, const char
     return status;
   }
   if (dataset.ndim >= 0) {
-    info.ndim = dataset.ndim;
-    info.shape = dataset.shape;
+    info.ndim = hdf5_all_axes(&dataset, dataset.shape, shape);
+    info.shape = shape;
   }
   if (status != TEGULA_OK) {
     snprintf(why, sizeof why, "%s", refusal.message);
@@ -144,7 +141,15 @@ static tegula_status list_one(void *state, hdf5_file *file, hid_t id, const char
   library->host->dtype_format(dataset.type.dtype, dtype);
   hdf5_filters_text(&dataset, codecs, sizeof codecs);
   info.dtype = dtype;
-  info.chunk = dataset.layout == HDF5_CHUNKED ? dataset.chunk : NULL;
+  if (dataset.layout == HDF5_CHUNKED) {
+    hdf5_all_axes(&dataset, dataset.chunk, chunk);
+    info.chunk = chunk;
+  }
+  if (dataset.type.record) {
+    info.descr = dataset.type.record->descr;
+    info.refused = dataset.type.record->refused;
+    if (info.refused) info.dtype = NULL;
+  }
   bool countable = dataset.layout != HDF5_CHUNKED || hdf5_chunks_countable(&dataset);
   info.stored_bytes = countable ? (int64_t)library->call.H5Dget_storage_size(id) : -1;
   status = list->each(list->state, &info, err);

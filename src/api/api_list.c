@@ -19,7 +19,8 @@ static tegula_status list_one(void *state, const tegula_plugin_entry_info *entry
                        .ndim = entry->ndim,
                        .shape = entry->shape,
                        .chunk = entry->chunk,
-                       .stored_bytes = entry->stored_bytes};
+                       .stored_bytes = entry->stored_bytes,
+                       .descr = entry->descr};
   if (l->each(l->state, &told) == 0) return TEGULA_OK;
   return tegula__fail(err, TEGULA_CANCELLED, NULL, -1,
                       "the list of datasets was not wanted any further");

@@ -140,6 +140,24 @@ tegula_status tegula__open_check(const char *const *paths, size_t count,
   return TEGULA_OK;
 }
 
+/* May whole records be loaded? The hint names the fields that may. */
+static tegula_status check_all_fields(tegula_dataset **dataset, const char *path,
+                                      tegula_error *err) {
+  const tegula__manifest *manifest = &(*dataset)->manifest;
+  tegula__buffer names;
+  RETURN_IF(manifest->refused == NULL, TEGULA_OK);
+  tegula__fail(err, TEGULA_UNSUPPORTED, path, -1, "cannot load \"%s\" of \"%s\": %s",
+               manifest->name != NULL ? manifest->name : "", path, manifest->refused);
+  tegula__buffer_init(&names, 4096);
+  if (tegula__record_names(manifest->descr, &names) && names.size > 0)
+    tegula__hint(err, TEGULA_UNSUPPORTED,
+                 "fields that can be loaded: %.*s (option --field NAME, field= in Python)",
+                 (int)tegula__min((int64_t)names.size, 400), names.data);
+  tegula__buffer_free(&names);
+  tegula_dataset_close(*dataset);
+  return TEGULA_UNSUPPORTED;
+}
+
 /* Replaces what was opened by one field of it. */
 static tegula_status take_field(const char *name, tegula_dataset **dataset, tegula_error *err) {
   tegula__subset whole;
@@ -183,7 +201,10 @@ tegula_status tegula__open_here(tegula_context *context, const char *const *path
     status = wait_for_sources(context, &selection, &places, &discover, &tally, &opened, err);
   if (status != TEGULA_OK || opened->places.items != places.items) tegula__places_free(&places);
   tegula__tally_end(&tally, local.statistics, offsetof(tegula_statistics, seconds_describe));
-  if (status == TEGULA_OK && local.field != NULL) status = take_field(local.field, &opened, err);
+  if (status == TEGULA_OK && local.field != NULL)
+    status = take_field(local.field, &opened, err);
+  else if (status == TEGULA_OK)
+    status = check_all_fields(&opened, paths[0], err);
   if (status == TEGULA_OK) *out = opened;
   return status;
 }

@@ -58,9 +58,12 @@ tegula_status tegula__dataset_select_field(const tegula_dataset *dataset, tegula
     return tegula__fail(err, TEGULA_INVALID_ARGUMENT, dataset->opened, -1,
                         "\"%s\": no field \"%.80s\": its elements are %s, expected records",
                         dataset->opened, name, text);
-  FORWARD(tegula__record_field(dataset->opened, manifest->descr, name, &field, err));
+  tegula_status status = tegula__record_field(dataset->opened, manifest->descr, name, &field, err);
+  if (status == TEGULA_UNSUPPORTED && manifest->refused != NULL)
+    return tegula__hint(err, status, "%.400s", manifest->refused);
+  FORWARD(status);
   subset->field = &field;
-  tegula_status status = tegula__dataset_select(dataset, subset, out, err);
+  status = tegula__dataset_select(dataset, subset, out, err);
   subset->field = NULL;
   free(field.descr);
   return status;

@@ -187,12 +187,11 @@ static tegula_status enter(const tegula__literal *literal, const entry *e, tegul
   return TEGULA_OK;
 }
 
-static tegula_status take(const tegula__literal *literal, const entry *e, const char *name,
-                          tegula__field *field, tegula_error *err) {
+/* Without a dtype it cannot be loaded. */
+static tegula_status take(const tegula__literal *literal, const entry *e, tegula__field *field,
+                          tegula_error *err) {
   tegula__descr found;
-  if (!e->loadable)
-    return tegula__fail(err, TEGULA_UNSUPPORTED, NULL, -1,
-                        "the field \"%.80s\" has elements that cannot be loaded", name);
+  RETURN_IF(!e->loadable, TEGULA_OK);
   FORWARD(tegula__descr_read(literal, e->format, &found, err));
   field->dtype = found.dtype;
   field->descr = found.record;
@@ -217,7 +216,7 @@ static tegula_status find(const tegula__literal *literal, uint32_t node, const c
       FORWARD(enter(literal, &e, field, err));
       if (inner == 0) {
         *found = true;
-        return take(literal, &e, name, field, err);
+        return take(literal, &e, field, err);
       }
       FORWARD(find(literal, e.format, name + size + 1, field, found, err));
       if (!*found) *field = before;
@@ -315,6 +314,10 @@ tegula_status tegula__record_field(const char *path, const char *descr, const ch
     status = find(&literal, 0, name, &field, &found, err);
   tegula__literal_free(&literal);
   if (status == TEGULA_OK && !found) return not_there(path, descr, name, err);
+  if (status == TEGULA_OK && field.dtype.kind == 0)
+    return tegula__fail(err, TEGULA_UNSUPPORTED, path, -1,
+                        "\"%s\": the field \"%.80s\" of its records cannot be loaded",
+                        path != NULL ? path : "", name);
   if (status == TEGULA_OK) *out = field;
   return status;
 }

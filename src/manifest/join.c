@@ -171,6 +171,8 @@ tegula_status tegula__manifest_join(tegula__manifest *shards, int64_t count, teg
   joined.name = shards[0].name; /* static, or kept: moved with the shard */
   joined.descr = shards[0].descr;
   shards[0].descr = NULL;
+  joined.refused = shards[0].refused;
+  shards[0].refused = NULL;
   int64_t row = 0;
   for (int64_t i = 0; i < count; i++) {
     int64_t length = shards[i].shape[0];

@@ -39,6 +39,7 @@ void tegula__manifest_free(tegula__manifest *manifest) {
   free(manifest->parts);
   free(manifest->files);
   free(manifest->descr);
+  free(manifest->refused);
   tegula__manifest_init(manifest);
 }
 

@@ -127,7 +127,10 @@ struct tegula__manifest {
   tegula_dtype dtype; /* native byte order */
   int32_t ndim;
   int64_t shape[TEGULA_MAX_DIMS];
-  char *descr;        /* structured records: numpy's description, else NULL; owned */
+  char *descr; /* structured records: numpy's description, else NULL; owned */
+  /* with descr: a sentence about members that cannot be loaded, which have the dtype O in it; NULL:
+   * all can; owned */
+  char *refused;
   const char *format; /* static text: the driver's name */
   const char *name;   /* the dataset's name: static, or kept */
   /* kept: what the format says about elements that were never written; NULL: nothing */

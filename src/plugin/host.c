@@ -49,6 +49,17 @@ static tegula_status set_fill(tegula_plugin_builder *builder, const void *value,
   return keep_item(builder->out, value, &builder->out->fill, err);
 }
 
+static tegula_status set_record(tegula_plugin_builder *builder, const char *descr,
+                                const char *refused, tegula_error *err) {
+  tegula__manifest *out = builder->out;
+  if (out->dtype.kind != 'V' || out->descr != NULL)
+    return tegula__plugin_wrong(builder, "the description of records that it has not", err);
+  out->descr = tegula__strdup(descr);
+  out->refused = tegula__strdup(refused);
+  bool good = out->descr != NULL && (refused == NULL || out->refused != NULL);
+  return good ? TEGULA_OK : tegula__out_of_memory(err, (int64_t)strlen(descr));
+}
+
 tegula_status tegula__plugin_append_file(tegula_plugin_builder *builder, const char *path,
                                          const tegula__stamp *stamp, tegula_error *err) {
   tegula__manifest *out = builder->out;
@@ -285,4 +296,5 @@ const tegula_plugin_host tegula__plugin_host = {.struct_size = sizeof(tegula_plu
                                                 .new_late = tegula__plugin_new_late,
                                                 .add_late = tegula__plugin_add_late,
                                                 .mark_slices = mark_slices,
-                                                .new_late_of = tegula__plugin_new_late_of};
+                                                .new_late_of = tegula__plugin_new_late_of,
+                                                .set_record = set_record};

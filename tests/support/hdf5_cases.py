@@ -112,11 +112,34 @@ def strings_and_bytes(file, rng):
 
 
 @case
+def records(file, rng):
+    kind = numpy.dtype(
+        [("id", "<u8"), ("p", ">f4", (3,)), ("s", "S3"), ("in", [("a", "?"), ("b", "<i2")], (2,))]
+    )
+    raw = rng.integers(0, 2, (11, 9 * kind.itemsize), "u1")
+    data = raw.view(kind)
+    file["contiguous"] = data
+    file.create_dataset(
+        "chunked", data=data, chunks=(4, 5), compression="gzip", shuffle=True, fletcher32=True
+    )
+    file.create_dataset("unwritten", (5,), kind, chunks=(2,))
+    return dict.fromkeys(file)
+
+
+@case
+def array_types(file, rng):
+    for name, inner in (("three", (3,)), ("matrix", (2, 2))):
+        for how, options in (("", {}), ("_chunked", {"chunks": (2, 3), "compression": "gzip"})):
+            kind = numpy.dtype((">f4", inner))
+            made = file.create_dataset(name + how, (5, 7), dtype=kind, **options)
+            made[...] = rng.integers(0, 99, (5, 7, *inner))
+    return dict.fromkeys(file)
+
+
+@case
 def refused_types(file, rng):
     file["vlen_text"] = ["a", "bc"]
     file.create_dataset("vlen_numbers", (3,), dtype=h5py.vlen_dtype("i4"))
-    file.create_dataset("compound", (3,), dtype=[("a", "i4"), ("b", "f8")])
-    file.create_dataset("array_type", (3,), dtype=numpy.dtype(("i4", (2, 2))))
     file.create_dataset("reference", (2,), dtype=h5py.ref_dtype)
     file["empty"] = h5py.Empty("f4")
     return dict.fromkeys(file, "unsupported")

@@ -159,6 +159,14 @@ static tegula_status host_set_fill(tegula_plugin_builder *b, const void *value, 
   return TEGULA_OK;
 }
 
+static tegula_status host_set_record(tegula_plugin_builder *b, const char *descr,
+                                     const char *refused, tegula_error *err) {
+  (void)err;
+  json_object_set_new(b->out, "descr", json_string(descr));
+  json_object_set_new(b->out, "refused", refused ? json_string(refused) : json_null());
+  return TEGULA_OK;
+}
+
 static tegula_status host_add_file(tegula_plugin_builder *b, const tegula_plugin_file *file,
                                    int64_t *number, tegula_error *err) {
   (void)err;
@@ -307,6 +315,7 @@ static const tegula_plugin_host HOST = {
     .file_path = host_file_path,
     .set_array = host_set_array,
     .set_fill = host_set_fill,
+    .set_record = host_set_record,
     .add_file = host_add_file,
     .add_dense = host_add_dense,
     .add_grid = host_add_grid,

@@ -171,6 +171,9 @@ typedef int (*hdf5_chunk_fn)(const hsize_t *offset, unsigned mask, haddr_t addre
   X(size_t, H5Tget_member_offset, (hid_t, unsigned))                                               \
   X(hid_t, H5Tget_member_type, (hid_t, unsigned))                                                  \
   X(hid_t, H5Tget_native_type, (hid_t, int))                                                       \
+  X(int, H5Tget_array_ndims, (hid_t))                                                              \
+  X(int, H5Tget_array_dims2, (hid_t, hsize_t *))                                                   \
+  X(hid_t, H5Tarray_create2, (hid_t, unsigned, const hsize_t *))                                   \
   X(int, H5Tis_variable_str, (hid_t))                                                              \
   X(hid_t, H5Tcreate, (int, size_t))                                                               \
   X(herr_t, H5Tinsert, (hid_t, const char *, size_t, hid_t))                                       \

@@ -198,12 +198,20 @@ typedef struct hdf5_file {
   struct hdf5_file *next;
 } hdf5_file;
 
+/* Axes behind those of a dataset: its elements are arrays themselves. */
+typedef struct hdf5_inner {
+  int ndim;
+  int64_t count; /* of numbers in an element */
+  int64_t shape[HDF5_MAX_RANK];
+} hdf5_inner;
+
 /* One call of describe or list. */
 typedef struct hdf5_call {
   hdf5_library *library;
   tegula_plugin_builder *builder;
   hdf5_file *files;  /* those that are open */
-  size_t array_item; /* item size of the array that is described */
+  size_t array_item; /* bytes of an element of the array that is described */
+  hdf5_inner inner;  /* of that array */
   const struct hdf5_ancestor *ancestors;
   bool late; /* a late part is resolved */
 } hdf5_call;

@@ -28,7 +28,7 @@ static int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 tegula_status hdf5_listing_measure(hdf5_dataset *dataset, listing *list, tegula_error *err) {
   const tegula_plugin_host *host = dataset->call->library->host;
   /* as stored */
-  int64_t slots = 1, bytes = (int64_t)dataset->call->library->call.H5Tget_size(dataset->type_id);
+  int64_t slots = 1, bytes = hdf5_stored_item(dataset);
   bool good = true;
   for (int k = dataset->ndim - 1; k >= 0 && good; k--) {
     list->counts[k] = ceil_div(dataset->shape[k], dataset->chunk[k]);

@@ -19,7 +19,9 @@ typedef struct reader {
   hdf5_conversion conversion;
   int ndim;
   hdf5_place place;
-  size_t item;        /* of the array */
+  size_t item;      /* an element of the array: */
+  hdf5_inner inner; /* it may be an array of items of `part` bytes itself */
+  size_t part;
   size_t chunk_bytes; /* what libhdf5 needs to decode a chunk; 0: there are none */
 } reader;
 
@@ -75,28 +77,51 @@ static tegula_status read_box(const reader *r, const tegula_view *dst, int64_t e
   return status;
 }
 
-static bool is_dense(const tegula_view *view, size_t item, int64_t *elements) {
-  bool dense = true;
-  *elements = 1;
-  for (int k = view->box.ndim - 1; k >= 0; k--) {
+/* How the elements of a box lie in memory where it holds nothing else, in C order. */
+typedef struct dense_box {
+  int64_t elements;                 /* of the dataset */
+  int64_t strides[TEGULA_MAX_DIMS]; /* bytes, of all axes */
+  int64_t offset;                   /* of what the view begins with */
+} dense_box;
+
+/* Elements that are arrays are whole, whatever the view wants of them. */
+static void lay_out(const reader *r, const tegula_view *view, dense_box *out) {
+  int ndim = view->box.ndim, outer = ndim - r->inner.ndim;
+  int64_t bytes = (int64_t)r->part;
+  *out = (dense_box){.elements = 1};
+  for (int k = ndim - 1; k >= 0; k--) {
+    bool within = k >= outer;
     int64_t length = view->box.hi[k] - view->box.lo[k];
-    dense = dense && (length <= 1 || view->stride_bytes[k] == *elements * (int64_t)item);
-    *elements *= length;
+    out->strides[k] = bytes;
+    if (within) out->offset += view->box.lo[k] * bytes;
+    if (!within || length == 0) out->elements *= length;
+    bytes *= within ? r->inner.shape[k - outer] : length;
   }
-  return dense;
 }
 
-static void scatter(const tegula_view *dst, size_t item, const char *from) {
+static bool is_dense(const reader *r, const tegula_view *view, const dense_box *box) {
+  for (int k = 0; k < view->box.ndim; k++) {
+    int64_t length = view->box.hi[k] - view->box.lo[k];
+    int at = k - (view->box.ndim - r->inner.ndim);
+    if (at >= 0 && length != r->inner.shape[at]) return false;
+    if (length > 1 && view->stride_bytes[k] != box->strides[k]) return false;
+  }
+  return true;
+}
+
+static void scatter(const tegula_view *dst, size_t item, const dense_box *box, const char *from) {
   int64_t at[TEGULA_MAX_DIMS] = {0};
   char *to = dst->data;
+  from += box->offset;
   for (;;) {
     memcpy(to, from, item);
-    from += item;
     int k = dst->box.ndim - 1;
     for (; k >= 0; k--) {
       to += dst->stride_bytes[k];
+      from += box->strides[k];
       if (++at[k] < dst->box.hi[k] - dst->box.lo[k]) break;
       to -= at[k] * dst->stride_bytes[k];
+      from -= at[k] * box->strides[k];
       at[k] = 0;
     }
     if (k < 0) return;
@@ -105,16 +130,18 @@ static void scatter(const tegula_view *dst, size_t item, const char *from) {
 
 static tegula_status reader_read(void *state, const tegula_view *dst, tegula_error *err) {
   const reader *r = state;
-  int64_t elements;
-  bool dense = is_dense(dst, r->item, &elements) && r->conversion.item <= r->item;
-  RETURN_IF(elements == 0, TEGULA_OK);
+  dense_box box;
+  lay_out(r, dst, &box);
+  bool dense = is_dense(r, dst, &box) && r->conversion.item <= r->item;
+  RETURN_IF(box.elements == 0, TEGULA_OK);
+  /* cleared: of records libhdf5 may leave some out */
   char *scratch = dense ? NULL
-                        : malloc((size_t)elements *
-                                 (r->item > r->conversion.item ? r->item : r->conversion.item));
+                        : calloc((size_t)box.elements,
+                                 r->item > r->conversion.item ? r->item : r->conversion.item);
   RETURN_IF(!dense && !scratch, hdf5_out_of_memory(r->library, err));
   tegula_status status = hdf5_enter(r->library, r->chunk_bytes, err);
   if (status == TEGULA_OK) {
-    status = read_box(r, dst, elements, dense ? dst->data : scratch, err);
+    status = read_box(r, dst, box.elements, dense ? dst->data : scratch, err);
     hdf5_unlock(r->library);
   }
   /* libhdf5 keeps some of what it read: a file that is written to may give any mixture, or
@@ -125,7 +152,7 @@ static tegula_status reader_read(void *state, const tegula_view *dst, tegula_err
     if (err) *err = changed;
     status = still;
   }
-  if (status == TEGULA_OK && !dense) scatter(dst, r->item, scratch);
+  if (status == TEGULA_OK && !dense) scatter(dst, r->part, &box, scratch);
   free(scratch);
   return status;
 }
@@ -167,7 +194,9 @@ static tegula_status make_reader(const hdf5_dataset *dataset, const hdf5_place *
                 .name = strdup(dataset->name),
                 .ndim = dataset->ndim,
                 .place = *place,
-                .item = dataset->call->array_item};
+                .item = dataset->call->array_item,
+                .inner = dataset->call->inner,
+                .part = dataset->like->type.dtype.item_size};
   dataset->file->references++;
   r->id = call->H5Oopen(dataset->file->id, dataset->name, HDF5_DEFAULT);
   bool converts = hdf5_conversion_copy(library, &dataset->conversion, &r->conversion);
@@ -205,9 +234,9 @@ static tegula_status emit_stored(const emitting *e, const hdf5_place *piece, teg
     if (__builtin_mul_overflow(cost, length, &cost)) cost = INT64_MAX / 4;
   }
   e->reader->references++;
-  return dataset->call->library->host->add_reader(
-      dataset->call->builder, piece->lo, piece->hi, chunk, 2 * cost,
-      e->why ? e->why : "libhdf5 reads it", reader_read, e->reader, reader_release, err);
+  return hdf5_tell_reader(dataset->call, piece, chunk, 2 * cost,
+                          e->why ? e->why : "libhdf5 reads it", reader_read, e->reader,
+                          reader_release, err);
 }
 
 /* The fill value in the type of the array: libhdf5 converts it as it reads an element that is not
@@ -216,10 +245,11 @@ static tegula_status read_fill(emitting *e, const hdf5_place *piece, tegula_erro
   RETURN_IF(e->fill || !e->dataset->fill, TEGULA_OK);
   e->fill = calloc(1, e->reader->item);
   RETURN_IF(!e->fill, hdf5_out_of_memory(e->dataset->call->library, err));
-  tegula_view one = {.data = e->fill, .box = {.ndim = piece->ndim}};
-  for (int a = 0; a < piece->ndim; a++) {
-    one.box.lo[a] = piece->lo[a];
-    one.box.hi[a] = piece->lo[a] + 1;
+  const hdf5_inner *inner = &e->reader->inner;
+  tegula_view one = {.data = e->fill, .box = {.ndim = piece->ndim + inner->ndim}};
+  for (int a = 0; a < piece->ndim + inner->ndim; a++) {
+    one.box.lo[a] = a < piece->ndim ? piece->lo[a] : 0;
+    one.box.hi[a] = one.box.lo[a] + 1;
     one.stride_bytes[a] = (int64_t)e->reader->item;
   }
   return reader_read(e->reader, &one, err);
@@ -231,8 +261,7 @@ static tegula_status emit_piece(void *state, bool stored, const hdf5_place *piec
   emitting *e = state;
   if (stored) return emit_stored(e, piece, err);
   FORWARD(read_fill(e, piece, err));
-  return e->dataset->call->library->host->add_fill(e->dataset->call->builder, piece->lo, piece->hi,
-                                                   e->fill, err);
+  return hdf5_tell_fill(e->dataset->call, piece, e->fill, err);
 }
 
 tegula_status hdf5_emit_reader(hdf5_dataset *dataset, const hdf5_place *place, tegula_error *err) {

@@ -51,7 +51,8 @@ static tegula_status resolve(void *state, tegula_plugin_builder *builder, tegula
   hdf5_kept *k = l->wanted->kept;
   hdf5_call call = {.library = k->file.library,
                     .builder = builder,
-                    .array_item = k->array_item,
+                    .array_item = (size_t)hdf5_type_bytes(&k->array.type),
+                    .inner = k->array.type.inner,
                     .ancestors = k->ancestors,
                     .late = true};
   FORWARD(hdf5_enter(call.library, 0, err));
@@ -102,14 +103,13 @@ static tegula_status new_late(hdf5_dataset *dataset, wanted *w, int64_t from, in
 /* A late part, if the place wants something of that file. */
 static tegula_status emit_file(hdf5_dataset *dataset, wanted *w, int64_t from, int64_t count,
                                tegula_error *err) {
-  const tegula_plugin_host *host = dataset->call->library->host;
   int64_t number = -1;
   for (int64_t i = from; i < from + count; i++) {
     hdf5_place place;
     if (!hdf5_piece_seen(dataset, dataset->parts, dataset->sorted[i].piece, &w->outer, &place))
       continue;
     if (number < 0) FORWARD(new_late(dataset, w, from, count, &number, err));
-    FORWARD(host->add_late(dataset->call->builder, number, place.lo, place.hi, err));
+    FORWARD(hdf5_tell_late(dataset->call, number, &place, err));
   }
   return TEGULA_OK;
 }

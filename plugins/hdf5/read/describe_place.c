@@ -7,21 +7,19 @@
 
 static tegula_status emit_dense(hdf5_dataset *dataset, const hdf5_place *place, tegula_error *err) {
   int64_t offset = dataset->offset, strides[HDF5_MAX_RANK];
-  for (int a = 0; a < place->ndim; a++) strides[a] = dataset->type.dtype.item_size;
+  for (int a = 0; a < place->ndim; a++) strides[a] = hdf5_type_bytes(&dataset->type);
   for (int k = 0; k < dataset->ndim; k++) {
     offset += place->start[k] * dataset->strides[k];
     if (place->axis[k] >= 0) strides[place->axis[k]] = dataset->strides[k];
   }
-  return dataset->call->library->host->add_dense(dataset->call->builder, dataset->file_number,
-                                                 offset, place->lo, place->hi, strides,
-                                                 dataset->type.order, err);
+  return hdf5_tell_dense(dataset->call, dataset->file_number, offset, place, strides,
+                         &dataset->type, err);
 }
 
 tegula_status hdf5_emit(hdf5_dataset *dataset, const hdf5_place *place, tegula_error *err) {
-  const tegula_plugin_host *host = dataset->call->library->host;
   switch (dataset->kind) {
     case HDF5_KIND_FILL:
-      return host->add_fill(dataset->call->builder, place->lo, place->hi, dataset->fill, err);
+      return hdf5_tell_fill(dataset->call, place, dataset->fill, err);
     case HDF5_KIND_DENSE:
       return dataset->slices ? hdf5_emit_slices(dataset, place, err)
                              : emit_dense(dataset, place, err);

@@ -190,9 +190,9 @@ tegula_status hdf5_emit_raw(hdf5_dataset *dataset, const hdf5_raw *raw, const hd
   file->references++;
   char *why = hdf5_text("\"%s\" of \"%s\" has another type, which libhdf5 converts", dataset->name,
                         dataset->file->path);
-  tegula_status status = library->host->add_reader(
-      dataset->call->builder, place->lo, place->hi, chunk, 2 * bytes + WITHIN,
-      why ? why : "libhdf5 converts it", read_box, r, release, err);
+  tegula_status status =
+      hdf5_tell_reader(dataset->call, place, chunk, 2 * bytes + WITHIN,
+                       why ? why : "libhdf5 converts it", read_box, r, release, err);
   free(why);
   return status;
 }

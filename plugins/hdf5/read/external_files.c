@@ -31,25 +31,24 @@ typedef struct cutter {
 
 static tegula_status put(const cutter *cut, const int64_t *lo, const int64_t *hi, bool lost) {
   hdf5_dataset *dataset = cut->dataset;
-  const tegula_plugin_host *host = dataset->call->library->host;
   hdf5_place part;
   if (!hdf5_place_clip(cut->place, dataset->ndim, lo, hi, &part)) return TEGULA_OK;
   if (lost)
-    return host->add_lost(dataset->call->builder, part.lo, part.hi, dataset->fill,
+    return hdf5_tell_lost(dataset->call, &part, dataset->fill,
                           cut->at->status ? cut->at->status : TEGULA_SHORT_FILE, cut->at->os_errno,
                           cut->at->text, cut->at->path, cut->err);
   int64_t element = 0, item = cut->at->item;
   hdf5_raw raw = {.file = cut->at->raw};
   for (int a = 0; a < part.ndim; a++) raw.strides[a] = item;
   for (int k = 0; k < dataset->ndim; k++) {
-    int64_t row = dataset->strides[k] / dataset->type.dtype.item_size;
+    int64_t row = dataset->strides[k] / hdf5_type_bytes(&dataset->type);
     element += part.start[k] * row;
     if (part.axis[k] >= 0) raw.strides[part.axis[k]] = row * item;
   }
   raw.offset = cut->at->offset + (element - cut->at->first) * item;
   if (raw.file) return hdf5_emit_raw(dataset, &raw, &part, cut->err);
-  return host->add_dense(dataset->call->builder, cut->at->number, raw.offset, part.lo, part.hi,
-                         raw.strides, dataset->type.order, cut->err);
+  return hdf5_tell_dense(dataset->call, cut->at->number, raw.offset, &part, raw.strides,
+                         &dataset->type, cut->err);
 }
 
 /* [first, last) within the sub-array of axes k, k+1, ... at lo/hi for the axes before. */
@@ -59,7 +58,7 @@ static tegula_status cut_range(const cutter *cut, int k, int64_t first, int64_t 
   RETURN_IF(first >= last, TEGULA_OK);
   if (k == dataset->ndim) return put(cut, lo, hi, lost);
   /* elements of one index of axis k */
-  int64_t row = dataset->strides[k] / dataset->type.dtype.item_size;
+  int64_t row = dataset->strides[k] / hdf5_type_bytes(&dataset->type);
   int64_t whole_from = first / row + (first % row != 0), whole_to = last / row;
   if (whole_from > whole_to) { /* within one index */
     lo[k] = first / row, hi[k] = lo[k] + 1;
@@ -134,8 +133,8 @@ static tegula_status emit_segment(hdf5_dataset *dataset, const hdf5_place *place
 static tegula_status stored_bytes(const hdf5_dataset *dataset, int64_t *item, int64_t *bytes,
                                   tegula_error *err) {
   hdf5_library *library = dataset->call->library;
-  *item = (int64_t)library->call.H5Tget_size(dataset->type_id);
-  RETURN_IF(!__builtin_mul_overflow(dataset->bytes / dataset->type.dtype.item_size, *item, bytes),
+  *item = hdf5_stored_item(dataset);
+  RETURN_IF(!__builtin_mul_overflow(dataset->bytes / hdf5_type_bytes(&dataset->type), *item, bytes),
             TEGULA_OK);
   return library->host->fail(err, TEGULA_LIMIT_EXCEEDED, dataset->file->path, -1,
                              "\"%s\" of \"%s\" has more than 2^63 bytes", dataset->name,

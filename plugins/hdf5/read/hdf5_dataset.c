@@ -2,17 +2,20 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
+#include <string.h>
 
 #include "read/hdf5_read.h"
 
 static tegula_status read_type(hdf5_dataset *out, tegula_error *err) {
   hdf5_library *library = out->call->library;
-  char why[256];
+  char why[512];
   out->type_id = library->call.H5Dget_type(out->id);
   if (out->type_id < 0)
     return hdf5_failed(library, err, TEGULA_CORRUPT, out->file->path,
                        "read the type of \"%s\" in \"%s\"", out->name, out->file->path);
-  RETURN_IF(hdf5_type_of(library, out->type_id, &out->type, why, sizeof why), TEGULA_OK);
+  RETURN_IF(
+      hdf5_element_of(library, out->file->address_width, out->type_id, &out->type, why, sizeof why),
+      TEGULA_OK);
   return library->host->fail(err, TEGULA_UNSUPPORTED, out->file->path, -1,
                              "cannot load \"%s\" of \"%s\": it has %s", out->name, out->file->path,
                              why);
@@ -44,8 +47,14 @@ static tegula_status read_shape(hdf5_dataset *out, tegula_error *err) {
   return TEGULA_OK;
 }
 
+int64_t hdf5_stored_item(const hdf5_dataset *dataset) {
+  const hdf5_type *type = &dataset->type;
+  return type->converted ? (int64_t)dataset->call->library->call.H5Tget_size(dataset->type_id)
+                         : hdf5_type_bytes(type);
+}
+
 tegula_status hdf5_set_strides(hdf5_dataset *out, tegula_error *err) {
-  int64_t bytes = out->type.dtype.item_size;
+  int64_t bytes = hdf5_type_bytes(&out->type);
   bool good = true, empty = false;
   for (int k = out->ndim - 1; k >= 0 && good; k--) {
     out->strides[k] = bytes;
@@ -60,32 +69,45 @@ tegula_status hdf5_set_strides(hdf5_dataset *out, tegula_error *err) {
                                         out->file->path);
 }
 
+/* In the form of the file where that is known to be of use, else native. */
+static bool get_fill(hdf5_dataset *out) {
+  hdf5_library *library = out->call->library;
+  bool shaped = out->type.converted || (out->type.record && out->type.record->refused);
+  RETURN_IF(!shaped, library->call.H5Pget_fill_value(out->plist, out->type_id, out->fill) >= 0);
+  hid_t memory = hdf5_type_memory(library, out->type_id, &out->type);
+  bool good = memory >= 0 && library->call.H5Pget_fill_value(out->plist, memory, out->fill) >= 0;
+  if (memory >= 0) library->call.H5Tclose(memory);
+  return good;
+}
+
+/* The host has one fill value for all numbers of an element. */
+static tegula_status check_uniform(const hdf5_dataset *dataset, tegula_error *err) {
+  size_t item = dataset->type.dtype.item_size, bytes = (size_t)hdf5_type_bytes(&dataset->type);
+  if (memcmp(dataset->fill, dataset->fill + item, bytes - item) == 0) return TEGULA_OK;
+  return dataset->call->library->host->fail(
+      err, TEGULA_UNSUPPORTED, dataset->file->path, -1,
+      "cannot load \"%s\" of \"%s\": its fill value differs within an element, which is an array",
+      dataset->name, dataset->file->path);
+}
+
 /* The fill value in native order: zeros by default, NULL where none is defined. */
 static tegula_status read_fill(hdf5_dataset *out, tegula_error *err) {
   hdf5_library *library = out->call->library;
-  const hdf5_functions *call = &library->call;
   int state = HDF5_FILL_DEFAULT;
-  tegula_dtype dtype = out->type.dtype;
-  if (call->H5Pfill_value_defined(out->plist, &state) < 0) goto failed;
-  RETURN_IF(state == HDF5_FILL_UNDEFINED, TEGULA_OK);
-  out->fill = calloc(1, (size_t)dtype.item_size + 16);
-  RETURN_IF(!out->fill, hdf5_out_of_memory(library, err));
-  RETURN_IF(state == HDF5_FILL_DEFAULT, TEGULA_OK);
-  if (out->type.converted) {
-    hid_t memory = hdf5_type_memory(library, out->type_id, &out->type);
-    bool good = memory >= 0 && call->H5Pget_fill_value(out->plist, memory, out->fill) >= 0;
-    if (memory >= 0) call->H5Tclose(memory);
-    if (!good) goto failed;
-    if (out->type.swapped) hdf5_type_swap(dtype, out->fill);
-    return TEGULA_OK;
-  }
-  if (call->H5Pget_fill_value(out->plist, out->type_id, out->fill) < 0) goto failed;
-  if (out->type.order != '|' && out->type.order != HDF5_NATIVE_ORDER)
-    hdf5_type_swap(dtype, out->fill);
-  return TEGULA_OK;
-failed:
-  return hdf5_failed(library, err, TEGULA_CORRUPT, out->file->path,
-                     "read the fill value of \"%s\" in \"%s\"", out->name, out->file->path);
+  const hdf5_type *type = &out->type;
+  size_t bytes = (size_t)hdf5_type_bytes(type);
+  bool known = library->call.H5Pfill_value_defined(out->plist, &state) >= 0;
+  RETURN_IF(known && state == HDF5_FILL_UNDEFINED, TEGULA_OK);
+  out->fill = known ? calloc(1, bytes + 16) : NULL;
+  RETURN_IF(known && !out->fill, hdf5_out_of_memory(library, err));
+  RETURN_IF(known && state == HDF5_FILL_DEFAULT, TEGULA_OK);
+  if (!known || !get_fill(out))
+    return hdf5_failed(library, err, TEGULA_CORRUPT, out->file->path,
+                       "read the fill value of \"%s\" in \"%s\"", out->name, out->file->path);
+  bool foreign = type->order != '|' && type->order != HDF5_NATIVE_ORDER;
+  if (type->converted ? type->swapped : foreign)
+    hdf5_type_swap_all(type->dtype, out->fill, (int64_t)(bytes / type->dtype.item_size));
+  return check_uniform(out, err);
 }
 
 enum { INDEX_IMPLICIT = 2 };
@@ -95,7 +117,7 @@ enum { INDEX_IMPLICIT = 2 };
 static tegula_status check_implicit(const hdf5_dataset *dataset, tegula_error *err) {
   const hdf5_library *library = dataset->call->library;
   int index = -1;
-  int64_t bytes = dataset->type.dtype.item_size;
+  int64_t bytes = hdf5_type_bytes(&dataset->type);
   bool fits = true;
   if (library->call.H5Dget_chunk_index_type(dataset->id, &index) < 0 || index != INDEX_IMPLICIT)
     return TEGULA_OK;
@@ -153,6 +175,8 @@ done:
 
 void hdf5_dataset_close(hdf5_dataset *dataset) {
   const hdf5_functions *call = &dataset->call->library->call;
+  hdf5_record_release(dataset->type.record);
+  dataset->type.record = NULL;
   if (dataset->type_id >= 0) call->H5Tclose(dataset->type_id);
   if (dataset->plist >= 0) call->H5Pclose(dataset->plist);
   hdf5_conversion_close(dataset->call->library, &dataset->conversion);

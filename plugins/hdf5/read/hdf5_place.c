@@ -35,7 +35,7 @@ tegula_status hdf5_emit_grid(hdf5_dataset *dataset, int64_t grid, const int64_t 
                                 .slot_stride = slot,
                                 .byte_stride = byte};
   for (int a = 0; a < place->ndim; a++) start[a] = 0, chunk[a] = 1;
-  int64_t slots = 1, bytes = dataset->type.dtype.item_size;
+  int64_t slots = 1, bytes = hdf5_type_bytes(&dataset->type);
   for (int k = dataset->ndim - 1; k >= 0; k--) {
     int axis = place->axis[k];
     int64_t length = chunks[k];
@@ -51,5 +51,5 @@ tegula_status hdf5_emit_grid(hdf5_dataset *dataset, int64_t grid, const int64_t 
     slots *= shape[k] / length + (shape[k] % length != 0);
     bytes *= length;
   }
-  return dataset->call->library->host->add_chunked(dataset->call->builder, grid, &part, err);
+  return hdf5_tell_chunked(dataset->call, grid, place->ndim, &part, &dataset->type, err);
 }

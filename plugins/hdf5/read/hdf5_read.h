@@ -45,6 +45,15 @@ bool hdf5_object_examine(hdf5_library *library, hid_t id, hdf5_object *object, u
 
 #define HDF5_MEMORY_TEXT 32
 
+/* What is in records; counted, under the lock of the library. */
+typedef struct hdf5_record {
+  int64_t references;
+  hdf5_library *library;
+  char *descr;    /* numpy's description */
+  char *refused;  /* a sentence about members that cannot be loaded; NULL: all can */
+  hid_t readable; /* with `refused`: the others, where they are in the file; else -1 */
+} hdf5_record;
+
 typedef struct hdf5_type {
   tegula_dtype dtype; /* native byte order */
   char order;         /* of the stored bytes */
@@ -54,9 +63,22 @@ typedef struct hdf5_type {
   bool swapped;
   /* with `converted`: the predefined type to convert to, of a complex number that of its parts */
   char memory[HDF5_MEMORY_TEXT];
+  hdf5_record *record; /* NULL: it is none */
+  hdf5_inner inner;    /* an element is an array of these */
 } hdf5_type;
 
-/* False: cannot be loaded, and `why` says it, as "has ...": "variable-length strings". */
+/* Bytes of an element; `converted`: in memory. */
+static inline int64_t hdf5_type_bytes(const hdf5_type *type) {
+  return (type->inner.ndim > 0 ? type->inner.count : 1) * (int64_t)type->dtype.item_size;
+}
+
+/* Which dtype an element of a dataset has, records and arrays too. False: cannot be loaded, and
+ * `why` says it, as "has ...": "variable-length strings". `out->record` is to be released. */
+bool hdf5_element_of(hdf5_library *library, size_t address_width, hid_t type, hdf5_type *out,
+                     char *why, size_t size);
+hdf5_record *hdf5_record_retain(hdf5_record *record); /* accepts NULL, as release */
+void hdf5_record_release(hdf5_record *record);
+/* The same of what is no record and no array. */
 bool hdf5_type_of(hdf5_library *library, hid_t type, hdf5_type *out, char *why, size_t size);
 /* Could the stored numbers of `from` stand in a dataset of the type `to`? Enumerations must have
  * the same names and numbers. */
@@ -64,6 +86,12 @@ bool hdf5_type_agrees(hdf5_library *library, hid_t from, hid_t to);
 /* The type to ask H5Dread for, to get elements of `type`, native ones but for `swapped`; close
  * it. */
 hid_t hdf5_type_memory(hdf5_library *library, hid_t stored, const hdf5_type *type);
+/* The type of an element of arrays of arrays, and their lengths; of all other types a copy. Close
+ * it. False: libhdf5 failed. */
+bool hdf5_array_base(hdf5_library *library, hid_t type, hid_t *base, hdf5_inner *out);
+hid_t hdf5_array_make(hdf5_library *library, hid_t base, const hdf5_inner *dims);
+/* The predefined type of a native integer. */
+void hdf5_native_integer(uint8_t kind, size_t size, char out[HDF5_MEMORY_TEXT]);
 void hdf5_type_swap(tegula_dtype dtype, unsigned char *element);
 void hdf5_type_swap_all(tegula_dtype dtype, void *elements, int64_t count);
 
@@ -172,6 +200,8 @@ typedef struct hdf5_place {
 tegula_status hdf5_dataset_open(hdf5_call *call, hdf5_file *file, hid_t id, const char *name,
                                 hdf5_dataset *out, tegula_error *err);
 void hdf5_dataset_close(hdf5_dataset *dataset);
+/* Bytes of an element in the file. */
+int64_t hdf5_stored_item(const hdf5_dataset *dataset);
 /* From the type of the dataset to that of `like`; false: libhdf5 failed. */
 bool hdf5_conversion_make(hdf5_dataset *dataset);
 bool hdf5_conversion_copy(hdf5_library *library, const hdf5_conversion *from, hdf5_conversion *out);
@@ -211,6 +241,27 @@ struct hdf5_raw_file *hdf5_raw_open(const hdf5_dataset *dataset, tegula_plugin_f
 void hdf5_raw_close(struct hdf5_raw_file *file);
 tegula_status hdf5_emit_raw(hdf5_dataset *dataset, const hdf5_raw *raw, const hdf5_place *place,
                             tegula_error *err);
+/* tell_host.c: the host's functions of the same names, for arrays with all their axes. Vectors have
+ * an entry for each axis of the dataset that is described, fill values are elements of it. */
+tegula_status hdf5_tell_array(hdf5_call *call, const hdf5_dataset *dataset, tegula_error *err);
+/* The dataset's vector and the axes of its elements behind it; returns how many they are. */
+int hdf5_all_axes(const hdf5_dataset *dataset, const int64_t *vector, int64_t *out);
+tegula_status hdf5_tell_dense(hdf5_call *call, int64_t file, int64_t offset,
+                              const hdf5_place *place, const int64_t *strides,
+                              const hdf5_type *type, tegula_error *err);
+tegula_status hdf5_tell_chunked(hdf5_call *call, int64_t grid, int ndim,
+                                const tegula_plugin_chunked *part, const hdf5_type *type,
+                                tegula_error *err);
+tegula_status hdf5_tell_fill(hdf5_call *call, const hdf5_place *place, const void *fill,
+                             tegula_error *err);
+tegula_status hdf5_tell_lost(hdf5_call *call, const hdf5_place *place, const void *fill,
+                             tegula_status status, int32_t os_errno, const char *text,
+                             const char *path, tegula_error *err);
+tegula_status hdf5_tell_late(hdf5_call *call, int64_t late, const hdf5_place *place,
+                             tegula_error *err);
+tegula_status hdf5_tell_reader(hdf5_call *call, const hdf5_place *place, const int64_t *chunk,
+                               int64_t cost, const char *why, tegula_reader_fn read, void *state,
+                               tegula_release_fn release, tegula_error *err);
 tegula_status hdf5_emit_virtual(hdf5_dataset *dataset, const hdf5_place *place, tegula_error *err);
 tegula_status hdf5_emit_reader(hdf5_dataset *dataset, const hdf5_place *place, tegula_error *err);
 /* What is read for places of a dense dataset, for each by itself; first to last: the range of bytes

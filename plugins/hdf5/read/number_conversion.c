@@ -37,7 +37,8 @@ static hid_t native_number(hdf5_library *library, tegula_dtype dtype, hid_t like
 bool hdf5_conversion_make(hdf5_dataset *dataset) {
   hdf5_library *library = dataset->call->library;
   const hdf5_type *type = &dataset->type, *to = &dataset->like->type;
-  hdf5_conversion c = {.item = type->dtype.item_size, .own = type->dtype, .swapped = type->swapped};
+  hdf5_conversion c = {
+      .item = (size_t)hdf5_type_bytes(type), .own = type->dtype, .swapped = type->swapped};
   bool same = same_dtype(type->dtype, to->dtype),
        half = !same && type->dtype.item_size == 2 && strchr("fE", type->dtype.kind);
   if (half) c.item = 4;

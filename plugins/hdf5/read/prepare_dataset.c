@@ -13,12 +13,25 @@ static bool never_written(const hdf5_dataset *dataset) {
   return offset == HDF5_UNDEFINED || offset == shifted;
 }
 
+/* Where a member has another size in the file than in memory, that of the record is worked out: it
+ * must be what libhdf5 has allocated. */
+static tegula_status check_record(const hdf5_dataset *dataset, tegula_error *err) {
+  hdf5_library *library = dataset->call->library;
+  hsize_t stored = library->call.H5Dget_storage_size(dataset->id);
+  if (stored == (hsize_t)dataset->bytes) return TEGULA_OK;
+  return library->host->fail(
+      err, TEGULA_UNSUPPORTED, dataset->file->path, -1,
+      "cannot load \"%s\" of \"%s\": its records have %lld bytes in all, but %llu are stored",
+      dataset->name, dataset->file->path, (long long)dataset->bytes, (unsigned long long)stored);
+}
+
 static tegula_status prepare_contiguous(hdf5_dataset *dataset, tegula_error *err) {
   hdf5_library *library = dataset->call->library;
   if (never_written(dataset)) {
     dataset->kind = HDF5_KIND_FILL;
     return TEGULA_OK;
   }
+  if (dataset->type.record && dataset->type.record->refused) FORWARD(check_record(dataset, err));
   haddr_t offset = library->call.H5Dget_offset(dataset->id);
   dataset->kind = HDF5_KIND_DENSE;
   dataset->offset = (int64_t)offset;
@@ -35,11 +48,27 @@ static tegula_status prepare_contiguous(hdf5_dataset *dataset, tegula_error *err
 /* Numbers convert into each other, as libhdf5 converts them; anything else must be the same. */
 static bool converts(const hdf5_type *from, const hdf5_type *to) {
   static const char numbers[] = "iufE";
-  return strchr(numbers, from->dtype.kind) && strchr(numbers, to->dtype.kind);
+  return from->inner.ndim == 0 && to->inner.ndim == 0 && strchr(numbers, from->dtype.kind) &&
+         strchr(numbers, to->dtype.kind);
 }
 
 static bool same_dtype(tegula_dtype a, tegula_dtype b) {
   return a.kind == b.kind && a.item_size == b.item_size;
+}
+
+static bool same_axes(const hdf5_inner *a, const hdf5_inner *b) {
+  return a->ndim == b->ndim && memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape) == 0;
+}
+
+/* Are elements of both the same, byte by byte, but for the order of numbers? */
+static bool same_elements(const hdf5_type *a, const hdf5_type *b) {
+  if (!same_dtype(a->dtype, b->dtype) || !same_axes(&a->inner, &b->inner)) return false;
+  if (!a->record || !b->record) return a->record == b->record;
+  return strcmp(a->record->descr, b->record->descr) == 0;
+}
+
+static const char *in_parts(const hdf5_type *type) {
+  return type->record ? " (records)" : type->inner.ndim > 0 ? " (arrays)" : "";
 }
 
 /* Elements of all levels are converted once, from what is stored to what the array has, as libhdf5
@@ -50,7 +79,7 @@ static tegula_status check_source(const hdf5_dataset *dataset, const hdf5_datase
   const tegula_plugin_host *host = library->host;
   char have[TEGULA_DTYPE_TEXT], want[TEGULA_DTYPE_TEXT];
   bool agrees = hdf5_type_agrees(library, dataset->type_id, like->type_id);
-  RETURN_IF(agrees && (same_dtype(dataset->type.dtype, like->type.dtype) ||
+  RETURN_IF(agrees && (same_elements(&dataset->type, &like->type) ||
                        converts(&dataset->type, &like->type)),
             TEGULA_OK);
   host->dtype_format(dataset->type.dtype, have);
@@ -58,8 +87,9 @@ static tegula_status check_source(const hdf5_dataset *dataset, const hdf5_datase
   return host->fail(err, TEGULA_MISMATCH, dataset->file->path, -1,
                     "\"%s\" of \"%s\" is a source of a virtual dataset of dtype %s%s, but has "
                     "dtype %s%s, which does not convert",
-                    dataset->name, dataset->file->path, want, agrees ? "" : " (an enumeration)",
-                    have, agrees ? "" : " (another enumeration, or none)");
+                    dataset->name, dataset->file->path, want,
+                    !agrees ? " (an enumeration)" : in_parts(&like->type), have,
+                    !agrees ? " (another enumeration, or none)" : in_parts(&dataset->type));
 }
 
 static tegula_status make_conversion(hdf5_dataset *dataset, tegula_error *err) {

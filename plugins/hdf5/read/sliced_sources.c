@@ -30,7 +30,7 @@ struct hdf5_slices {
 };
 
 void hdf5_reads_add(hdf5_reads *reads, const hdf5_dataset *dataset, const hdf5_place *place) {
-  int64_t span = dataset->type.dtype.item_size, requests = 1, first = 0, last = span;
+  int64_t span = hdf5_type_bytes(&dataset->type), requests = 1, first = 0, last = span;
   bool inside = true;
   for (int k = dataset->ndim - 1; k >= 0; k--) {
     int64_t length = hdf5_place_length(place, k);
@@ -50,7 +50,7 @@ void hdf5_reads_add(hdf5_reads *reads, const hdf5_dataset *dataset, const hdf5_p
 }
 
 static bool choose(const hdf5_dataset *dataset, int64_t most, struct hdf5_slices *s) {
-  int64_t inner = dataset->type.dtype.item_size;
+  int64_t inner = hdf5_type_bytes(&dataset->type);
   s->axis = dataset->ndim - 1;
   while (s->axis > 0 && inner * dataset->shape[s->axis] < most) inner *= dataset->shape[s->axis--];
   int64_t length = most / inner > 1 ? most / inner : 1, whole = dataset->shape[s->axis];

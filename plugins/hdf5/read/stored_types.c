@@ -49,7 +49,7 @@ static bool refuse(char *why, size_t size, const char *text) {
   return false;
 }
 
-static void native_integer(uint8_t kind, size_t size, char out[HDF5_MEMORY_TEXT]) {
+void hdf5_native_integer(uint8_t kind, size_t size, char out[HDF5_MEMORY_TEXT]) {
   snprintf(out, HDF5_MEMORY_TEXT, "H5T_NATIVE_%sINT%zu_g", kind == 'i' ? "" : "U", 8 * size);
 }
 
@@ -76,7 +76,7 @@ static bool integer(hdf5_library *library, hid_t type, hdf5_type *out, char *why
   /* of integers of one size libhdf5 exchanges all bytes, those of the padding too, and is done: so
    * it converts within a byte order */
   out->swapped = order && order != HDF5_NATIVE_ORDER;
-  native_integer(out->dtype.kind, wide, out->memory);
+  hdf5_native_integer(out->dtype.kind, wide, out->memory);
   return true;
 }
 
@@ -177,9 +177,7 @@ static bool compound(hdf5_library *library, hid_t type, hdf5_type *out, char *wh
   size_t size = call->H5Tget_size(type);
   bool pair = call->H5Tget_nmembers(type) == 2 && member_is(library, type, 0, "r", "real") &&
               member_is(library, type, 1, "i", "imag");
-  if (!pair)
-    return refuse(why, room,
-                  "a compound type (records), of which only complex numbers {r, i} can be loaded");
+  if (!pair) return refuse(why, room, "a compound type, which is no complex number");
   hid_t first = call->H5Tget_member_type(type, 0), second = call->H5Tget_member_type(type, 1);
   bool good = first >= 0 && second >= 0 && call->H5Tequal(first, second) > 0 &&
               call->H5Tget_member_offset(type, 0) == 0 &&
@@ -263,6 +261,33 @@ bool hdf5_type_of(hdf5_library *library, hid_t type, hdf5_type *out, char *why, 
   }
 }
 
+bool hdf5_array_base(hdf5_library *library, hid_t type, hid_t *base, hdf5_inner *out) {
+  const hdf5_functions *call = &library->call;
+  hsize_t lengths[HDF5_MAX_RANK];
+  *out = (hdf5_inner){.count = 1};
+  *base = call->H5Tcopy(type);
+  while (*base >= 0 && call->H5Tget_class(*base) == HDF5_ARRAY) {
+    int ndim = call->H5Tget_array_ndims(*base);
+    bool good = ndim > 0 && ndim <= HDF5_MAX_RANK - out->ndim &&
+                call->H5Tget_array_dims2(*base, lengths) >= 0;
+    for (int k = 0; good && k < ndim; k++) {
+      good = lengths[k] > 0 && lengths[k] <= INT32_MAX &&
+             !__builtin_mul_overflow(out->count, (int64_t)lengths[k], &out->count);
+      out->shape[out->ndim++] = (int64_t)lengths[k];
+    }
+    hid_t inner = good ? call->H5Tget_super(*base) : -1;
+    call->H5Tclose(*base);
+    *base = inner;
+  }
+  return *base >= 0;
+}
+
+hid_t hdf5_array_make(hdf5_library *library, hid_t base, const hdf5_inner *dims) {
+  hsize_t lengths[HDF5_MAX_RANK];
+  for (int k = 0; k < dims->ndim; k++) lengths[k] = (hsize_t)dims->shape[k];
+  return library->call.H5Tarray_create2(base, (unsigned)dims->ndim, lengths);
+}
+
 bool hdf5_type_agrees(hdf5_library *library, hid_t from, hid_t to) {
   const hdf5_functions *call = &library->call;
   if (call->H5Tget_class(to) != HDF5_ENUM) return true;
@@ -272,49 +297,6 @@ bool hdf5_type_agrees(hdf5_library *library, hid_t from, hid_t to) {
   if (a >= 0) call->H5Tclose(a);
   if (b >= 0) call->H5Tclose(b);
   return same;
-}
-
-/* Complex numbers of that part, as `stored` has them: a compound with the same names, or the native
- * class. */
-static hid_t memory_pair(hdf5_library *library, hid_t stored, const hdf5_type *type) {
-  const hdf5_functions *call = &library->call;
-  bool single = type->dtype.item_size == 8;
-  if (call->H5Tget_class(stored) == HDF5_COMPLEX)
-    return call->H5Tcopy(hdf5_predefined(library, single ? "H5T_NATIVE_FLOAT_COMPLEX_g"
-                                                         : "H5T_NATIVE_DOUBLE_COMPLEX_g"));
-  size_t size = type->dtype.item_size;
-  hid_t out = call->H5Tcreate(HDF5_COMPOUND, size), part = hdf5_predefined(library, type->memory);
-  bool good = out >= 0;
-  for (unsigned k = 0; good && k < 2; k++) {
-    char *name = call->H5Tget_member_name(stored, k);
-    good = name && call->H5Tinsert(out, name, k * size / 2, part) >= 0;
-    if (name) call->H5free_memory(name);
-  }
-  if (!good && out >= 0) call->H5Tclose(out);
-  return good ? out : -1;
-}
-
-hid_t hdf5_type_memory(hdf5_library *library, hid_t stored, const hdf5_type *type) {
-  const hdf5_functions *call = &library->call;
-  if (type->converted && type->dtype.kind == 'c') return memory_pair(library, stored, type);
-  if (type->converted) {
-    hid_t memory = call->H5Tcopy(hdf5_predefined(library, type->memory));
-    if (memory >= 0 && type->swapped)
-      call->H5Tset_order(memory, HDF5_NATIVE_ORDER == '<' ? HDF5_BIG : HDF5_LITTLE);
-    return memory;
-  }
-  /* enumerations lose numbers without a name in conversions */
-  if (type->dtype.kind != 'b' && call->H5Tget_class(stored) == HDF5_ENUM) {
-    char native[HDF5_MEMORY_TEXT];
-    native_integer(type->dtype.kind, type->dtype.item_size, native);
-    return call->H5Tcopy(hdf5_predefined(library, native));
-  }
-  if (type->order == '|' || type->order == HDF5_NATIVE_ORDER) return call->H5Tcopy(stored);
-  if (type->dtype.kind != 'E' && type->dtype.kind != 'f')
-    return call->H5Tget_native_type(stored, 1 /* ascending */);
-  hid_t memory = call->H5Tcopy(stored);
-  if (memory >= 0) call->H5Tset_order(memory, HDF5_NATIVE_ORDER == '<' ? HDF5_LITTLE : HDF5_BIG);
-  return memory;
 }
 
 void hdf5_type_swap(tegula_dtype dtype, unsigned char *element) {

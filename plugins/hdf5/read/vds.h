@@ -124,7 +124,6 @@ typedef struct hdf5_kept {
   hdf5_dataset dataset, array; /* array: the type of the one that is described */
   hdf5_ancestor *ancestors;    /* of a source: what it is a source of, innermost first */
   int ancestor_count;
-  size_t array_item;
 } hdf5_kept;
 
 /* Mappings and pieces become those of dataset->kept; once. */

@@ -110,7 +110,6 @@ static const hdf5_mapping *group_mapping(const group *g) {
 static tegula_status emit_lost(const group *g, tegula_status why, const tegula_error *failure,
                                tegula_error *err) {
   const hdf5_dataset *dataset = g->dataset;
-  const tegula_plugin_host *host = dataset->call->library->host;
   const hdf5_mapping *mapping = group_mapping(g);
   char *text = hdf5_text("source \"%s\" of the virtual dataset \"%s\" in \"%s\" %s: %s%s%s",
                          mapping->dataset, dataset->name, dataset->file->path,
@@ -121,9 +120,8 @@ static tegula_status emit_lost(const group *g, tegula_status why, const tegula_e
     hdf5_place place;
     int64_t *piece = hdf5_piece(g->pieces, g->order[k]);
     if (compose(dataset, g->pieces, piece, 0, g->outer, &place))
-      status =
-          host->add_lost(dataset->call->builder, place.lo, place.hi, dataset->fill, why,
-                         failure->os_errno, text, failure->path[0] ? failure->path : NULL, err);
+      status = hdf5_tell_lost(dataset->call, &place, dataset->fill, why, failure->os_errno, text,
+                              failure->path[0] ? failure->path : NULL, err);
   }
   free(text);
   return status;
@@ -228,8 +226,7 @@ static tegula_status emit_gap(hdf5_dataset *dataset, const hdf5_pieces *pieces, 
                               const hdf5_place *outer, tegula_error *err) {
   hdf5_place place;
   if (!compose(dataset, pieces, hdf5_piece(pieces, index), 0, outer, &place)) return TEGULA_OK;
-  return dataset->call->library->host->add_fill(dataset->call->builder, place.lo, place.hi,
-                                                dataset->fill, err);
+  return hdf5_tell_fill(dataset->call, &place, dataset->fill, err);
 }
 
 /* ---- pieces by source ---- */

@@ -20,6 +20,8 @@ void hdf5_kept_forget(hdf5_kept *k) {
   hdf5_library *library = k->file.library;
   if (k->dataset.type_id >= 0) library->call.H5Tclose(k->dataset.type_id);
   if (k->array.type_id >= 0) library->call.H5Tclose(k->array.type_id);
+  hdf5_record_release(k->dataset.type.record);
+  hdf5_record_release(k->array.type.record);
   k->dataset.kept = NULL; /* they are its own now */
   hdf5_virtual_close(&k->dataset);
   for (int i = 0; i < k->ancestor_count; i++) {
@@ -45,7 +47,7 @@ static void late_forget(hdf5_dataset *dataset) {
 }
 
 static unsigned char *copy_fill(const hdf5_dataset *dataset) {
-  size_t size = dataset->like->type.dtype.item_size;
+  size_t size = (size_t)hdf5_type_bytes(&dataset->like->type);
   unsigned char *fill = dataset->fill ? malloc(size) : NULL;
   return fill ? memcpy(fill, dataset->fill, size) : NULL;
 }
@@ -71,12 +73,14 @@ bool hdf5_late_keep(hdf5_dataset *dataset) {
   if (dataset->kept) return true;
   hdf5_kept *k = calloc(1, sizeof *k);
   RETURN_IF(!k, false);
-  *k = (hdf5_kept){.references = 1, .array_item = dataset->call->array_item, .dataset = *dataset};
+  *k = (hdf5_kept){.references = 1, .dataset = *dataset};
   k->file = (hdf5_file){.library = library, .id = -1, .number = -1, .references = 1};
   k->file.path = strdup(dataset->file->path);
   k->file.canonical = strdup(dataset->file->canonical);
   k->array = (hdf5_dataset){.type = dataset->like->type,
                             .type_id = library->call.H5Tcopy(dataset->like->type_id)};
+  hdf5_record_retain(k->array.type.record);
+  hdf5_record_retain(k->dataset.type.record);
   k->dataset.call = NULL;
   k->dataset.like = &k->array;
   k->dataset.file = &k->file;
