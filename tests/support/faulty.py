@@ -4,8 +4,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # A run ends in one of two ways: the right answer, or one clean error; a test tells several of its
-# bad injections at once. TEGULA_FAULT_ALL=1 strikes at every call instead of about 48 of each kind
-# (7 under a sanitizer). Under AddressSanitizer allocations are not made to fail, and it is the one
+# bad injections at once. TEGULA_FAULT_ALL=1 strikes at every call instead of about 16 of each kind
+# (4 under a sanitizer). Under AddressSanitizer allocations are not made to fail, and it is the one
 # that finds leaks.
 import concurrent.futures
 import json
@@ -169,7 +169,7 @@ def places(total, most, turn=0.0):
     return sorted({*range(1, edge + 1), *middle, *range(total - edge + 1, total + 1)})
 
 
-def plan(calls, most=40 if SANITIZER == "" else 6):
+def plan(calls, most=16 if SANITIZER == "" else 4):
     """All (family, kind, fault text) for a program that makes these calls. Lasting faults get a
     quarter of the places. The kinds of a family take different places."""
     for family in families():
