@@ -73,6 +73,9 @@ void open_fill_options(const cli_job *job, tegula_statistics *statistics,
                        tegula_open_options *options) {
   const cli_settings *values = &job->settings;
   init_options(job, options);
+  /* always made alike */
+  options->settings = options_settings((setting_list *)(uintptr_t)&values->set);
+  options->setting_count = values->set.count;
   options->format = values->format;
   options->dataset = values->dataset;
   options->field = values->field;

@@ -31,6 +31,16 @@ typedef struct box_value {
   int64_t step[TEGULA_MAX_DIMS];
 } box_value;
 
+#define MAX_SETTINGS 16
+
+/* Settings in the order in which they were given, by --set or a flag of their own. */
+typedef struct setting_list {
+  int32_t count;
+  char keys[MAX_SETTINGS][48];
+  const char *values[MAX_SETTINGS];   /* borrowed from argv */
+  tegula_setting items[MAX_SETTINGS]; /* made by options_settings */
+} setting_list;
+
 /* The values of all options of all commands; those that a command does not have keep their
  * defaults. */
 typedef struct cli_settings {
@@ -45,6 +55,7 @@ typedef struct cli_settings {
   int64_t offset, row_gap, expect_files, expect_rows; /* expect_*: -1: not given */
   int as_given;
   int allow_locked;
+  setting_list set, to_set; /* of what is opened; of what is saved */
   /* info */
   const char *manifest; /* the file to write */
   int chunks, attributes;
@@ -87,7 +98,9 @@ typedef enum option_kind {
   OPTION_BYTES,   /* int64_t, the same with K, M, G or T behind it: times 1024, ... */
   OPTION_SECONDS, /* double */
   OPTION_SHAPE,   /* shape_value, each entry at least minimum */
-  OPTION_BOX      /* box_value */
+  OPTION_BOX,     /* box_value */
+  OPTION_SET,     /* setting_list, one more KEY=VALUE */
+  OPTION_KEY      /* setting_list, one more: "row-prefix 4" is raw.row_prefix=4 */
 } option_kind;
 
 typedef struct cli_option {
@@ -134,6 +147,8 @@ tegula_status options_parse(const cli_command *command, int argc, char **argv, c
                             tegula_error *error);
 /* option_values.c: writes the value into its field; 0 when it is not what the option takes. */
 int options_store_value(const cli_option *row, const char *text, cli_settings *values);
+/* What a list holds, as the library takes it; valid as long as the list. */
+const tegula_setting *options_settings(setting_list *list);
 /* INVALID_ARGUMENT with a message that says what the option takes. */
 tegula_status options_wrong_value(const cli_command *command, const cli_option *row,
                                   const char *text, tegula_error *error);

@@ -114,6 +114,8 @@ static void fill_save_options(cli_job *job, copy_work *work, tegula_save_options
   options->progress = job_progress;
   options->progress_state = job;
   options->statistics = &work->run.statistics;
+  options->settings = options_settings(&job->settings.to_set);
+  options->setting_count = values->to_set.count;
   options->dataset = values->to_dataset;
   options->layout = values->layout;
   options->chunk = values->chunk_shape.ndim >= 0 ? values->chunk_shape.length : NULL;
@@ -307,6 +309,8 @@ static const cli_option target_rows[] = {
      OPTION_INTEGER, 0},
     {"tiles", "N", "--layout virtual: number of tile files (default: threads)", FIELD(tiles), 1,
      MAX_SHARDS, OPTION_INTEGER, 0},
+    {"to-set", "KEY=VALUE", "a setting of the format of DST; may be given again", FIELD(to_set), 0,
+     0, OPTION_SET, 0},
     {"overwrite", NULL, "replace DST, or in an HDF5 file the dataset of that name",
      FIELD(overwrite), 0, 0, OPTION_FLAG, 0},
 };

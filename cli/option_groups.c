@@ -52,6 +52,13 @@ static const cli_option raw_rows[] = {
      0, 0, OPTION_CHOICE, 0},
     {"row-gap", "BYTES", "raw: bytes between two rows", FIELD(row_gap), 0, INT64_MAX,
      OPTION_INTEGER, 0},
+    {"row-prefix", "BYTES", "raw: bytes before each row", FIELD(set), 0, 0, OPTION_KEY, 0},
+    {"row-suffix", "BYTES", "raw: bytes after each row; behind the last they may be missing",
+     FIELD(set), 0, 0, OPTION_KEY, 0},
+    {"trailing-bytes", "BYTES|any", "raw: bytes behind the last row", FIELD(set), 0, 0, OPTION_KEY,
+     0},
+    {"set", "KEY=VALUE", "a setting of the format, such as raw.row_prefix=4; may be given again",
+     FIELD(set), 0, 0, OPTION_SET, 0},
 };
 
 const option_group options_raw = {"What is stored", raw_rows, sizeof raw_rows / sizeof raw_rows[0]};

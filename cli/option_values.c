@@ -152,6 +152,9 @@ static const char *expectation(const cli_option *row, char out[128]) {
       snprintf(out, 128, "up to %d whole numbers from %" PRId64 " on, separated by commas",
                TEGULA_MAX_DIMS, row->minimum);
       break;
+    case OPTION_SET:
+      snprintf(out, 128, "KEY=VALUE, at most %d of them", MAX_SETTINGS);
+      break;
     case OPTION_BOX:
       snprintf(out, 128,
                "lo:hi or lo:hi:step per axis, 0 <= lo <= hi, 1 <= step, separated by commas");
@@ -164,6 +167,42 @@ static const char *expectation(const cli_option *row, char out[128]) {
       break;
   }
   return out;
+}
+
+/* Adds a setting; 0 when there is no room, or no key or value. */
+static int add_setting(setting_list *list, const char *key, size_t length, const char *value) {
+  if (list->count == MAX_SETTINGS || length == 0 || length >= sizeof list->keys[0] ||
+      value[0] == '\0') {
+    return 0;
+  }
+  memcpy(list->keys[list->count], key, length);
+  list->keys[list->count][length] = '\0';
+  list->values[list->count++] = value;
+  return 1;
+}
+
+/* "KEY=VALUE" */
+static int parse_setting(const char *text, setting_list *list) {
+  size_t length = strcspn(text, "=");
+  return text[length] == '=' && add_setting(list, text, length, text + length + 1);
+}
+
+/* The setting of a flag: "to-record-markers" is raw.record_markers. */
+static int flag_setting(const cli_option *row, const char *text, setting_list *list) {
+  char key[48];
+  const char *name = strncmp(row->name, "to-", 3) == 0 ? row->name + 3 : row->name;
+  int length = snprintf(key, sizeof key, "raw.%s", name);
+  for (char *at = key; *at != '\0'; at++) {
+    *at = *at == '-' ? '_' : *at;
+  }
+  return length > 0 && add_setting(list, key, (size_t)length, text);
+}
+
+const tegula_setting *options_settings(setting_list *list) {
+  for (int32_t i = 0; i < list->count; i++) {
+    list->items[i] = (tegula_setting){list->keys[i], list->values[i]};
+  }
+  return list->items;
 }
 
 /* What stands in the description of a record the library checks. */
@@ -185,6 +224,10 @@ int options_store_value(const cli_option *row, const char *text, cli_settings *v
       return parse_shape(text, row->minimum, field);
     case OPTION_BOX:
       return parse_box(text, field);
+    case OPTION_SET:
+      return parse_setting(text, field);
+    case OPTION_KEY:
+      return flag_setting(row, text, field);
     case OPTION_CHOICE:
       memcpy(field, &text, sizeof text);
       return is_choice(row->argument, text);

@@ -296,6 +296,15 @@ typedef struct tegula_dataset tegula_dataset;
  * missing in them, and what it did may contradict itself. */
 #define TEGULA_OPEN_LOCKED 4u
 
+/* What only some formats know, as texts; keys begin with the name of their format
+ * ("raw.row_prefix"). The tables of keys are in docs/formats.md. INVALID_ARGUMENT: an unknown key
+ * (the message names those that there are), a value that it does not take, a setting of another
+ * format than the file's. */
+typedef struct tegula_setting {
+  const char *key;
+  const char *value; /* a whole number in decimal digits, or a word */
+} tegula_setting;
+
 typedef struct tegula_open_options {
   size_t struct_size;
   /* "npy", "raw", "hdf5", "manifest"; NULL: found out from the content, and raw where dtype is
@@ -331,6 +340,9 @@ typedef struct tegula_open_options {
   void *progress_state;
   /* structured records: one field of them, as in tegula_selection; NULL: whole elements */
   const char *field;
+  const tegula_setting *settings; /* setting_count of them; borrowed during the call */
+  int32_t setting_count;
+  int32_t reserved_end;
 } tegula_open_options;
 
 TEGULA_API void tegula_open_options_init(tegula_open_options *options);
@@ -749,6 +761,9 @@ typedef struct tegula_save_options {
    * that has neither values nor texts though it is not empty */
   const tegula_attribute *attributes;
   int64_t attribute_count;
+  const tegula_setting *settings; /* setting_count of them, for saving; borrowed during the call */
+  int32_t setting_count;
+  int32_t reserved_end;
 } tegula_save_options;
 
 TEGULA_API void tegula_save_options_init(tegula_save_options *options);

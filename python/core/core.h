@@ -183,8 +183,13 @@ typedef struct core_described {
   int64_t attribute_count;
 } core_described;
 
-/* (format, descr, shards, order, byte_order, overwrite, durable, whole file) */
+/* A tuple of (key, value) -> new memory for PyMem_Free, which borrows the texts; NULL: an error is
+ * set. */
+tegula_setting *core_take_settings(PyObject *tuple, int32_t *count);
+/* (format, descr, shards, order, byte_order, overwrite, durable, whole file[, settings]); to be
+ * dropped, also when it fails. */
 bool core_take_target(PyObject *tuple, tegula_save_options *options);
+void core_drop_target(tegula_save_options *options);
 /* (dataset, layout, chunk or None, codec, fill, attributes); to be dropped, also when it fails. */
 bool core_take_described(PyObject *tuple, core_described *self);
 void core_drop_described(core_described *self);

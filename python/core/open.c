@@ -12,6 +12,7 @@ typedef struct open_call {
   size_t count;
   tegula_open_options options;
   int64_t shape[TEGULA_MAX_DIMS], row_shape[TEGULA_MAX_DIMS];
+  tegula_setting *settings;
   tegula_dataset *dataset;
 } open_call;
 
@@ -40,22 +41,40 @@ static bool take_paths(PyObject *tuple, open_call *self) {
   return true;
 }
 
+tegula_setting *core_take_settings(PyObject *tuple, int32_t *count) {
+  Py_ssize_t items = PyTuple_Size(tuple);
+  if (items < 0) return NULL;
+  tegula_setting *settings = PyMem_Calloc((size_t)items + 1, sizeof *settings);
+  if (settings == NULL) PyErr_NoMemory();
+  for (Py_ssize_t i = 0; settings != NULL && i < items; i++) {
+    if (PyArg_ParseTuple(PyTuple_GetItem(tuple, i), "ss", &settings[i].key, &settings[i].value))
+      continue;
+    PyMem_Free(settings);
+    return NULL;
+  }
+  *count = (int32_t)items;
+  return settings;
+}
+
 /* open(context, paths, format, dataset, field, dtype, shape, row_shape, offset, row_gap, order,
- * byte_order, expect_files, expect_rows, locked, defer, timeout) */
+ * byte_order, expect_files, expect_rows, locked, settings, defer, timeout) */
 static bool take_arguments(PyObject *arguments, open_call *self) {
-  PyObject *context, *paths, *shape, *row_shape;
+  PyObject *context, *paths, *shape, *row_shape, *settings;
   const char *order, *byte_order;
   long long offset, row_gap, files, rows;
   int locked, defer;
   tegula_open_options *options = &self->options;
   tegula_open_options_init(options);
-  if (!PyArg_ParseTuple(arguments, "OO!zzzzOOLLssLLppd", &context, &PyTuple_Type, &paths,
+  if (!PyArg_ParseTuple(arguments, "OO!zzzzOOLLssLLpO!pd", &context, &PyTuple_Type, &paths,
                         &options->format, &options->dataset, &options->field, &options->dtype,
                         &shape, &row_shape, &offset, &row_gap, &order, &byte_order, &files, &rows,
-                        &locked, &defer, &self->call.timeout) ||
+                        &locked, &PyTuple_Type, &settings, &defer, &self->call.timeout) ||
       !core_lengths_or_none(shape, self->shape, &options->shape_ndim) ||
       !core_lengths_or_none(row_shape, self->row_shape, &options->row_ndim))
     return false;
+  self->settings = core_take_settings(settings, &options->setting_count);
+  options->settings = self->settings;
+  if (self->settings == NULL) return false;
   options->shape = options->shape_ndim >= 0 ? self->shape : NULL;
   options->row_shape = options->row_ndim >= 0 ? self->row_shape : NULL;
   options->offset = offset;
@@ -82,6 +101,7 @@ PyObject *core_open(PyObject *module, PyObject *arguments) {
     else
       tegula_dataset_close(self.dataset);
   }
+  PyMem_Free(self.settings);
   free(self.paths);
   return result;
 }

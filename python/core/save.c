@@ -71,14 +71,21 @@ bool core_take_described(PyObject *tuple, core_described *self) {
 
 /* ---- the target ---- */
 
-/* (format, descr, shards, order, byte_order, overwrite, durable, whole file) */
+void core_drop_target(tegula_save_options *options) { PyMem_Free((void *)options->settings); }
+
+/* (format, descr, shards, order, byte_order, overwrite, durable, whole file[, settings]) */
 bool core_take_target(PyObject *tuple, tegula_save_options *options) {
   const char *order, *byte_order;
   long long shards;
   int overwrite, durable, whole;
-  if (!PyArg_ParseTuple(tuple, "zzLssppp", &options->format, &options->descr, &shards, &order,
-                        &byte_order, &overwrite, &durable, &whole))
+  PyObject *settings = NULL;
+  if (!PyArg_ParseTuple(tuple, "zzLssppp|O!", &options->format, &options->descr, &shards, &order,
+                        &byte_order, &overwrite, &durable, &whole, &PyTuple_Type, &settings))
     return false;
+  if (settings != NULL) {
+    options->settings = core_take_settings(settings, &options->setting_count);
+    if (options->settings == NULL) return false;
+  }
   options->shards = shards;
   options->order = order[0];
   options->byte_order = byte_order[0];
@@ -152,6 +159,7 @@ PyObject *core_save(PyObject *module, PyObject *arguments) {
     result = block ? save_now(&self) : save_later(&self);
   }
   core_drop_described(&dataset);
+  core_drop_target(&self.options);
   return result;
 }
 
@@ -226,11 +234,13 @@ PyObject *core_save_group(PyObject *module, PyObject *arguments) {
   group_call self = {.call = {.run = run_group, .slow = true}};
   (void)module;
   tegula_save_options_init(&self.options);
+  PyObject *result = NULL;
   if (!PyArg_ParseTuple(arguments, "O!yOOd", &PyList_Type, &list, &self.path, &target,
-                        &self.call.progress, &self.call.timeout) ||
-      !core_take_target(target, &self.options))
+                        &self.call.progress, &self.call.timeout))
     return NULL;
   self.options.progress = core_note;
   self.options.progress_state = &self.call;
-  return save_members(list, &self);
+  if (core_take_target(target, &self.options)) result = save_members(list, &self);
+  core_drop_target(&self.options);
+  return result;
 }

@@ -86,6 +86,7 @@ PyObject *core_save_begin(PyObject *module, PyObject *arguments) {
     if (core_run(&self.call) == 0) result = wrap(self.saving, self.dtype, stop);
   }
   core_drop_described(&dataset);
+  core_drop_target(&self.options);
   return result;
 }
 

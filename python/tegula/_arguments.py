@@ -129,6 +129,27 @@ def dtype(name: str, value: Any) -> Any:
     return value if isinstance(value, str) else found
 
 
+Settings = tuple[tuple[str, str], ...]
+
+
+def settings_of(given: Any, **short: Any) -> Settings:
+    """Keys and values as texts: those of a mapping, and short forms for keys of raw; what a key
+    takes is for the library to say."""
+    if given is not None and not isinstance(given, Mapping):
+        raise TypeError(f"settings: expected a mapping, found {type(given).__name__}")
+    long = {f"raw.{key}": value for key, value in short.items() if value is not None}
+    found = []
+    for key, value in (*(given or {}).items(), *long.items()):
+        whole = _index(value)
+        found.append(
+            (
+                text("settings: a key", key),
+                str(whole) if whole is not None else text(f"setting {key}", value),
+            )
+        )
+    return tuple(found)
+
+
 def version(name: str, value: Any) -> tuple[int, int]:
     """Two numbers, as DLPack has them for versions and devices."""
     found = (

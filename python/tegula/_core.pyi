@@ -122,6 +122,7 @@ def open(
     expect_files: int,
     expect_rows: int,
     locked: bool,
+    settings: tuple[tuple[str, str], ...],
     defer: bool,
     timeout: float,
 ) -> Dataset: ...

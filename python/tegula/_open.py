@@ -5,11 +5,21 @@ SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import _arguments
-from ._arguments import byte_order_text, choice, flag, lengths, number, shown, text_or_none
+from ._arguments import (
+    Settings,
+    byte_order_text,
+    choice,
+    flag,
+    lengths,
+    number,
+    settings_of,
+    shown,
+    text_or_none,
+)
 from ._array import Array
 from ._dataset import MISSING, Dataset
 from ._errors import (
@@ -39,6 +49,7 @@ def _options(
     expect_rows: int | None,
     locked: bool,
     field: str | None,
+    settings: Settings,
     columns: None,
     null_value: None,
     defer: bool,
@@ -54,7 +65,7 @@ def _options(
         byte_order_text(byte_order),
         -1 if expect_files is None else number("expect_files", expect_files, 0),
         -1 if expect_rows is None else number("expect_rows", expect_rows, 0),
-        flag("locked", locked), text_or_none("field", field), defer,
+        flag("locked", locked), text_or_none("field", field), settings, defer,
     )  # fmt: skip
 
 
@@ -71,6 +82,10 @@ def open(
     row_gap: int = 0,
     order: str | None = None,
     byte_order: str | None = None,
+    row_prefix: int | None = None,
+    row_suffix: int | None = None,
+    trailing_bytes: int | str | None = None,
+    settings: Mapping[str, int | str] | None = None,
     columns: None = None,
     null_value: None = None,
     missing: str = "error",
@@ -99,6 +114,10 @@ def open(
         row_shape: raw: the shape of one row; the number of rows follows from the size.
         offset: raw: bytes in front of the data.
         row_gap: raw: bytes between two rows.
+        row_prefix, row_suffix: raw: bytes before and after each row; behind the last row the
+            suffix may be missing.
+        trailing_bytes: raw: bytes behind the last row, or "any" (with `shape`).
+        settings: of the format, by key: ``{"raw.row_prefix": 4}`` (docs/formats.md).
         order: raw: "C" (the default) or "F".
         byte_order: raw: "<" or "little", ">" or "big"; None: as dtype says.
         missing: what happens to pieces that are not there: "error" (absent by the rules of the
@@ -120,7 +139,12 @@ def open(
     def options() -> Options:
         return _options(
             path, dataset, format, dtype, shape, row_shape, offset, row_gap, order, byte_order,
-            expect_files, expect_rows, locked, field, columns, null_value, _defer,
+            expect_files, expect_rows, locked, field,
+            settings_of(
+                settings, row_prefix=row_prefix, row_suffix=row_suffix,
+                trailing_bytes=trailing_bytes,
+            ),
+            columns, null_value, _defer,
         )  # fmt: skip
 
     if comm is not None:

@@ -11,7 +11,17 @@ from contextlib import nullcontext
 from typing import Any
 
 from . import _core
-from ._arguments import byte_order_text, choice, flag, lengths, number, shown, text, text_or_none
+from ._arguments import (
+    byte_order_text,
+    choice,
+    flag,
+    lengths,
+    number,
+    settings_of,
+    shown,
+    text,
+    text_or_none,
+)
 from ._array import Array
 from ._attributes import attributes_of
 from ._context import context, later, progress_of, timeout
@@ -76,6 +86,7 @@ def save(
     shards: int | None = None,
     order: str = "C",
     byte_order: str | None = None,
+    settings: Mapping[str, int | str] | None = None,
     overwrite: bool = False,
     durable: bool = False,
     whole_file: bool = False,
@@ -108,6 +119,7 @@ def save(
         shards: a folder of this many files, cut along axis 0.
         order: "C" or "F", of the elements in the file.
         byte_order: "<" or "little", ">" or "big"; None: the processor's.
+        settings: of the format, by key (docs/formats.md).
         overwrite: replace what is there (in HDF5: the dataset of that name).
         durable: on the disk before the call returns.
         whole_file: with overwrite: replace the whole HDF5 file.
@@ -142,6 +154,7 @@ def save(
     swapped = byte_order_text(byte_order)
     if shards is not None:
         number("shards", shards, 1)
+    said = settings_of(settings)
     what = text_or_none("layout", layout), lengths("chunks", chunks), text_or_none("codec", codec)
     for wait in before_use:
         wait((name,))
@@ -153,7 +166,7 @@ def save(
             what,
             fill,
             attrs,
-            (format, None, shards or 0, ordered, swapped, *flags),
+            (format, None, shards or 0, ordered, swapped, *flags, said),
             block,
             progress,
         )
@@ -162,14 +175,14 @@ def save(
         described = dataset, *what, _fill_bytes(fill, array.dtype), attributes_of(attrs)
         array.save(
             name,
-            (format, _descr(array, format, name), shards or 0, ordered, swapped, *flags),
+            (format, _descr(array, format, name), shards or 0, ordered, swapped, *flags, said),
             described,
             block,
             progress,
         )
         return
     data, memory = _wrap(array)
-    target = format, _descr(data, format, name), shards or 0, ordered, swapped, *flags
+    target = format, _descr(data, format, name), shards or 0, ordered, swapped, *flags, said
     described = dataset, *what, _fill_bytes(fill, data.dtype), attributes_of(attrs)
     with progress_of(progress) as report:
         operation = _core.save(memory, name, target, described, block, report, timeout())

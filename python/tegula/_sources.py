@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 from . import _core
-from ._arguments import Shape, shown
+from ._arguments import Settings, Shape, shown
 from ._context import Group, context, reading, timeout, waiting
 from ._dtypes import dtype_of, said_text, text_of
 from ._errors import Error
@@ -83,6 +83,7 @@ class Options(NamedTuple):
     expect_rows: int
     locked: bool
     field: str | None = None
+    settings: Settings = ()
     defer: bool = False  # headers are read with the data
 
     def rooted(self) -> Options:
@@ -110,7 +111,7 @@ class Options(NamedTuple):
         return _core.open(
             of, self.paths, self.format, self.dataset, self.field, dtype, self.shape,
             self.row_shape, self.offset, self.row_gap, self.order, self.byte_order,
-            self.expect_files, self.expect_rows, self.locked, self.defer, timeout(),
+            self.expect_files, self.expect_rows, self.locked, self.settings, self.defer, timeout(),
         )  # fmt: skip
 
 
@@ -150,7 +151,7 @@ class Manifest(NamedTuple):
             plain = self.options._replace(
                 paths=(b"/proc/self/fd/%d" % descriptor,), format="manifest", dataset=None,
                 dtype=None, shape=None, row_shape=None, offset=0, row_gap=0, order="",
-                byte_order="", expect_files=-1, expect_rows=-1, field=None,
+                byte_order="", expect_files=-1, expect_rows=-1, field=None, settings=(),
             )  # fmt: skip
             return plain.open(threads)
         finally:

@@ -18,6 +18,7 @@ typedef struct operation {
   char *path, *format, *descr, *target, *layout, *codec;
   const void *fill;
   tegula_attribute *attributes; /* save.attribute_count of them, or NULL */
+  tegula_setting *settings;     /* save.setting_count of them, or NULL */
   int64_t chunk[TEGULA_MAX_DIMS];
   int64_t origin[TEGULA_MAX_DIMS];
   tegula__places places;
@@ -55,6 +56,11 @@ static void release_operation(tegula_op *op) {
   for (int64_t i = 0; o->attributes != NULL && i < o->save.attribute_count; i++)
     free_attribute(&o->attributes[i]);
   free(o->attributes);
+  for (int32_t i = 0; o->settings != NULL && i < o->save.setting_count; i++) {
+    free((void *)(uintptr_t)o->settings[i].key);
+    free((void *)(uintptr_t)o->settings[i].value);
+  }
+  free(o->settings);
   free((void *)(uintptr_t)o->fill);
   tegula_dataset_close(o->dataset);
   tegula_array_destroy(o->array);
@@ -194,6 +200,18 @@ static bool keep_attributes(operation *o) {
   return kept;
 }
 
+static bool keep_settings(operation *o) {
+  const tegula_setting *from = o->save.settings;
+  if (from == NULL || o->save.setting_count <= 0) return true;
+  o->settings = calloc((size_t)o->save.setting_count, sizeof *o->settings);
+  o->save.settings = o->settings;
+  bool kept = o->settings != NULL;
+  for (int32_t i = 0; kept && i < o->save.setting_count; i++)
+    kept = (from[i].key == NULL || (o->settings[i].key = strdup(from[i].key)) != NULL) &&
+           (from[i].value == NULL || (o->settings[i].value = strdup(from[i].value)) != NULL);
+  return kept;
+}
+
 static bool keep_fill(operation *o) {
   if (!keep_items(o->save.fill, 1, (size_t)o->array->memory.dtype.item_size, &o->fill))
     return false;
@@ -209,7 +227,8 @@ static bool keep_save_options(operation *o) {
   }
   return keep_text(&save->format, &o->format) && keep_text(&save->descr, &o->descr) &&
          keep_text(&save->dataset, &o->target) && keep_text(&save->layout, &o->layout) &&
-         keep_text(&save->codec, &o->codec) && keep_fill(o) && keep_attributes(o);
+         keep_text(&save->codec, &o->codec) && keep_fill(o) && keep_attributes(o) &&
+         keep_settings(o);
 }
 
 static tegula_status take_save(operation *o, const char *path, const tegula_save_options *options,

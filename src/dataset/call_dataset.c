@@ -1,7 +1,18 @@
 /* What must be the same on all ranks of a tiling and of a dataset.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
 #include "dataset/dataset.h"
+
+void tegula__call_settings(tegula__call *call, const tegula_setting *settings, int32_t count) {
+  tegula__call_mix(call, &count, sizeof count);
+  for (int32_t i = 0; settings != NULL && i < count; i++) {
+    const char *texts[] = {settings[i].key, settings[i].value};
+    for (int k = 0; k < 2; k++)
+      if (texts[k] != NULL) tegula__call_mix(call, texts[k], strlen(texts[k]) + 1);
+  }
+}
 
 void tegula__call_tiling(tegula__call *call, const tegula_tiling *tiling, tegula_dtype dtype) {
   char shape[TEGULA__SHAPE_TEXT], tile[TEGULA__SHAPE_TEXT], text[TEGULA_DTYPE_TEXT];

@@ -73,6 +73,8 @@ tegula_status tegula__dataset_select(const tegula_dataset *dataset,
  * options. */
 void tegula__call_tiling(tegula__call *call, const tegula_tiling *tiling, tegula_dtype dtype);
 void tegula__call_dataset(tegula__call *call, const tegula_dataset *dataset);
+/* Adds the settings to what was added last. */
+void tegula__call_settings(tegula__call *call, const tegula_setting *settings, int32_t count);
 /* Of a dataset whose late parts were found out: by each rank for itself, where there are some. */
 void tegula__call_view(tegula__call *call, const tegula_dataset *view);
 

@@ -27,6 +27,7 @@ static tegula_status check_options(const tegula_open_options *options, tegula_er
   CHECK_ARGUMENT(options->row_gap >= 0, "row_gap must not be negative");
   const uint32_t known = TEGULA_OPEN_CHECK_ORDER | TEGULA_OPEN_DEFER_HEADERS | TEGULA_OPEN_LOCKED;
   CHECK_ARGUMENT((options->flags & ~known) == 0 && options->reserved == 0, "unknown flags are set");
+  CHECK_ARGUMENT(options->reserved_end == 0, "a reserved field is not zero");
   CHECK_ARGUMENT(options->expect_files >= -1 && options->expect_rows >= -1,
                  "expected numbers must be -1 or more");
   return TEGULA_OK;
@@ -55,12 +56,14 @@ tegula_status tegula__discover_options_of(const tegula_open_options *options,
                    .order = options->order,
                    .byte_order = options->byte_order,
                    .dataset = options->dataset,
+                   .settings = {options->settings, options->setting_count},
                    .locked = (options->flags & TEGULA_OPEN_LOCKED) != 0},
       .expect_files = options->expect_files,
       .expect_rows = options->expect_rows,
       .progress = options->progress,
       .progress_state = options->progress_state,
       .defer_headers = (options->flags & TEGULA_OPEN_DEFER_HEADERS) != 0};
+  FORWARD(tegula__settings_check(&out->describe.settings, TEGULA__SETTING_OPEN, err));
   if (options->dtype == NULL) return TEGULA_OK;
   out->describe.has_dtype = true;
   if (options->dtype[0] == '[') return record_of(options, out, err);

@@ -40,6 +40,8 @@ void tegula__call_open(tegula__call *call, const char *const *paths, size_t coun
                    (long long)options->row_gap, options->order, options->byte_order);
   mix_lengths(call, options->shape, options->shape_ndim);
   mix_lengths(call, options->row_shape, options->row_ndim);
+  tegula__call_add(call, "the settings", "%d settings", options->setting_count);
+  tegula__call_settings(call, options->settings, options->setting_count);
   tegula__call_add(call, "what is expected", "%lld files, %lld rows, flags %u",
                    (long long)options->expect_files, (long long)options->expect_rows,
                    (unsigned)options->flags);

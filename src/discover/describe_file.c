@@ -161,6 +161,8 @@ static tegula_status describe_open(const tegula__describe_job *job, int64_t inde
   FORWARD(tegula__describe_look_at(job, index, &state, head, &source, &format, err));
   tegula__manifest *shard = &job->shards[index];
   shard->format = format->name;
+  FORWARD(tegula__settings_check_format(&job->options->describe.settings, format->name, source.path,
+                                        err));
   if (format == &tegula__format_raw) return describe_raw(job, &source, index, shard, err);
   FORWARD(tegula__describe_datasets(format, &source, &job->options->describe, shard, err));
   if (format->list == NULL) return TEGULA_OK; /* one read is no mixture, and a load looks again */

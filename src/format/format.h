@@ -14,6 +14,7 @@
 #include <tegula/tegula_plugin.h>
 
 #include "base/base.h"
+#include "format/settings.h"
 #include "manifest/manifest.h"
 
 /* How a driver gets at files that its file speaks of. A handle outlives the store when it was
@@ -82,8 +83,10 @@ typedef struct tegula__describe_options {
    * described */
   char *const *others;
   int64_t other_count;
-  bool locked;              /* files that others have locked are taken, too */
-  tegula__plugins *plugins; /* NULL: none */
+  tegula__settings settings; /* checked */
+  tegula__settings besides;  /* what the side file says; `settings` come first */
+  bool locked;               /* files that others have locked are taken, too */
+  tegula__plugins *plugins;  /* NULL: none */
 } tegula__describe_options;
 
 /* Where a box of a virtual dataset is: the whole of another file's dataset, which has its shape. */
@@ -110,7 +113,8 @@ typedef struct tegula__layout_request {
   const char *descr;  /* or NULL */
   int32_t ndim;
   const int64_t *shape;
-  char order; /* 'C' or 'F' */
+  char order;                /* 'C' or 'F' */
+  tegula__settings settings; /* checked */
   /* containers */
   const char *dataset;
   bool replace;         /* what has that name already */
@@ -165,6 +169,7 @@ typedef tegula_plugin_name_fn tegula__name_fn;
 
 typedef struct tegula__format {
   const char *name;
+  const tegula__setting_row *settings; /* ends with a NULL key; NULL: none */
   const char *const *suffixes; /* ".npy", ...; ends with NULL; NULL: not recognised by name */
   const void *magic;           /* NULL: not recognised by its first bytes */
   size_t magic_size;

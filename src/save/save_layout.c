@@ -49,6 +49,7 @@ static tegula__layout_request request_for(const tegula__member *m, const int64_t
                                   .ndim = m->tiling->ndim,
                                   .shape = shape,
                                   .order = o->order != 0 ? o->order : 'C',
+                                  .settings = {o->settings, o->setting_count},
                                   .dataset = m->dataset,
                                   .replace = o->overwrite != 0,
                                   .chunk = m->layout == TEGULA__CHUNKED ? chunk : NULL,

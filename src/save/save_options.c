@@ -44,7 +44,7 @@ static tegula_status check_common(const tegula_save_options *o, tegula_error *er
                  "byte_order must be '<' or '>'");
   CHECK_ARGUMENT(o->shards >= 0, "the number of shards must not be negative");
   CHECK_ARGUMENT((o->flags & ~TEGULA_SAVE_WHOLE_FILE) == 0, "a flag is not known");
-  CHECK_ARGUMENT(o->reserved == 0, "a reserved field is not zero");
+  CHECK_ARGUMENT(o->reserved == 0 && o->reserved_end == 0, "a reserved field is not zero");
   return TEGULA_OK;
 }
 
@@ -221,6 +221,9 @@ tegula_status tegula__saving_choose(tegula__saving *s, const tegula__wanted *wan
                                     tegula_error *err) {
   FORWARD(tegula__saving_format(s->path, &s->options, &s->format, err));
   FORWARD(check_common(&s->options, err));
+  const tegula__settings settings = {s->options.settings, s->options.setting_count};
+  FORWARD(tegula__settings_check(&settings, TEGULA__SETTING_SAVE, err));
+  FORWARD(tegula__settings_check_format(&settings, s->format->name, s->path, err));
   CHECK_ARGUMENT(count >= 1, "there is nothing to save");
   CHECK_ARGUMENT(count == 1 || s->options.shards == 0,
                  "several arrays go into one file, not into shards");

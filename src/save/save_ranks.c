@@ -51,6 +51,7 @@ void tegula__call_save(tegula__call *call, const char *path, const tegula_save_o
                    options->layout != NULL ? options->layout : "not given",
                    (long long)options->shards, (unsigned)options->flags, options->overwrite,
                    options->durable);
+  tegula__call_settings(call, options->settings, options->setting_count);
   mix_text(call, options->descr);
   tegula__call_mix(call, &options->order, sizeof options->order);
   mix_member(call, options, dtype);

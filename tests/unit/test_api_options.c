@@ -156,7 +156,8 @@ static void options_of_any_size(void **state) {
   WALK(tegula_load_options, tegula_load_options_init, use_verify);
   WALK(tegula_load_options, tegula_load_options_init, use_sums);
   WALK(tegula_load_options, tegula_load_options_init, use_compare);
-  WALK(tegula_save_options, tegula_save_options_init, use_save);
+  WALK_FROM(offsetof(tegula_save_options, settings), tegula_save_options, tegula_save_options_init,
+            use_save);
 }
 
 /* ---- structs that are filled ---- */

@@ -12,10 +12,21 @@
 
 /* One row of the file, and what lies around it. */
 typedef struct row_layout {
+  int64_t prefix; /* bytes before each row */
   int64_t bytes;
-  int64_t gap;
-  int64_t period; /* bytes + gap */
+  int64_t suffix;   /* behind each row; the last one may lack it */
+  int64_t period;   /* of all three */
+  int64_t trailing; /* bytes behind the last row; -1: any number */
 } row_layout;
+
+static const tegula__setting_row raw_settings[] = {
+    {"raw.row_prefix", true, NULL, TEGULA__SETTING_OPEN, "bytes before each row"},
+    {"raw.row_suffix", true, NULL, TEGULA__SETTING_OPEN,
+     "bytes after each row; behind the last one they may be missing"},
+    {"raw.trailing_bytes", true, "any", TEGULA__SETTING_OPEN,
+     "bytes behind the last row: a number, or any"},
+    {.key = NULL},
+};
 
 static tegula_status bad_option(const tegula__source *source, tegula_error *err, const char *what) {
   return tegula__fail(err, TEGULA_INVALID_ARGUMENT, source->path, -1,
@@ -33,6 +44,29 @@ static tegula_status check_lengths(const tegula__source *source, const int64_t *
   return TEGULA_OK;
 }
 
+/* The caller's word, else that of the side file. */
+static const char *setting(const tegula__describe_options *options, const char *key) {
+  const char *said = tegula__settings_find(&options->settings, key);
+  return said != NULL ? said : tegula__settings_find(&options->besides, key);
+}
+
+static int64_t setting_number(const tegula__describe_options *options, const char *key) {
+  int64_t value = 0;
+  const char *said = setting(options, key);
+  return said != NULL && tegula__setting_number(said, &value) ? value : 0;
+}
+
+static row_layout read_layout(const tegula__describe_options *options) {
+  const char *trailing = setting(options, "raw.trailing_bytes");
+  bool any = trailing != NULL && strcmp(trailing, "any") == 0;
+  int64_t suffix = setting_number(options, "raw.row_suffix");
+  return (row_layout){
+      .prefix = setting_number(options, "raw.row_prefix"),
+      .suffix = options->row_gap > 0 ? options->row_gap : suffix,
+      .trailing = any ? -1 : setting_number(options, "raw.trailing_bytes"),
+  };
+}
+
 static tegula_status check_layout_options(const tegula__source *source,
                                           const tegula__describe_options *options,
                                           tegula_error *err) {
@@ -42,10 +76,20 @@ static tegula_status check_layout_options(const tegula__source *source,
     return bad_option(source, err, "the order is neither C nor F");
   if (options->byte_order != 0 && options->byte_order != '<' && options->byte_order != '>')
     return bad_option(source, err, "the byte order is neither < nor >");
-  if (options->row_gap > 0 && options->order == 'F')
-    return bad_option(source, err, "a gap between rows needs order C");
-  if (options->row_gap > 0 && options->shape_ndim == 0)
+  row_layout row = read_layout(options);
+  if (options->row_gap > 0 && setting_number(options, "raw.row_suffix") > 0)
+    return bad_option(source, err, "both row_gap and raw.row_suffix are given");
+  if ((row.prefix > 0 || row.suffix > 0) && options->order == 'F')
+    return bad_option(source, err, "bytes around rows, or a gap between them, need order C");
+  if ((row.prefix > 0 || row.suffix > 0) && options->shape_ndim == 0)
     return bad_option(source, err, "a scalar has no rows to put a gap between");
+  if (row.trailing < 0 && options->shape_ndim < 0)
+    return tegula__hint(
+        err,
+        bad_option(
+            source, err,
+            "raw.trailing_bytes is any, so the number of rows does not follow from its size"),
+        "give the whole shape instead of row_shape, or the number of trailing bytes");
   return TEGULA_OK;
 }
 
@@ -99,23 +143,25 @@ static tegula_status too_many(const tegula__source *source, int64_t expected, co
 
 static tegula_status overflows(const tegula__source *source, tegula_error *err) {
   return bad_option(source, err,
-                    "shape, dtype, offset and gap together are larger than 2^63 bytes");
+                    "shape, dtype, offset and the bytes around rows are together larger than 2^63 "
+                    "bytes");
 }
 
 /* Sizes of one row, whose axes are shape[0 .. ndim). */
 static tegula_status measure_row(const tegula__source *source,
                                  const tegula__describe_options *options, const int64_t *shape,
                                  int32_t ndim, row_layout *row, tegula_error *err) {
-  row->gap = options->row_gap;
+  *row = read_layout(options);
   bool good = tegula__shape_bytes(shape, ndim, options->dtype.item_size, &row->bytes) &&
-              tegula__add(row->bytes, row->gap, &row->period);
+              tegula__add(row->bytes, row->prefix, &row->period) &&
+              tegula__add(row->period, row->suffix, &row->period);
   return good ? TEGULA_OK : overflows(source, err);
 }
 
-/* Bytes of `rows` rows with gaps between them. */
+/* Bytes of `rows` rows with what is around them, but for the suffix of the last. */
 static bool rows_bytes(const row_layout *row, int64_t rows, int64_t *bytes) {
   RETURN_IF(!tegula__mul(rows, row->period, bytes), false);
-  if (rows > 0) *bytes -= row->gap;
+  if (rows > 0) *bytes -= row->suffix;
   return true;
 }
 
@@ -124,24 +170,26 @@ static tegula_status check_given_shape(const tegula__source *source,
                                        const tegula__describe_options *options,
                                        const row_layout *row, const tegula__manifest *out,
                                        tegula_error *err) {
-  int64_t rows = out->ndim > 0 ? out->shape[0] : 1, bytes = 0, expected = 0, with_last_gap = 0,
-          dense = 0;
+  int64_t rows = out->ndim > 0 ? out->shape[0] : 1, bytes = 0, expected = 0, with_suffix = 0,
+          dense = 0, trailing = tegula__max(0, row->trailing);
   if (!tegula__shape_bytes(out->shape, out->ndim, options->dtype.item_size, &dense) ||
       !rows_bytes(row, rows, &bytes) || !tegula__add(options->offset, bytes, &expected) ||
-      !tegula__add(expected, rows > 0 ? row->gap : 0, &with_last_gap))
+      !tegula__add(expected, trailing, &expected) ||
+      !tegula__add(expected, rows > 0 ? row->suffix : 0, &with_suffix))
     return overflows(source, err);
   char shape[TEGULA__SHAPE_TEXT], what[TEGULA__SHAPE_TEXT + 32];
   tegula__shape_format(out->shape, out->ndim, shape);
   snprintf(what, sizeof what, "the shape %s", shape);
   if (source->size < expected) return missing(source, expected, what, err);
-  if (source->size > expected && source->size != with_last_gap)
+  if (row->trailing >= 0 && source->size > expected && source->size != with_suffix)
     return too_many(source, expected, what, err);
   return TEGULA_OK;
 }
 
 static tegula_status leftover(const tegula__source *source, const row_layout *row, int64_t rows,
                               int64_t used, tegula_error *err) {
-  int64_t many = source->size - used, one_more = (rows > 0 ? row->period : row->bytes) - many;
+  int64_t many = source->size - row->trailing - used,
+          one_more = (rows > 0 ? row->period : row->prefix + row->bytes) - many;
   return tegula__hint(
       err,
       tegula__fail(err, TEGULA_CORRUPT, source->path, used,
@@ -149,7 +197,8 @@ static tegula_status leftover(const tegula__source *source, const row_layout *ro
                    "bytes missing for one more)",
                    source->path, (long long)many, (long long)rows, (long long)row->bytes,
                    (long long)one_more),
-      "the file was cut, or row_shape, dtype, offset or row_gap are not what was written");
+      "the file was cut, or row_shape, dtype, offset, row_gap or the settings of raw are not what "
+      "was written");
 }
 
 /* The number of rows from the size. Example: rows of 10 bytes with gaps of 2: 22 and 24 bytes are 2
@@ -157,21 +206,25 @@ static tegula_status leftover(const tegula__source *source, const row_layout *ro
 static tegula_status count_rows(const tegula__source *source,
                                 const tegula__describe_options *options, const row_layout *row,
                                 int64_t *rows, tegula_error *err) {
-  if (source->size < options->offset) return missing(source, options->offset, "its offset", err);
+  int64_t least = 0;
+  if (!tegula__add(options->offset, row->trailing, &least)) return overflows(source, err);
+  if (source->size < least)
+    return missing(source, least, row->trailing > 0 ? "offset and trailing bytes" : "its offset",
+                   err);
   if (row->bytes == 0)
     return tegula__hint(
         err,
         bad_option(source, err,
                    "its rows have no bytes, so their number does not follow from the file's size"),
         "give the whole shape instead of row_shape");
-  int64_t data = source->size - options->offset, padded = 0;
-  if (!tegula__add(data, row->gap, &padded)) return overflows(source, err);
+  int64_t data = source->size - least, padded = 0;
+  if (!tegula__add(data, row->suffix, &padded)) return overflows(source, err);
   int64_t rest = padded % row->period;
   *rows = padded / row->period;
   /* without a row only an empty file gets here */
-  if (rest == 0 || rest == row->gap) return TEGULA_OK;
+  if (rest == 0 || rest == row->suffix) return TEGULA_OK;
   /* at most `data`; with the offset in front of it, at most the size */
-  int64_t whole = *rows > 0 ? *rows * row->period - row->gap : 0;
+  int64_t whole = *rows > 0 ? *rows * row->period - row->suffix : 0;
   return leftover(source, row, *rows, options->offset + whole, err);
 }
 
@@ -211,9 +264,10 @@ static tegula_status raw_describe(const tegula__source *source,
   out->name = TEGULA__FORMAT_ONLY_DATASET;
   tegula__dense_strides(out->shape, out->ndim, dtype.item_size, options->order == 'F' ? 'F' : 'C',
                         strides);
-  if (row.gap > 0) strides[0] = tegula__max(row.period, 1);
-  return tegula__manifest_add(out, 0, options->offset, origin, out->shape, strides, dtype.order,
-                              err);
+  if (row.prefix > 0 || row.suffix > 0) strides[0] = tegula__max(row.period, 1);
+  int64_t first = 0;
+  if (!tegula__add(options->offset, row.prefix, &first)) return overflows(source, err);
+  return tegula__manifest_add(out, 0, first, origin, out->shape, strides, dtype.order, err);
 }
 
 /* ---- save ---- */
@@ -246,6 +300,7 @@ static bool raw_side_file(const tegula__layout_request *request, const char *con
 
 const tegula__format tegula__format_raw = {
     .name = "raw",
+    .settings = raw_settings,
     .suffixes = (const char *const[]){".raw", NULL},
     .magic = NULL,
     .magic_size = 0,

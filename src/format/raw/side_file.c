@@ -146,11 +146,23 @@ static tegula_status shapes_agree(const tegula__side_file *side,
   return differs(side, side->is_scalar ? "shape" : "row_shape", one, other, err);
 }
 
+static tegula_status settings_agree(const tegula__side_file *side,
+                                    const tegula__describe_options *said, tegula_error *err) {
+  for (int32_t i = 0; i < side->setting_count; i++) {
+    const tegula_setting *one = &side->settings[i];
+    const char *asked = tegula__settings_find(&said->settings, one->key);
+    if (asked != NULL && strcmp(asked, one->value) != 0)
+      return differs(side, one->key + strlen("raw."), one->value, asked, err);
+  }
+  return TEGULA_OK;
+}
+
 static tegula_status all_agree(const tegula__side_file *side, const tegula__describe_options *said,
                                tegula_error *err) {
   FORWARD(dtypes_agree(side, said, err));
   FORWARD(shapes_agree(side, said, err));
   FORWARD(bytes_agree(side, "offset", side->has_offset, side->offset, said->offset, err));
+  FORWARD(settings_agree(side, said, err));
   FORWARD(bytes_agree(side, "row_gap", side->has_row_gap, side->row_gap, said->row_gap, err));
   if (side->order == 0 || said->order == 0 || side->order == said->order) return TEGULA_OK;
   return differs(side, "order", side->order == 'C' ? "C" : "F", said->order == 'C' ? "C" : "F",
@@ -203,6 +215,7 @@ tegula_status tegula__side_file_options(const tegula__side_file *side,
   if (said->order == 0) out->order = side->order;
   if (said->offset == 0) out->offset = side->offset;
   if (said->row_gap == 0) out->row_gap = side->row_gap;
+  out->besides = (tegula__settings){side->settings, side->setting_count};
   complete_shape(side, path, place, alone, shape, out);
   return TEGULA_OK;
 }

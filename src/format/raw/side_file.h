@@ -35,6 +35,8 @@ typedef struct tegula__side_file {
   char order;      /* 'C', 'F', 0 */
   bool has_offset, has_row_gap;
   int64_t offset, row_gap;
+  tegula_setting *settings; /* setting_count of them; values are owned, keys those of the table */
+  int32_t setting_count;
   bool is_scalar;  /* shape [] */
   bool has_length; /* of axis 0: from shape */
   int64_t length;

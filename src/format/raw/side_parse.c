@@ -279,20 +279,63 @@ static tegula_status read_files(const tegula__json *root, tegula__side_file *out
   return contradicts(&value, "the list of rows", text, err);
 }
 
+/* ---- settings ---- */
+
+/* Under its key without "raw.": a number or a word, as the table of the format says. */
+static tegula_status read_setting(const tegula__json *root, const tegula__setting_row *row,
+                                  tegula__side_file *out, tegula_error *err) {
+  tegula__json value = tegula__json_member(root, row->key + strlen("raw."));
+  const char *word = NULL;
+  char digits[32];
+  if (value.value == NULL) return TEGULA_OK;
+  if (tegula__json_kind_of(&value) == TEGULA__JSON_TEXT) {
+    FORWARD(tegula__json_text(&value, &word, err));
+  } else {
+    int64_t number = 0;
+    FORWARD(tegula__json_integer(&value, 0, INT64_MAX, &number, err));
+    snprintf(digits, sizeof digits, "%lld", (long long)number);
+  }
+  const tegula_setting one = {row->key, word != NULL ? word : digits};
+  if ((word != NULL && row->choices == NULL) ||
+      tegula__settings_check(&(tegula__settings){&one, 1}, TEGULA__SETTING_OPEN, NULL) != TEGULA_OK)
+    return tegula__json_wrong(&value, err, "%s%s%s", row->number ? "a whole number" : "",
+                              row->number && row->choices != NULL ? " or " : "",
+                              row->choices != NULL ? row->choices : "");
+  tegula_setting *kept = &out->settings[out->setting_count];
+  *kept = (tegula_setting){row->key, strdup(one.value)};
+  if (kept->value == NULL) return tegula__out_of_memory(err, (int64_t)strlen(one.value));
+  out->setting_count++;
+  return TEGULA_OK;
+}
+
+static tegula_status read_settings(const tegula__json *root, tegula__side_file *out,
+                                   tegula_error *err) {
+  const tegula__setting_row *rows = tegula__format_raw.settings;
+  int64_t count = 0;
+  while (rows[count].key != NULL) count++;
+  out->settings = calloc((size_t)count + 1, sizeof *out->settings);
+  if (out->settings == NULL)
+    return tegula__out_of_memory(err, count * (int64_t)sizeof *out->settings);
+  for (int64_t i = 0; i < count; i++)
+    if ((rows[i].uses & TEGULA__SETTING_OPEN) != 0) FORWARD(read_setting(root, &rows[i], out, err));
+  return TEGULA_OK;
+}
+
 /* ---- the whole ---- */
 
 static tegula_status read_fields(const tegula__json *root, tegula__side_file *out,
                                  tegula_error *err) {
-  static const char *const keys[] = {"dtype",          "shape",          "row_shape",
-                                     "trailing_shape", "trailing_axes",  "byte_order",
-                                     "endianness",     "order",          "offset",
-                                     "rows",           "header_bytes",   "row_gap",
-                                     "rows_per_shard", "per_shard_rows", "num_shards",
-                                     "comment",        "description",    "version",
-                                     "name",           "created",        NULL};
+  static const char *const keys[] = {
+      "dtype",          "shape",          "row_shape",      "trailing_shape",
+      "trailing_axes",  "byte_order",     "endianness",     "order",
+      "offset",         "rows",           "header_bytes",   "row_gap",
+      "rows_per_shard", "per_shard_rows", "num_shards",     "comment",
+      "description",    "version",        "name",           "created",
+      "row_prefix",     "row_suffix",     "trailing_bytes", NULL};
   if (tegula__json_only(root, keys, &out->unknown) == TEGULA_OK) out->unknown.status = TEGULA_OK;
   FORWARD(read_bytes(root, "offset", "header_bytes", &out->has_offset, &out->offset, err));
   FORWARD(read_bytes(root, "row_gap", "row_gap", &out->has_row_gap, &out->row_gap, err));
+  FORWARD(read_settings(root, out, err));
   FORWARD(read_byte_order(root, out, err));
   FORWARD(read_dtype(root, out, err));
   FORWARD(read_order(root, out, err));
@@ -315,6 +358,9 @@ tegula_status tegula__side_file_parse(const void *text, size_t size, const char 
 void tegula__side_file_free(tegula__side_file *side) {
   rows_text rows = {side->rows_kind, side->rows, side->rows_count};
   free_rows(&rows);
+  for (int32_t i = 0; i < side->setting_count; i++)
+    free((void *)(uintptr_t)side->settings[i].value);
+  free(side->settings);
   free(side->path);
   *side = (tegula__side_file){.row_ndim = -1};
 }
