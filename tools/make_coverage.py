@@ -280,15 +280,13 @@ def matrix(datasets, releases):
 # tests/hdf5/test_hdf5_save.py holds that it is so.
 SAVED = """## What is not saved as HDF5
 
-Saved are all dtypes of the first table, and opaque items (`V`), in every layout. \
-Refused before anything is written:
+Saved are all dtypes of the first table, opaque items (`V`) and records (numpy's structured \
+dtypes), in every layout. Refused before anything is written:
 
 | what | status and reason |
 |---|---|
-| records (numpy's structured dtypes) | \
-unsupported: they would be a compound type, which is not loaded: \
-what was saved could not be read back. \
-`tegula copy` makes opaque items of them and lists the fields as dropped |
+| records with long doubles, fields without bytes, or names with a zero character | \
+unsupported: HDF5 has no such types |
 | arrays in Fortran order, more than 32 axes | unsupported: HDF5 has no such datasets |
 | chunks of 4 GiB and more, or larger than the codec can take | limit_exceeded |
 | codecs whose library is not there, szip and filters that only libhdf5 has | \

@@ -725,7 +725,7 @@ typedef struct tegula_save_options {
   /* "npy", "raw", "hdf5"; NULL: by the path's suffix, npy where it has none; an unknown suffix is
    * UNSUPPORTED */
   const char *format;
-  const char *descr; /* npy, structured records: the description to write; NULL: |V<size> */
+  const char *descr; /* npy, hdf5: the description of structured records; NULL: |V<size> */
   /* 0: one file; N: a folder with N files shard_0000.npy ... cut along axis 0 (at most one per
    * row) */
   int64_t shards;
@@ -802,6 +802,7 @@ typedef struct tegula_save_member {
   const void *fill;
   const tegula_attribute *attributes;
   int64_t attribute_count;
+  const char *descr; /* of structured records; NULL: |V<size> */
 } tegula_save_member;
 
 TEGULA_API void tegula_save_member_init(tegula_save_member *member);

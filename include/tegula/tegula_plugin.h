@@ -302,6 +302,18 @@ typedef struct tegula_plugin_origin {
   int64_t other_count;
 } tegula_plugin_origin;
 
+/* A field of structured records. Those of a record within follow it. */
+typedef struct tegula_plugin_field {
+  const char *name; /* in UTF-8, or the bytes that a file has */
+  /* order: as it is stored; a record within: V, of its size */
+  tegula_dtype dtype;
+  int64_t offset; /* bytes, in the record that it is in */
+  int64_t fields; /* how many follow that are within; 0: it is no record */
+  int32_t ndim;   /* of a field that is an array */
+  int32_t reserved;
+  const int64_t *shape;
+} tegula_plugin_field;
+
 /* One dataset that is saved. */
 typedef struct tegula_plugin_layout {
   size_t struct_size;
@@ -320,6 +332,10 @@ typedef struct tegula_plugin_layout {
   const tegula_attribute *attributes; /* those of the origin of the same name do not go along */
   int64_t attribute_count;
   const tegula_plugin_origin *origin; /* NULL: it is no copy */
+  /* structured records: numpy's description, and what is in it; NULL: dtype says all */
+  const char *descr;
+  const tegula_plugin_field *fields;
+  int64_t field_count;
 } tegula_plugin_layout;
 
 typedef struct tegula_plugin {

@@ -179,12 +179,14 @@ static void run_group(core_call *call) {
       tegula_save_group(self->members, self->count, self->path, &self->options, &call->error);
 }
 
-/* (array, described) */
+/* (array, described, descr) */
 static bool take_member(PyObject *tuple, group_call *self, core_described *dataset,
                         tegula_save_member *member) {
   PyObject *array_object, *what;
+  const char *descr;
   tegula_save_options options;
-  if (!PyArg_ParseTuple(tuple, "OO", &array_object, &what) || !core_take_described(what, dataset))
+  if (!PyArg_ParseTuple(tuple, "OOz", &array_object, &what, &descr) ||
+      !core_take_described(what, dataset))
     return false;
   core_array *array = core_array_of(array_object);
   if (array == NULL) return false;
@@ -202,6 +204,7 @@ static bool take_member(PyObject *tuple, group_call *self, core_described *datas
   member->fill = options.fill;
   member->attributes = options.attributes;
   member->attribute_count = options.attribute_count;
+  member->descr = descr;
   return true;
 }
 

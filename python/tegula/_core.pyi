@@ -148,7 +148,7 @@ def save(
     timeout: float,
 ) -> Operation | None: ...
 def save_group(
-    members: list[tuple[Array, tuple[Any, ...]]],
+    members: list[tuple[Array, tuple[Any, ...], str | None]],
     path: bytes,
     target: tuple[Any, ...],
     progress: _Report,

@@ -33,10 +33,11 @@ from ._sources import before_use, path_of, rooted
 
 
 def _fill_bytes(fill: Any, dtype: np.dtype[Any]) -> bytes | None:
-    """One item in native byte order."""
+    """One item in native byte order; of records as they are."""
     if fill is None:
         return None
-    given, native = np.asarray(fill), dtype if dtype.isnative else dtype.newbyteorder("=")
+    kept = dtype.isnative or dtype.names is not None
+    given, native = np.asarray(fill), dtype if kept else dtype.newbyteorder("=")
     if given.shape:
         raise ValueError(f"fill: expected one value, found an array of shape {given.shape}")
     # numpy's rules would refuse 0 for unsigned ones and cut off high bits
@@ -191,8 +192,7 @@ def save(
 
 
 def _descr(data: NDArray | Array, format: str | None, name: bytes) -> str | None:
-    """Field names of records: npy files hold them, raw ones are bytes in any case, and for HDF5
-    the library says that it has none."""
+    """Field names of records: npy and HDF5 files hold them, raw ones are bytes in any case."""
     _, suffix = os.path.splitext(name)
     raw = format == "raw" or (
         format is None and suffix not in (b"", b".npy", b".h5", b".hdf5", b".he5", b".nxs")
@@ -229,11 +229,11 @@ def _save_group(
     for key, array in arrays.items():
         text("array: the name of a dataset", key)
         data, memory = (array, array._memory) if isinstance(array, Parts) else _wrap(array)
-        target = target[0], target[1] or descr_of(data.dtype), *target[2:]
         members.append(
             (
                 memory,
                 (key, *what, _fill_bytes(fill, data.dtype), attributes_of((attrs or {}).get(key))),
+                descr_of(data.dtype),
             )
         )
     ranks = next((array._ranks for array in arrays.values() if isinstance(array, Parts)), None)

@@ -55,6 +55,7 @@ static tegula_status take_member(const tegula_save_member *given, tegula_save_op
   options->byte_order = member.byte_order;
   options->codec = member.codec;
   options->fill = member.fill;
+  options->descr = member.descr;
   options->attributes = member.attributes;
   options->attribute_count = member.attribute_count;
   *wanted = (tegula__wanted){.dtype = member.array->memory.dtype,

@@ -37,7 +37,7 @@ static tegula_status inherit(tegula__copying *c, const char *path, tegula__copy_
   tegula_save_options *o = &w->save;
   FORWARD(tegula__saving_format(path, o, &format, err));
   bool fill = manifest->fill != NULL && !is_zero(manifest->fill, manifest->dtype.item_size);
-  if (manifest->descr != NULL && o->descr == NULL && format == &tegula__format_npy)
+  if (manifest->descr != NULL && o->descr == NULL && format != &tegula__format_raw)
     o->descr = manifest->descr;
   if (manifest->descr != NULL && o->descr == NULL)
     tegula__copying_drop(c, TEGULA_DROPPED_DESCR, "fields", NULL,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "codec/codec.h"
+#include "format/npy/fields.h"
 #include "plugin/plugin_priv.h"
 
 /* A file on its way. */
@@ -83,8 +84,17 @@ tegula_status tegula__plugin_save_add(void *state, const tegula__layout_request 
                                  .attribute_count = request->attribute_count};
   _Static_assert(sizeof(tegula_plugin_mapping) == sizeof(tegula__mapping),
                  "mappings are handed over as they are");
-  return request->origin != NULL ? add_copy(s, &layout, request->origin, number, offset, err)
-                                 : s->plugin->save_dataset(s->file, &layout, number, offset, err);
+  tegula_plugin_field *fields = NULL;
+  if (request->descr != NULL)
+    FORWARD(
+        tegula__record_fields(request->descr, request->dtype, &fields, &layout.field_count, err));
+  layout.descr = request->descr;
+  layout.fields = fields;
+  tegula_status status = request->origin != NULL
+                             ? add_copy(s, &layout, request->origin, number, offset, err)
+                             : s->plugin->save_dataset(s->file, &layout, number, offset, err);
+  free(fields);
+  return status;
 }
 
 tegula_status tegula__plugin_save_place(void *state, int64_t number, const int64_t *chunk,

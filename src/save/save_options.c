@@ -158,13 +158,6 @@ static tegula_status choose_container(tegula__member *m, const tegula_save_optio
                                       tegula_error *err) {
   const tegula__saving *s = m->saving;
   if (s->options.order == 'F') return refuse(s, "its datasets are in C order", err);
-  if (s->options.descr != NULL)
-    return tegula__hint(err,
-                        tegula__fail(err, TEGULA_UNSUPPORTED, s->path, -1,
-                                     "cannot save \"%.500s\" as %s: records %.200s would be a "
-                                     "compound type, which is not loaded",
-                                     s->path, s->format->name, s->options.descr),
-                        "save as npy, or each field as a dataset of its own");
   const char *name = o->dataset != NULL ? o->dataset : "data";
   m->dataset = tegula__strprintf("%s%s", name[0] == '/' ? "" : "/", name);
   if (m->dataset == NULL) return tegula__out_of_memory(err, (int64_t)strlen(name));
@@ -188,7 +181,7 @@ static tegula_status choose_member(tegula__saving *s, tegula__member *m,
   m->saving = s;
   m->dtype = m->stored = wanted->dtype;
   m->tiling = tegula__tiling_retain(wanted->tiling);
-  m->descr = s->options.descr;
+  m->descr = o->descr;
   m->fill = o->fill;
   m->attributes = o->attributes;
   m->attribute_count = o->attribute_count;

@@ -35,6 +35,7 @@ static void mix_member(tegula__call *call, const tegula_save_options *o, tegula_
   tegula__call_mix(call, &o->byte_order, sizeof o->byte_order);
   mix_values(call, o->chunk,
              o->chunk != NULL && o->chunk_ndim > 0 ? (size_t)o->chunk_ndim * sizeof *o->chunk : 0);
+  mix_text(call, o->descr);
   mix_values(call, o->fill, o->fill != NULL ? dtype.item_size : 0);
   tegula__call_mix(call, &o->attribute_count, sizeof o->attribute_count);
 }
@@ -52,7 +53,6 @@ void tegula__call_save(tegula__call *call, const char *path, const tegula_save_o
                    (long long)options->shards, (unsigned)options->flags, options->overwrite,
                    options->durable);
   tegula__call_settings(call, options->settings, options->setting_count);
-  mix_text(call, options->descr);
   tegula__call_mix(call, &options->order, sizeof options->order);
   mix_member(call, options, dtype);
 }

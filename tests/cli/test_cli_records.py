@@ -56,3 +56,28 @@ def test_what_cannot_be_loaded_has_a_hint(path):
     error = refused("load", path, "--dataset", "/texts", status="unsupported", env=ENV)
     assert "a member of its records cannot be loaded" in error["message"]
     assert "fields that can be loaded: n (option --field NAME" in error["hint"]
+
+
+def test_copies_between_npy_and_hdf5_keep_the_fields(tmp_path):
+    inner = numpy.dtype([("ok", "?"), ("n", "<i2")])
+    kind = numpy.dtype(
+        {
+            "names": ["id", "w", "in"],
+            "formats": ["<i4", (">f8", (3,)), (inner, (2,))],
+            "offsets": [0, 8, 32],
+            "itemsize": 48,
+        }
+    )
+    data = numpy.zeros(1000, kind)
+    data["id"], data["w"] = numpy.arange(1000), numpy.arange(3000).reshape(1000, 3)
+    data["in"]["ok"][::3] = True
+    numpy.save(tmp_path / "a.npy", data)
+    made = report("copy", tmp_path / "a.npy", tmp_path / "a.h5", "--codec", "deflate:1", env=ENV)
+    assert made["dropped"] == []
+    report("copy", tmp_path / "a.h5", tmp_path / "b.npy", env=ENV)
+    report("copy", tmp_path / "a.h5", tmp_path / "b.h5", "--layout", "contiguous", env=ENV)
+    assert numpy.array_equal(numpy.load(tmp_path / "b.npy"), data)
+    for name in ("a.h5", "b.h5"):
+        with h5py.File(tmp_path / name) as file:
+            assert file["data"].dtype == kind and numpy.array_equal(file["data"][()], data)
+    assert report("compare", tmp_path / "a.npy", tmp_path / "b.h5", env=ENV)["equal"]

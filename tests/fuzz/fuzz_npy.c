@@ -7,6 +7,7 @@
  * known already; bit 3: bfloat16 is asked for; bits 4 to 7: 2^(3n) bytes more than there are, which
  * a header may then claim (array data is never looked at). */
 #include "format/format.h"
+#include "format/npy/fields.h"
 #include "format/record_fields.h"
 #include "fuzz.h"
 
@@ -88,7 +89,7 @@ static void write_and_describe(const tegula__manifest *manifest) {
 }
 
 /* Each field that is named lies within the record, unless its name has a comma. */
-static void check_fields(const tegula__manifest *manifest) {
+static void check_named(const tegula__manifest *manifest) {
   tegula__buffer names;
   tegula__buffer_init(&names, (size_t)64 << 20);
   MUST(tegula__record_names(manifest->descr, &names) && tegula__buffer_append(&names, "", 1));
@@ -116,6 +117,35 @@ static void check_fields(const tegula__manifest *manifest) {
   tegula__buffer_free(&names);
 }
 
+/* Independent of the library's own arithmetic: fields [first, last) lie in the record, one behind
+ * the other. */
+static void check_fields(const tegula_plugin_field *fields, int64_t first, int64_t last,
+                         int64_t size) {
+  int64_t end = 0;
+  for (int64_t at = first; at < last; at += 1 + fields[at].fields) {
+    __int128 bytes = fields[at].dtype.item_size;
+    for (int32_t k = 0; k < fields[at].ndim; k++) bytes *= fields[at].shape[k];
+    MUST(fields[at].name[0] != '\0' && tegula__dtype_valid(fields[at].dtype));
+    MUST(fields[at].offset >= end && fields[at].offset + bytes <= size);
+    MUST(fields[at].fields >= 0 && fields[at].fields < last - at);
+    check_fields(fields, at + 1, at + 1 + fields[at].fields, fields[at].dtype.item_size);
+    end = fields[at].offset + (int64_t)bytes;
+  }
+}
+
+/* What can be loaded is described, or has something that no compound type has. */
+static void read_fields(const tegula__manifest *manifest) {
+  tegula_plugin_field *fields = NULL;
+  tegula_error error;
+  int64_t count;
+  if (manifest->descr == NULL) return;
+  tegula_status status =
+      tegula__record_fields(manifest->descr, manifest->dtype, &fields, &count, &error);
+  MUST(status == TEGULA_OK || status == TEGULA_UNSUPPORTED);
+  if (status == TEGULA_OK) check_fields(fields, 0, count, manifest->dtype.item_size);
+  free(fields);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   uint8_t settings = size > 0 ? data[0] : 0;
   guarded file = guarded_copy(size > 0 ? data + 1 : data, size > 0 ? size - 1 : 0, false);
@@ -131,8 +161,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (status == TEGULA_OK) {
     check_inside(&manifest, claimed);
     MUST(tegula__dtype_valid(manifest.dtype));
-    if (manifest.descr != NULL) check_fields(&manifest);
+    if (manifest.descr != NULL) check_named(&manifest);
     write_and_describe(&manifest);
+    read_fields(&manifest);
   } else {
     MUST(error.status == status && error.message[0] != '\0' && strchr(error.message, '\n') == NULL);
   }

@@ -335,24 +335,33 @@ NAMES = [
     ],
     ids=lambda how: "_".join(map(str, how)) + how.get("layout", ""),
 )
-def test_records_are_refused_in_every_layout(probe, tmp_path, how, existing):
-    """With their fields, before anything is made: they would be compounds, which are not read."""
+def test_records_in_every_layout(probe, tmp_path, how, existing):
+    """As compounds; what HDF5 has no type for is refused before anything is made."""
     if (existing and how.get("layout") == "virtual") or (how.get("shards") and existing):
         pytest.skip("these replace what is there as a whole")
-    records = numpy.arange(9, dtype="<i8").view([("a", "<f4"), ("b", "<i4")])
+    kind = numpy.dtype([("a", "<f4"), ("b", "<i4"), ("c", ">f8")])
+    records = numpy.zeros(9, kind)
+    records["a"], records["b"], records["c"] = numpy.arange(9), numpy.arange(9), numpy.arange(9) / 4
     path = tmp_path / "x.h5"
     if existing:
         with h5py.File(path, "w") as file:
             file["old"] = 1
     before = path.read_bytes() if existing else None
-    put(probe, tmp_path, records.view("V8"))
-    error = probe.refused(
-        "save", path=str(path), dataset="new", descr="[('a', '<f4'), ('b', '<i4')]", **how
-    )
-    check_error(error, "unsupported", ["'a'", "compound"], path)
+    put(probe, tmp_path, records.view("V16"))
+    error = probe.refused("save", path=str(path), dataset="new", descr="[('a', '<f16')]", **how)
+    check_error(error, "unsupported", ["long double"])
     assert left(tmp_path) == (["x.h5"] if existing else []) and (
         not existing or path.read_bytes() == before
     )
+    wrong = probe.refused("save", path=str(path), dataset="new", descr="[('a', '<f4')]", **how)
+    check_error(wrong, "invalid_argument", ["4 bytes", "|V16"])
+    probe.call("save", path=str(path), dataset="new", descr=repr(kind.descr), **how)
+    found = []
+    for one in sorted(path.iterdir()) if how.get("shards") else [path]:
+        with h5py.File(one) as file:
+            assert file["new"].dtype == kind
+            found.append(file["new"][()])
+    assert numpy.array_equal(numpy.concatenate(found), records)
 
 
 @pytest.mark.parametrize("chunked", [False, True])

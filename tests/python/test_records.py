@@ -351,3 +351,102 @@ def test_shards_need_the_same_records(tmp_path):
         file["x"] = numpy.zeros(3, "f4,i4")
     with pytest.raises(tegula.MismatchError, match="record description"):
         tegula.load(tmp_path, "x")
+
+
+# ---- saved ----
+
+
+def saved_equal(path, name, data):
+    """What h5py reads has the type and the values, and so has what tegula reads."""
+    with h5py.File(path) as file:
+        assert file[name].dtype == data.dtype
+        same_fields(file[name][()], data)
+    same_fields(numpy.asarray(tegula.open(path, name)[...]), data)
+
+
+@pytest.mark.parametrize("seed", range(max(40, property_runner.cases(0.02))))
+def test_random_records_are_saved_as_h5py_has_them(tmp_path, seed):
+    rng = numpy.random.default_rng(seed + 1000)
+    dtype = random_dtype(rng)
+    shape = tuple(map(int, rng.integers(1, 9, rng.integers(1, 4))))
+    data = fill(rng, numpy.zeros(shape, dtype))
+    how = {}
+    if rng.random() < 0.6:
+        how = {"chunks": tuple(int(rng.integers(1, n + 1)) for n in shape)}
+        how["codec"] = str(rng.choice(["", "shuffle,deflate:2", "lzf", "fletcher32"]))
+    elif rng.random() < 0.3:
+        how = {"layout": "virtual"}
+    tegula.save(data, tmp_path / "a.h5", "/g/x", **how)
+    saved_equal(tmp_path / "a.h5", "/g/x", data)
+    kept = tegula.open(tmp_path / "a.h5", "/g/x")[...]
+    assert kept.tobytes() == data.tobytes()  # padding goes along
+
+
+def test_the_types_in_the_file_are_those_of_h5py(tmp_path):
+    """Bool as its enumeration, complex as {r, i}, arrays, nested records, times in their tag."""
+    kind = numpy.dtype(
+        [
+            ("ok", "?"),
+            ("c", "<c8"),
+            ("s", "S3"),
+            ("v", "V5"),
+            ("h", ">f2"),
+            ("m", "<f4", (2, 3)),
+            ("in", [("x", ">i2"), ("y", "<u8")], (2,)),
+        ],
+        align=True,
+    )
+    data = fill(numpy.random.default_rng(6), numpy.zeros(5, kind))
+    tegula.save(data, tmp_path / "a.h5", "x")
+    with h5py.File(tmp_path / "a.h5", "a") as file:
+        file["y"] = data
+        assert file["x"].id.get_type() == file["y"].id.get_type()
+    times = numpy.zeros(3, [("t", "<M8[ns]"), ("u", "<U4"), ("d", ">m8[s]")])
+    times["t"], times["u"], times["d"] = numpy.datetime64(5, "ns"), "\u4e2d", 7
+    tegula.save(times, tmp_path / "a.h5", "times")
+    got = numpy.asarray(tegula.load(tmp_path / "a.h5", "times"))
+    assert got.dtype == times.dtype and numpy.array_equal(got, times)
+
+
+def test_names_of_fields(tmp_path):
+    """Any text; a title is left out; bytes that are no UTF-8 stay those bytes."""
+    data = numpy.zeros(2, [(("title", "é\n'\""), "<i4"), ("\udce9", "<i2")])
+    tegula.save(data, tmp_path / "a.h5", "x")
+    with h5py.File(tmp_path / "a.h5") as file:
+        kind = file["x"].id.get_type()
+        names = [kind.get_member_name(k) for k in range(2)]
+    assert names == ["é\n'\"".encode(), b"\xe9"]
+    assert tegula.open(tmp_path / "a.h5", "x").dtype.names == ("é\n'\"", "\udce9")
+
+
+@pytest.mark.parametrize(
+    "dtype, says",
+    [
+        ([("a", "g")], "long double"),
+        ([("a", "<i4"), ("b", "V0")], "no bytes"),
+        ([("a", "<i4", (0,)), ("b", "i1")], "length of 0"),
+        ([("a\0b", "<i4")], "character that no name in a file has"),
+        ([("\ud800", "<i4")], "character that no name in a file has"),
+    ],
+)
+def test_records_that_hdf5_has_not_are_refused_and_nothing_is_left(tmp_path, dtype, says):
+    with pytest.raises(tegula.UnsupportedError, match=says):
+        tegula.save(numpy.zeros(3, dtype), tmp_path / "a.h5", "x")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_several_at_once_each_with_its_own_fields(tmp_path):
+    a = fill(numpy.random.default_rng(7), numpy.zeros(4, RECORD))
+    b = numpy.zeros(3, [("q", ">i8")])
+    tegula.save({"a": a, "b": b, "c": numpy.arange(5)}, tmp_path / "a.h5")
+    for name, data in (("a", a), ("b", b), ("c", numpy.arange(5))):
+        saved_equal(tmp_path / "a.h5", name, data)
+
+
+@pytest.mark.parametrize("how", [{}, {"chunks": (8,), "codec": "shuffle,deflate:1"}])
+def test_what_was_never_written_of_a_save_is_the_fill_value(tmp_path, how):
+    data = records()
+    tegula.save(data, tmp_path / "a.h5", "x", fill=data[3], **how)
+    with h5py.File(tmp_path / "a.h5") as file:
+        same_fields(file["x"].fillvalue, data[3])
+    saved_equal(tmp_path / "a.h5", "x", data)

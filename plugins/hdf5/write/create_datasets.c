@@ -238,10 +238,11 @@ static tegula_status check_lengths(const saving *s, const tegula_plugin_layout *
 
 static tegula_status make(saving *s, const tegula_plugin_layout *layout, hid_t *id,
                           tegula_error *err) {
-  char why[128];
+  char why[256];
   FORWARD(check_layout(s, layout, err));
   FORWARD(check_lengths(s, layout, err));
-  hid_t type = hdf5_type_make(s->library, layout->dtype, why, sizeof why);
+  hid_t type = layout->fields ? hdf5_record_make(s->library, layout, why, sizeof why)
+                              : hdf5_type_make(s->library, layout->dtype, why, sizeof why);
   if (type < 0 && why[0])
     return s->library->host->fail(err, TEGULA_UNSUPPORTED, s->path, -1,
                                   "cannot save \"%s\" as HDF5: %s", layout->dataset, why);

@@ -15,6 +15,9 @@
 /* The type that h5py stores this dtype as; close it. -1: libhdf5 failed, or there is none and `why`
  * says so. */
 hid_t hdf5_type_make(hdf5_library *library, tegula_dtype dtype, char *why, size_t size);
+/* The same of the structured records that a layout describes. */
+hid_t hdf5_record_make(hdf5_library *library, const tegula_plugin_layout *layout, char *why,
+                       size_t size);
 /* Puts the chain on a creation list; filters that libhdf5 has not are registered as stubs. */
 tegula_status hdf5_save_filters(hdf5_library *library, const tegula_plugin_layout *layout,
                                 hid_t plist, const char *path, tegula_error *err);

@@ -9,29 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/npy/descr.h"
+#include "format/npy/fields.h"
 #include "format/npy/npy_priv.h"
 
 enum { ALIGNMENT = 64, GROWTH_DIGITS = 21 };
 
 /* ---- descr ---- */
-
-static tegula_status check_record(const tegula__layout_request *request, const tegula__descr *descr,
-                                  tegula_error *err) {
-  if (descr->record == NULL)
-    return tegula__fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1,
-                        "descr is a dtype: expected a list of fields");
-  if (request->dtype.kind == 'V' && request->dtype.item_size == descr->dtype.item_size)
-    return TEGULA_OK;
-  char text[TEGULA_DTYPE_TEXT];
-  tegula_dtype_format(request->dtype, text);
-  return tegula__hint(
-      err,
-      tegula__fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1,
-                   "descr describes records of %u bytes, but the array's dtype is %s",
-                   descr->dtype.item_size, text),
-      "use the dtype |V%u", descr->dtype.item_size);
-}
 
 /* A description from the caller goes through the parser of headers, and into the file in numpy's
  * own spelling. */
@@ -42,7 +25,7 @@ static tegula_status put_record(const tegula__layout_request *request, tegula__b
   tegula_status status =
       tegula__literal_parse(&literal, request->descr, strlen(request->descr), true, NULL, 0, err);
   if (status == TEGULA_OK) status = tegula__descr_read(&literal, 0, &descr, err);
-  if (status == TEGULA_OK) status = check_record(request, &descr, err);
+  if (status == TEGULA_OK) status = tegula__record_check(&descr, request->dtype, err);
   if (status == TEGULA_OK && !tegula__buffer_append(text, descr.record, strlen(descr.record)))
     status = tegula__out_of_memory(err, (int64_t)strlen(descr.record));
   free(descr.record);
