@@ -13,6 +13,7 @@
 # crash: such a crash counts as its own when its frames come first, is reported, and is no failure.
 # Ends with status 1 when something of ours was found.
 import argparse
+import ast
 import collections
 import concurrent.futures
 import contextlib
@@ -418,6 +419,22 @@ class Asked:
         raise Ended(False, status, text)
 
 
+def plain_bytes(data):
+    """The bytes of elements; of records those of their fields, one behind the other: padding is
+    nobody's, and a pair (r, i) may be a complex number or two."""
+    if data.dtype.names is None:
+        parts = (data.real, data.imag) if data.dtype.kind == "c" else (data,)
+        return b"".join(part.tobytes() for part in parts)
+    names = sorted(data.dtype.names, key=lambda name: data.dtype.fields[name][1])
+    return b"".join(plain_bytes(data[name]) for name in names)
+
+
+def as_records(data, descr):
+    """The bytes that the probe wrote, as the records that they are."""
+    dtype = numpy.lib.format.descr_to_dtype(ast.literal_eval(descr))
+    return plain_bytes(numpy.frombuffer(data, dtype))
+
+
 def judge_loop():
     """h5py in a process of its own: for {"path", "dataset", "box"} what it reads, as hexadecimal
     bytes of a hash, or its error."""
@@ -431,12 +448,17 @@ def judge_loop():
         try:
             with h5py.File(asked["path"]) as file:
                 dataset = file[asked["dataset"]]
-                data = numpy.asarray(dataset[tuple(slice(lo, hi) for lo, hi in asked["box"])])
+                box = tuple(slice(lo, hi) for lo, hi in asked["box"])
+                # elements that are arrays have their axes behind
+                data = numpy.asarray(dataset[box[: dataset.ndim]], dataset.dtype.base)
+                data = data[(slice(None),) * dataset.ndim + box[dataset.ndim :]]
                 if data.dtype.kind not in "SV":
                     data = data.astype(data.dtype.newbyteorder("="))
+                records = data.dtype.names is not None
+                stored = plain_bytes(data) if records else data.tobytes()
                 answer = {
-                    "bytes": hashlib.sha1(data.tobytes()).hexdigest(),
-                    "shape": list(dataset.shape),
+                    "bytes": hashlib.sha1(stored).hexdigest(),
+                    "shape": list(dataset.shape + dataset.dtype.shape),
                     "dtype": str(data.dtype),
                 }
         except Exception as error:
@@ -511,7 +533,9 @@ class Runner:
             )
         except Ended:
             return None, "ok, h5py ended"
-        got = hashlib.sha1(out.read_bytes()).hexdigest()
+        stored = out.read_bytes()
+        stored = as_records(stored, opened["descr"]) if opened["descr"] else stored
+        got = hashlib.sha1(stored).hexdigest()
         self.last = {"dataset": opened["name"], "box": box}, got
         if "failed" in expected:
             return "only-we", "%s %s, h5py: %s" % (

@@ -141,6 +141,9 @@ def refused_types(file, rng):
     file["vlen_text"] = ["a", "bc"]
     file.create_dataset("vlen_numbers", (3,), dtype=h5py.vlen_dtype("i4"))
     file.create_dataset("reference", (2,), dtype=h5py.ref_dtype)
+    inner = [("p", ">f8"), ("to", h5py.ref_dtype)]
+    mixed = [("n", "<i4"), ("t", h5py.string_dtype()), ("in", inner, (2,)), ("last", "<u2")]
+    file.create_dataset("records_with_text", (3,), mixed)
     file["empty"] = h5py.Empty("f4")
     return dict.fromkeys(file, "unsupported")
 

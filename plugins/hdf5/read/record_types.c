@@ -201,6 +201,7 @@ static bool put_members(walk *w, hid_t type, const member *members, unsigned cou
   int64_t moved = 0;
   for (unsigned i = 0; i < count; i++) {
     size_t memory, stored, offset = members[i].offset;
+    int64_t refusals = w->refusals;
     if (offset < end) return fail(w, "records whose members overlap");
     if (offset >= whole) return fail(w, "records with members behind their end");
     put_padding(w, offset - end, i == 0);
@@ -209,6 +210,7 @@ static bool put_members(walk *w, hid_t type, const member *members, unsigned cou
                     &stored))
       return false;
     if (memory > whole - offset) return fail(w, "records with members behind their end");
+    if (memory != stored && refusals == w->refusals) return fail(w, "records that are damaged");
     end = offset + memory;
     moved += (int64_t)memory - (int64_t)stored;
   }
