@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._errors import MismatchError
+from ._errors import MismatchError, UnsupportedError
 from ._numpy import np
 
 
@@ -68,7 +68,10 @@ def of_records(descr: str) -> np.dtype[Any]:
 
     from numpy.lib.format import descr_to_dtype
 
-    return np.dtype(descr_to_dtype(ast.literal_eval(descr)))
+    found = np.dtype(descr_to_dtype(ast.literal_eval(descr)))
+    if found.hasobject:  # bytes of a file would be taken for addresses
+        raise UnsupportedError(f"the records stored have fields that cannot be loaded: {descr}")
+    return found
 
 
 def dtype_of(text: str, descr: str | None, asked: Any) -> np.dtype[Any]:
@@ -94,4 +97,25 @@ def descr_of(dtype: np.dtype[Any]) -> str | None:
         return None
     from numpy.lib.format import dtype_to_descr
 
-    return repr(dtype_to_descr(dtype))
+    try:
+        return repr(dtype_to_descr(dtype))
+    except ValueError:  # overlapping fields have no description at all
+        return repr(dtype_to_descr(_in_order(dtype)))
+
+
+def _in_order(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The same records with their fields in the order of their bytes."""
+    if dtype.subdtype is not None:
+        return np.dtype((_in_order(dtype.base), dtype.shape))
+    if dtype.names is None or dtype.fields is None:
+        return dtype
+    kept = {name: dtype.fields[name][:2] for name in dtype.names}
+    names = sorted(dtype.names, key=lambda name: kept[name][1])
+    return np.dtype(
+        {
+            "names": names,
+            "formats": [_in_order(kept[name][0]) for name in names],
+            "offsets": [kept[name][1] for name in names],
+            "itemsize": dtype.itemsize,
+        }
+    )

@@ -1,6 +1,8 @@
 # Records (compound types) and elements that are arrays in HDF5, judged by h5py.
 #
 # SPDX-License-Identifier: Apache-2.0
+import json
+
 import numpy
 import pytest
 import tegula
@@ -450,3 +452,31 @@ def test_what_was_never_written_of_a_save_is_the_fill_value(tmp_path, how):
     with h5py.File(tmp_path / "a.h5") as file:
         same_fields(file["x"].fillvalue, data[3])
     saved_equal(tmp_path / "a.h5", "x", data)
+
+
+def test_fields_in_another_order_than_their_bytes(tmp_path):
+    kind = numpy.dtype({"names": ["b", "a"], "formats": ["<f4", "<i4"], "offsets": [4, 0]})
+    data = numpy.array([(1.5, 2), (-3.5, 4)], kind)
+    for name in ("a.h5", "a.npy"):
+        tegula.save(data, tmp_path / name)
+        got = numpy.asarray(tegula.load(tmp_path / name))
+        assert got.dtype.names == ("a", "b")
+        assert all(numpy.array_equal(got[field], data[field]) for field in "ab")
+    with h5py.File(tmp_path / "a.h5") as file:
+        assert all(numpy.array_equal(file["data"][field], data[field]) for field in "ab")
+    overlap = numpy.dtype({"names": ["b", "a"], "formats": ["<f4", "<i4"], "offsets": [0, 2]})
+    with pytest.raises(ValueError, match="overlapping"):
+        tegula.save(numpy.zeros(2, overlap), tmp_path / "b.h5")
+
+
+def test_objects_are_never_made_of_bytes(tmp_path):
+    """A manifest that somebody wrote says so."""
+    numpy.save(tmp_path / "a.npy", numpy.zeros(3, [("a", "<i8")]))
+    data = {"path": "a.npy", "size": (tmp_path / "a.npy").stat().st_size}
+    data["mtime_ns"] = (tmp_path / "a.npy").stat().st_mtime_ns
+    part = {"file": 0, "offset": 128, "lo": [0], "hi": [3], "strides": [8], "order": "|"}
+    manifest = {"tegula_manifest": 1, "format": "npy", "name": "data", "dtype": "|V8"}
+    manifest |= {"descr": "[('a', '|O8')]", "shape": [3], "files": [data], "parts": [part]}
+    (tmp_path / "m.json").write_text(json.dumps(manifest))
+    with pytest.raises(tegula.UnsupportedError, match="cannot be loaded"):
+        tegula.open(tmp_path / "m.json")
