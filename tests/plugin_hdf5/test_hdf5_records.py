@@ -125,3 +125,19 @@ def test_records_of_which_nothing_can_be_loaded_are_refused(tmp_path, library):
     with pytest.raises(Refused, match=r'nothing can be loaded: "a" .*, "b"') as refused:
         dump(tmp_path / "a.h5", library=library)
     assert refused.value.status == "unsupported"
+
+
+DESCRIBED = [
+    [("a", "<i4")],
+    [("x", "|b1"), ("it's", ">f8", (3,)), ('a "b"', "|S5"), ("v", "|V3"), ("c", "<c8", (2, 2))],
+    [("in", [("p", "|i1"), ("", "|V3"), ("q", "<u4")], (2,)), ("", "|V7"), ("\u00e9\n\x01", "<f2")],
+]
+
+
+@pytest.mark.parametrize("descr", DESCRIBED)
+def test_the_description_is_that_of_numpy(tmp_path, library, descr):
+    dtype = descr_to_dtype(descr)
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        f.create_dataset("x", (2,), dtype)
+    out = dump(tmp_path / "a.h5", library=library)
+    assert out["descr"] == repr(np.lib.format.dtype_to_descr(dtype)) and out["refused"] is None
