@@ -57,6 +57,9 @@ static const cli_option raw_rows[] = {
      FIELD(set), 0, 0, OPTION_KEY, 0},
     {"trailing-bytes", "BYTES|any", "raw: bytes behind the last row", FIELD(set), 0, 0, OPTION_KEY,
      0},
+    {"record-markers", "fortran4|fortran8",
+     "raw: each row is a record of a Fortran sequential file, with markers of 4 or 8 bytes",
+     FIELD(set), 0, 0, OPTION_KEY, 0},
     {"set", "KEY=VALUE", "a setting of the format, such as raw.row_prefix=4; may be given again",
      FIELD(set), 0, 0, OPTION_SET, 0},
 };

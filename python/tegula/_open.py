@@ -85,6 +85,7 @@ def open(
     row_prefix: int | None = None,
     row_suffix: int | None = None,
     trailing_bytes: int | str | None = None,
+    record_markers: str | None = None,
     settings: Mapping[str, int | str] | None = None,
     columns: None = None,
     null_value: None = None,
@@ -117,6 +118,8 @@ def open(
         row_prefix, row_suffix: raw: bytes before and after each row; behind the last row the
             suffix may be missing.
         trailing_bytes: raw: bytes behind the last row, or "any" (with `shape`).
+        record_markers: raw: "fortran4" or "fortran8": each row is a record of a Fortran sequential
+            file, with markers of 4 or 8 bytes, which are all compared.
         settings: of the format, by key: ``{"raw.row_prefix": 4}`` (docs/formats.md).
         order: raw: "C" (the default) or "F".
         byte_order: raw: "<" or "little", ">" or "big"; None: as dtype says.
@@ -142,7 +145,7 @@ def open(
             expect_files, expect_rows, locked, field,
             settings_of(
                 settings, row_prefix=row_prefix, row_suffix=row_suffix,
-                trailing_bytes=trailing_bytes,
+                trailing_bytes=trailing_bytes, record_markers=record_markers,
             ),
             columns, null_value, _defer,
         )  # fmt: skip

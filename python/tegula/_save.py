@@ -87,6 +87,7 @@ def save(
     shards: int | None = None,
     order: str = "C",
     byte_order: str | None = None,
+    record_markers: str | None = None,
     settings: Mapping[str, int | str] | None = None,
     overwrite: bool = False,
     durable: bool = False,
@@ -120,6 +121,8 @@ def save(
         shards: a folder of this many files, cut along axis 0.
         order: "C" or "F", of the elements in the file.
         byte_order: "<" or "little", ">" or "big"; None: the processor's.
+        record_markers: raw: "fortran4" or "fortran8": each row becomes a record of a Fortran
+            sequential file, with markers of 4 or 8 bytes.
         settings: of the format, by key (docs/formats.md).
         overwrite: replace what is there (in HDF5: the dataset of that name).
         durable: on the disk before the call returns.
@@ -155,7 +158,7 @@ def save(
     swapped = byte_order_text(byte_order)
     if shards is not None:
         number("shards", shards, 1)
-    said = settings_of(settings)
+    said = settings_of(settings, record_markers=record_markers)
     what = text_or_none("layout", layout), lengths("chunks", chunks), text_or_none("codec", codec)
     for wait in before_use:
         wait((name,))

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "api/api.h"
+#include "base/frame.h"
 #include "codec/codec.h"
 #include "dataset/selection.h"
 #include "save/save_later.h"
@@ -109,9 +110,9 @@ tegula_status tegula_dataset_info(const tegula_dataset *dataset, tegula_dataset_
 }
 
 /* Where the first stored byte of a part is; -1 when nothing of it is. */
-static int64_t first_offset(const tegula__part *part) {
+static int64_t first_offset(const tegula__manifest *manifest, const tegula__part *part) {
   const tegula__grid *grid = part->grid;
-  if (grid == NULL) return part->offset;
+  if (grid == NULL) return tegula__frame_place(&manifest->files[part->file].frame, part->offset);
   for (int64_t i = 0; i < grid->count; i++)
     if (grid->chunks[i].length != 0) return (int64_t)grid->chunks[i].offset;
   return -1;
@@ -128,7 +129,7 @@ static void find_rows(const tegula__manifest *manifest, int64_t file, tegula_fil
     const tegula__part *part = &manifest->parts[i];
     if (tegula__part_file(part) != file) continue;
     int64_t lo = manifest->ndim > 0 ? part->lo[0] : 0, hi = manifest->ndim > 0 ? part->hi[0] : 1;
-    if (!found) out->data_offset = first_offset(part);
+    if (!found) out->data_offset = first_offset(manifest, part);
     out->row_lo = found ? tegula__min(out->row_lo, lo) : lo;
     out->row_hi = found ? tegula__max(out->row_hi, hi) : hi;
     found = true;

@@ -159,9 +159,20 @@ typedef struct tegula__stamp {
   uint64_t device;
 } tegula__stamp;
 
+/* A file of records with a marker before and after each, as Fortran's sequential unformatted files
+ * are: base/frame.h. Places in it are counted without the markers, from `first` on. */
+typedef struct tegula__frame {
+  int64_t first;  /* where the first marker is */
+  int64_t record; /* bytes of a record without its markers; 0: the file has no records */
+  int64_t most;   /* bytes of a sub-record, of which a longer record consists; the last has fewer */
+  uint8_t marker; /* bytes of a marker: 4 or 8 */
+  uint8_t order;  /* of the markers: '<', '>' */
+} tegula__frame;
+
 typedef struct tegula__file {
   char *path;
   tegula__stamp stamp;
+  tegula__frame frame;
   /* size and mtime_ns of the stamp were written down earlier: the file must still have them when it
    * is first opened */
   bool recorded;

@@ -7,9 +7,13 @@
 #include "dist/share_text.h"
 #include "save/save_later.h"
 
+enum { MOST_SETTINGS = 32 };
+
 /* How the temporary file or folder is opened: raw ones have no header. */
-static void open_options_of(const tegula__saving *s, char dtype[TEGULA_DTYPE_TEXT],
-                            tegula_open_options *o) {
+static tegula_status open_options_of(const tegula__saving *s, char dtype[TEGULA_DTYPE_TEXT],
+                                     tegula_setting settings[MOST_SETTINGS], tegula_open_options *o,
+                                     tegula_error *err) {
+  const tegula__settings said = {s->options.settings, s->options.setting_count};
   const tegula__member *m = &s->members[0];
   int32_t ndim = m->tiling->ndim;
   bool raw = strcmp(s->format->name, "raw") == 0;
@@ -18,8 +22,12 @@ static void open_options_of(const tegula__saving *s, char dtype[TEGULA_DTYPE_TEX
   o->dataset = m->dataset;
   tegula_dtype_format(m->stored, dtype);
   if (raw || m->stored.kind == 'E') o->dtype = dtype;
-  if (!raw) return;
+  CHECK_ARGUMENT(said.count <= MOST_SETTINGS, "too many settings are given");
+  o->settings = settings;
+  o->setting_count = tegula__settings_for(&said, TEGULA__SETTING_OPEN, settings);
+  if (!raw) return TEGULA_OK;
   o->order = s->options.order;
+  o->byte_order = s->options.byte_order;
   if (s->publish.folder) {
     o->row_shape = m->tiling->shape + 1;
     o->row_ndim = ndim - 1;
@@ -27,6 +35,7 @@ static void open_options_of(const tegula__saving *s, char dtype[TEGULA_DTYPE_TEX
     o->shape = m->tiling->shape;
     o->shape_ndim = ndim;
   }
+  return TEGULA_OK;
 }
 
 static tegula_status hash_of(tegula_dataset *dataset, tegula__copying *c,
@@ -58,7 +67,8 @@ tegula_status tegula__copying_check(void *state, const tegula__saving *s, tegula
   tegula_dataset *target = NULL;
   FORWARD(hash_of(c->dataset, c, c->report.hash, err));
   if (c->bytes == 0) return TEGULA_OK; /* there is nothing to read back */
-  open_options_of(s, dtype, &options);
+  tegula_setting settings[MOST_SETTINGS];
+  FORWARD(open_options_of(s, dtype, settings, &options, err));
   char *view;
   FORWARD(tegula__publish_view(&s->publish, &view, err));
   tegula_status status =
@@ -71,23 +81,33 @@ tegula_status tegula__copying_check(void *state, const tegula__saving *s, tegula
 
 /* ---- on several ranks ---- */
 
-enum { VIEW, FORMAT, DATASET, DTYPE, ORDER, FOLDER, TEXTS, MOST_HOW = 1 << 24 };
+/* Keys and values of settings follow the texts. */
+enum { VIEW, FORMAT, DATASET, DTYPE, ORDER, ENDIANNESS, FOLDER, TEXTS, MOST_HOW = 1 << 24 };
 
 /* Rank 0: how the others are to open it, which know of the array all that is the same. */
 static tegula_status write_how(tegula__copying *c, tegula__buffer *out, tegula_error *err) {
   tegula__saving *s = &c->saving;
-  char dtype[TEGULA_DTYPE_TEXT], order[2] = "", *view = NULL;
+  char dtype[TEGULA_DTYPE_TEXT], order[2] = "", byte_order[2] = "", *view = NULL;
+  tegula_setting settings[MOST_SETTINGS];
   tegula_open_options o;
   FORWARD(tegula__saving_complete(s, err));
-  open_options_of(s, dtype, &o);
+  FORWARD(open_options_of(s, dtype, settings, &o, err));
   FORWARD(tegula__publish_view(&s->publish, &view, err));
   order[0] = (char)o.order;
-  const char *texts[TEXTS] = {
-      [VIEW] = view,     [FORMAT] = o.format, [DATASET] = o.dataset,
-      [DTYPE] = o.dtype, [ORDER] = order,     [FOLDER] = s->publish.folder ? "1" : ""};
+  byte_order[0] = o.byte_order;
+  const char *texts[TEXTS] = {[VIEW] = view,
+                              [FORMAT] = o.format,
+                              [DATASET] = o.dataset,
+                              [DTYPE] = o.dtype,
+                              [ORDER] = order,
+                              [ENDIANNESS] = byte_order,
+                              [FOLDER] = s->publish.folder ? "1" : ""};
   bool good = true;
   for (int i = 0; good && i < TEXTS; i++)
     good = tegula__texts_append(out, texts[i] != NULL ? texts[i] : "");
+  for (int32_t i = 0; good && i < o.setting_count; i++)
+    good =
+        tegula__texts_append(out, settings[i].key) && tegula__texts_append(out, settings[i].value);
   free(view);
   return good ? TEGULA_OK : tegula__out_of_memory(err, (int64_t)out->size);
 }
@@ -109,6 +129,15 @@ static tegula_status open_so(const tegula__copying *c, const char *how, size_t s
   o.dataset = unless_empty(texts[DATASET]);
   o.dtype = unless_empty(texts[DTYPE]);
   o.order = texts[ORDER][0];
+  o.byte_order = texts[ENDIANNESS][0];
+  tegula_setting settings[MOST_SETTINGS];
+  o.settings = settings;
+  for (; o.setting_count < MOST_SETTINGS; o.setting_count++) {
+    tegula_setting *one = &settings[o.setting_count];
+    one->key = tegula__texts_next(&at, how + size);
+    one->value = one->key != NULL ? tegula__texts_next(&at, how + size) : NULL;
+    if (one->value == NULL) break;
+  }
   if (raw && folder) {
     o.row_shape = manifest->shape + 1;
     o.row_ndim = manifest->ndim - 1;

@@ -195,12 +195,23 @@ static tegula_status describe_unopened(tegula__describe_job *job, int64_t index,
   return describe_open(job, index, -1, err);
 }
 
+/* Are raw files described by their size alone? */
+static bool by_size(const tegula__describe_job *job) {
+  const char *key = "raw.record_markers";
+  tegula__settings besides = {0};
+  if (job->side.file != NULL)
+    besides = (tegula__settings){job->side.file->settings, job->side.file->setting_count};
+  return job->format == &tegula__format_raw &&
+         tegula__settings_find(&job->options->describe.settings, key) == NULL &&
+         tegula__settings_find(&besides, key) == NULL;
+}
+
 void tegula__describe_one(void *state, int32_t worker, int64_t index) {
   (void)worker;
   tegula__describe_job *job = state;
   if (!tegula__first_error_wanted(job->first_error, index) || !go_on(job)) return;
   tegula_error error;
-  tegula_status status = job->options->defer_headers && job->format == &tegula__format_raw
+  tegula_status status = job->options->defer_headers && by_size(job)
                              ? describe_unopened(job, index, &error)
                              : describe_file(job, index, &error);
   atomic_fetch_add(&job->done, 1);

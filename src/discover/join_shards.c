@@ -45,6 +45,7 @@ static tegula_status move_files(tegula__describe_job *job, bool *others, tegula_
     tegula__file *file = malloc(sizeof *file);
     if (file == NULL) return tegula__out_of_memory(err, sizeof *file);
     *file = job->files[i];
+    file->frame = job->shards[i].frame;
     job->shards[i].files = file;
     job->shards[i].file_count = 1;
     job->files[i].path = NULL;

@@ -84,7 +84,8 @@ static tegula_status move_step(running *r, tegula__worker *worker, int64_t *item
                                    .path = manifest->files[file].path,
                                    .writing = r->move->writing,
                                    .push = r->move->push,
-                                   .counts = r->move->counts};
+                                   .counts = r->move->counts,
+                                   .frame = tegula__file_frame(&manifest->files[file])};
     doing.head = head;
     doing.head_size = dense ? head_of(r, step, file) : 0;
     if (worker->lane == NULL) worker->lane = tegula__transport_take(r->engine->transport);

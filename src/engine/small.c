@@ -102,8 +102,14 @@ static tegula_status read_bytes(const tegula__engine *engine, const tegula__move
   const tegula__manifest *manifest = move->manifest;
   const char *path = manifest->files[read->file].path;
   char slot[SMALL_SPAN];
-  FORWARD(tegula__io_read(fd, path, read->offset, read->staged ? slot : read->address,
-                          (size_t)read->bytes, move->counts, err));
+  struct iovec vector = {read->staged ? slot : read->address, (size_t)read->bytes};
+  tegula__request request = {read->offset, &vector, 1};
+  const tegula__io_file file = {.fd = fd,
+                                .index = read->file,
+                                .path = path,
+                                .counts = move->counts,
+                                .frame = tegula__file_frame(&manifest->files[read->file])};
+  FORWARD(tegula__lane_move(NULL, &file, &request, 1, err));
   if (read->staged)
     tegula__copy_strided(engine->kernels, read->address, move->tiles->strides, slot, read->strides,
                          read->extents, manifest->ndim, manifest->dtype.item_size, read->swap_size);

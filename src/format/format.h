@@ -114,7 +114,9 @@ typedef struct tegula__layout_request {
   int32_t ndim;
   const int64_t *shape;
   char order;                /* 'C' or 'F' */
+  char byte_order;           /* as it was asked for: '<', '>' or 0 */
   tegula__settings settings; /* checked */
+  tegula__frame *frame;      /* filled by lay_out where the file is to have records */
   /* containers */
   const char *dataset;
   bool replace;         /* what has that name already */

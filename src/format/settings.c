@@ -110,3 +110,10 @@ tegula_status tegula__settings_check_format(const tegula__settings *settings, co
   }
   return TEGULA_OK;
 }
+
+int32_t tegula__settings_for(const tegula__settings *settings, unsigned use, tegula_setting *out) {
+  int32_t count = 0;
+  for (int32_t i = 0; i < settings->count; i++)
+    if ((find_row(settings->items[i].key)->uses & use) != 0) out[count++] = settings->items[i];
+  return count;
+}

@@ -34,6 +34,8 @@ tegula_status tegula__settings_check(const tegula__settings *settings, unsigned 
 /* INVALID_ARGUMENT: a setting of another format than the one that `path` has. */
 tegula_status tegula__settings_check_format(const tegula__settings *settings, const char *format,
                                             const char *path, tegula_error *err);
+/* Those of them that are for `use`, in `out`, which has room for all; returns how many. */
+int32_t tegula__settings_for(const tegula__settings *settings, unsigned use, tegula_setting *out);
 /* The value of a key; NULL where it is not given. */
 const char *tegula__settings_find(const tegula__settings *settings, const char *key);
 /* A whole number in decimal digits, nothing else. */

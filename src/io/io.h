@@ -98,6 +98,9 @@ typedef struct tegula__io_file {
    * end */
   bool push;
   tegula__io_counts *counts;
+  /* NULL: it has no records. Else requests count places without markers, which are compared or
+   * written on the way: CORRUPT */
+  const tegula__frame *frame;
 } tegula__io_file;
 
 /* Which way the bytes of a context go: "pread" is the reference and always there; "io_uring" keeps

@@ -44,6 +44,10 @@ const char *tegula__uring_reason(int os_errno);
 tegula_status tegula__reference_move(const tegula__io_file *file, int64_t offset,
                                      struct iovec *vectors, int count, tegula_error *err);
 
+/* records.c: one request of a file of records, through the reference. */
+tegula_status tegula__records_move(const tegula__io_file *file, tegula__request *request,
+                                   tegula_error *err);
+
 /* Should a failed call be made again? Waits where it is worth it. */
 bool tegula__io_retry(int fd, int os_errno, short events);
 tegula_status tegula__io_read_failed(int os_errno, const char *path, int64_t offset,

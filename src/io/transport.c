@@ -163,6 +163,17 @@ static tegula_status move_measured(tegula__lane *lane, const tegula__io_file *fi
   return TEGULA_OK;
 }
 
+/* Markers are for the reference alone. */
+static tegula_status move_records(tegula__lane *lane, const tegula__io_file *file,
+                                  tegula__request *requests, int count, tegula_error *err) {
+  for (int i = 0; i < count; i++) {
+    int64_t bytes = tegula__io_total(requests[i].vectors, requests[i].count);
+    FORWARD(tegula__records_move(file, &requests[i], err));
+    if (lane != NULL) lane->use.reference_bytes += bytes;
+  }
+  return TEGULA_OK;
+}
+
 static tegula_status move(tegula__lane *lane, const tegula__io_file *file,
                           tegula__request *requests, int count, tegula_error *err) {
   if (lane == NULL) return move_plain(NULL, file, requests, count, err);
@@ -174,6 +185,7 @@ static tegula_status move(tegula__lane *lane, const tegula__io_file *file,
 
 tegula_status tegula__lane_move(tegula__lane *lane, const tegula__io_file *file,
                                 tegula__request *requests, int count, tegula_error *err) {
+  if (file->frame != NULL) return move_records(lane, file, requests, count, err);
   int64_t first = requests[0].offset, bytes = 0; /* before the move: it changes the vectors */
   for (int i = 0; i < count && file->push; i++)
     bytes += tegula__io_total(requests[i].vectors, requests[i].count);

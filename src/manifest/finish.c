@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "manifest/manifest_priv.h"
 
+#include "base/frame.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,7 +38,10 @@ static tegula_status check_extent(const tegula__manifest *manifest, const tegula
   if (!tegula__add(last, part->offset, &end) || !tegula__add(end, manifest->dtype.item_size, &end))
     return tegula__fail(err, TEGULA_CORRUPT, file->path, -1,
                         "\"%s\": the place of its data overflows", file->path);
-  return end > file->stamp.size ? too_short(file, end, err) : TEGULA_OK;
+  if (end <= tegula__frame_end(&file->frame, file->stamp.size)) return TEGULA_OK;
+  /* of records, the marker behind the last byte is the least that is missing */
+  int64_t behind = tegula__frame_place(&file->frame, end - 1) + 1 + file->frame.marker;
+  return too_short(file, file->frame.record > 0 ? behind : end, err);
 }
 
 /* ---- a chunked part ---- */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/frame.h"
 #include "manifest/manifest_priv.h"
 
 /* ---- the array ---- */
@@ -132,8 +133,29 @@ tegula_status tegula__json_read_name(const tegula__json *file, char **out, tegul
   return *out != NULL ? TEGULA_OK : tegula__out_of_memory(err, (int64_t)strlen(text));
 }
 
+static tegula_status read_records(const tegula__json *file, tegula__frame *out, tegula_error *err) {
+  static const char *const keys[] = {"first", "bytes", "most", "marker", "order", NULL};
+  tegula__json records = tegula__json_member(file, "records");
+  const char *order = NULL;
+  int64_t marker = 0;
+  if (records.value == NULL) return TEGULA_OK;
+  FORWARD(tegula__json_expect(&records, TEGULA__JSON_OBJECT, err));
+  FORWARD(tegula__json_only(&records, keys, err));
+  FORWARD(tegula__json_read_number(&records, "first", 0, INT64_MAX, &out->first, err));
+  FORWARD(tegula__json_read_number(&records, "bytes", 1, INT64_MAX, &out->record, err));
+  FORWARD(tegula__json_read_number(&records, "most", 1, INT64_MAX, &out->most, err));
+  FORWARD(tegula__json_read_number(&records, "marker", 4, 8, &marker, err));
+  tegula__json order_text = tegula__json_member(&records, "order");
+  FORWARD(tegula__json_text(&order_text, &order, err));
+  out->marker = (uint8_t)marker;
+  out->order = strlen(order) == 1 ? (uint8_t)order[0] : 0;
+  return tegula__frame_valid(out)
+             ? TEGULA_OK
+             : tegula__json_wrong(&records, err, "records with markers of 4 or 8 bytes");
+}
+
 static tegula_status read_file(const tegula__json *file, tegula__file *out, tegula_error *err) {
-  static const char *const keys[] = {"path", "path_hex", "size", "mtime_ns", NULL};
+  static const char *const keys[] = {"path", "path_hex", "size", "mtime_ns", "records", NULL};
   FORWARD(tegula__json_expect(file, TEGULA__JSON_OBJECT, err));
   FORWARD(tegula__json_only(file, keys, err));
   tegula__json size = tegula__json_member(file, "size"),
@@ -141,6 +163,7 @@ static tegula_status read_file(const tegula__json *file, tegula__file *out, tegu
   FORWARD(tegula__json_integer(&size, 0, INT64_MAX, &out->stamp.size, err));
   FORWARD(tegula__json_integer(&mtime, INT64_MIN, INT64_MAX, &out->stamp.mtime_ns, err));
   out->recorded = true;
+  FORWARD(read_records(file, &out->frame, err));
   return tegula__json_read_name(file, &out->path, err);
 }
 

@@ -59,14 +59,24 @@ bool tegula__json_write_name(tegula__buffer *buffer, const char *name) {
   return good && tegula__buffer_append(buffer, "\"", 1);
 }
 
+static bool write_records(tegula__buffer *buffer, const tegula__frame *frame) {
+  return frame->record == 0 ||
+         tegula__buffer_printf(buffer,
+                               ", \"records\": {\"first\": %lld, \"bytes\": %lld, \"most\": %lld, "
+                               "\"marker\": %d, \"order\": \"%c\"}",
+                               (long long)frame->first, (long long)frame->record,
+                               (long long)frame->most, frame->marker, frame->order);
+}
+
 static tegula_status write_file(tegula__buffer *buffer, const tegula__file *file,
                                 tegula__namer *namer, bool first, tegula_error *err) {
   char *name = NULL;
   FORWARD(tegula__namer_name(namer, file->path, &name, err));
   bool good = tegula__buffer_printf(buffer, first ? "\n  {" : ",\n  {") &&
               tegula__json_write_name(buffer, name) &&
-              tegula__buffer_printf(buffer, ", \"size\": %lld, \"mtime_ns\": %lld}",
-                                    (long long)file->stamp.size, (long long)file->stamp.mtime_ns);
+              tegula__buffer_printf(buffer, ", \"size\": %lld, \"mtime_ns\": %lld",
+                                    (long long)file->stamp.size, (long long)file->stamp.mtime_ns) &&
+              write_records(buffer, &file->frame) && tegula__buffer_append(buffer, "}", 1);
   free(name);
   return good ? TEGULA_OK : too_long(buffer, err);
 }

@@ -90,7 +90,7 @@ static int compare_files(const void *a, const void *b) {
 static tegula_status add_file(viewing *v, const tegula__file *file, int64_t *number,
                               tegula_error *err) {
   tegula__file *place = &v->out->files[v->out->file_count];
-  *place = (tegula__file){.path = strdup(file->path), .stamp = file->stamp};
+  *place = (tegula__file){.path = strdup(file->path), .stamp = file->stamp, .frame = file->frame};
   tegula__file **found = place->path != NULL ? tsearch(place, &v->known, compare_files) : NULL;
   if (found == NULL || *found != place) free(place->path);
   if (found == NULL) return tegula__out_of_memory(err, (int64_t)strlen(file->path));
@@ -164,8 +164,8 @@ static tegula_status fill_view(viewing *v, const tegula__manifest *manifest,
   for (int64_t i = 0; i < manifest->file_count; i++) { /* all of them, in their order */
     FORWARD(add_file(v, &files[i], &number, err));
     if (number == i) continue;
-    out->files[out->file_count] =
-        (tegula__file){.path = strdup(files[i].path), .stamp = files[i].stamp};
+    out->files[out->file_count] = (tegula__file){
+        .path = strdup(files[i].path), .stamp = files[i].stamp, .frame = files[i].frame};
     if (out->files[out->file_count++].path == NULL)
       return tegula__out_of_memory(err, (int64_t)strlen(files[i].path));
   }

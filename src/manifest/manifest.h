@@ -137,6 +137,8 @@ struct tegula__manifest {
   const void *fill;
   /* of a save that goes on: who writes to the files brings that to the disk; only as text */
   bool durable;
+  /* of the file that a driver describes, which is not in the table yet; record 0: it has none */
+  tegula__frame frame;
   tegula__file *files; /* owned, paths too */
   int64_t file_count;
   tegula__part *parts;
@@ -156,6 +158,11 @@ struct tegula__manifest {
   void **kept;  /* fill values, texts and errors that parts point at; owned */
   int64_t kept_count, kept_capacity;
 };
+
+/* The records of a file; NULL: it has none. */
+static inline const tegula__frame *tegula__file_frame(const tegula__file *file) {
+  return file->frame.record > 0 ? &file->frame : NULL;
+}
 
 /* The file that its bytes come from; TEGULA__NO_FILE for parts without. */
 static inline int64_t tegula__part_file(const tegula__part *part) {

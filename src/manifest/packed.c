@@ -51,6 +51,13 @@ static bool put_head(tegula__buffer *out, const tegula__manifest *manifest) {
   return good && put_item(out, manifest, manifest->fill);
 }
 
+static bool put_records(tegula__buffer *out, const tegula__frame *frame) {
+  return put(out, (uint64_t)frame->record) &&
+         (frame->record == 0 ||
+          (put(out, (uint64_t)frame->first) && put(out, (uint64_t)frame->most) &&
+           put_byte(out, frame->marker) && put_byte(out, frame->order)));
+}
+
 static tegula_status put_files(tegula__buffer *out, const tegula__manifest *manifest,
                                tegula__namer *namer, tegula_error *err) {
   int64_t size = 0, mtime = 0;
@@ -61,7 +68,8 @@ static tegula_status put_files(tegula__buffer *out, const tegula__manifest *mani
     FORWARD(tegula__namer_name(namer, manifest->files[i].path, &name, err));
     const tegula__stamp *stamp = &manifest->files[i].stamp;
     bool good = put_text(out, name) && put_next(out, stamp->size, &size) &&
-                put_next(out, stamp->mtime_ns, &mtime);
+                put_next(out, stamp->mtime_ns, &mtime) &&
+                put_records(out, &manifest->files[i].frame);
     free(name);
     if (!good) return tegula__out_of_memory(err, (int64_t)out->size);
   }

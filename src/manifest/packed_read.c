@@ -7,6 +7,7 @@
  * bytes that are left can hold, so memory is in proportion to them. */
 #include <string.h>
 
+#include "base/frame.h"
 #include "manifest/packed_priv.h"
 
 typedef struct unpacking {
@@ -152,6 +153,16 @@ static void take_head(unpacking *u) {
   if (u->problem == NULL) out->fill = take_item(u);
 }
 
+static void take_records(unpacking *u, tegula__frame *out) {
+  out->record = take_upto(u, INT64_MAX);
+  if (out->record == 0) return;
+  out->first = take_upto(u, INT64_MAX);
+  out->most = take_upto(u, INT64_MAX);
+  out->marker = take_byte(u);
+  out->order = take_byte(u);
+  if (u->problem == NULL && !tegula__frame_valid(out)) wrong(u, "the records of a file are none");
+}
+
 static void take_files(unpacking *u) {
   tegula__manifest *out = u->out;
   int64_t count = take_count(u, 4), size = 0, mtime = 0;
@@ -165,6 +176,7 @@ static void take_files(unpacking *u) {
     if (file->path != NULL && file->path[0] == '\0') wrong(u, "a file has no name");
     file->stamp.size = take_next_upto(u, &size, INT64_MAX);
     file->stamp.mtime_ns = take_next(u, &mtime);
+    take_records(u, &file->frame);
     file->recorded = true;
   }
 }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/frame.h"
 #include "save/saving.h"
 
 #define LARGEST_HEADER ((size_t)64 << 20)
@@ -49,6 +50,7 @@ static tegula__layout_request request_for(const tegula__member *m, const int64_t
                                   .ndim = m->tiling->ndim,
                                   .shape = shape,
                                   .order = o->order != 0 ? o->order : 'C',
+                                  .byte_order = o->byte_order,
                                   .settings = {o->settings, o->setting_count},
                                   .dataset = m->dataset,
                                   .replace = o->overwrite != 0,
@@ -69,13 +71,17 @@ static tegula_status too_large(const tegula__member *m, tegula_error *err) {
 
 static tegula_status lay_out_header(tegula__member *m, int64_t i, const held *h,
                                     tegula_error *err) {
-  int64_t strides[TEGULA_MAX_DIMS], bytes;
+  int64_t strides[TEGULA_MAX_DIMS], bytes, period;
   int32_t ndim = m->tiling->ndim;
   tegula__layout_request request = request_for(m, h->shape, h->chunk);
   tegula__buffer *header = &m->saving->targets[m->first_target + i].header;
   tegula__buffer_init(header, LARGEST_HEADER);
+  tegula__frame *frame = &m->manifest.files[i].frame;
+  request.frame = frame;
   FORWARD(m->saving->format->lay_out(&request, header, strides, err));
   if (!tegula__shape_bytes(h->shape, ndim, m->stored.item_size, &bytes) ||
+      (frame->record > 0 && (!tegula__frame_period(frame, &period) ||
+                             !tegula__mul(bytes / frame->record, period, &bytes))) ||
       !tegula__add(bytes, (int64_t)header->size, &m->manifest.files[i].stamp.size))
     return too_large(m, err);
   return tegula__manifest_add(&m->manifest, i, (int64_t)header->size, h->lo, h->hi, strides,

@@ -22,7 +22,9 @@ static tegula_status describe(tegula__saving *s, const char **names, int64_t *ro
   tegula__layout_request request = {.dtype = m->stored,
                                     .ndim = m->tiling->ndim,
                                     .shape = m->tiling->shape,
-                                    .order = s->options.order != 0 ? s->options.order : 'C'};
+                                    .order = s->options.order != 0 ? s->options.order : 'C',
+                                    .byte_order = s->options.byte_order,
+                                    .settings = {s->options.settings, s->options.setting_count}};
   for (int64_t i = 0; i < m->file_count; i++) {
     const char *path = s->targets[i].path;
     names[i] = strrchr(path, '/') + 1;

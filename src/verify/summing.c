@@ -40,6 +40,7 @@ void tegula__summing_free(tegula__summing *s) {
 static bool is_as_hashed(const tegula__manifest *manifest, const tegula__part *part) {
   int64_t extents[TEGULA_MAX_DIMS], strides[TEGULA_MAX_DIMS];
   if (part->kind != TEGULA__PART_DENSE ||
+      tegula__file_frame(&manifest->files[part->file]) != NULL ||
       (part->order == '>' && tegula__dtype_swap_size(manifest->dtype) > 1))
     return false;
   if (TEGULA__NATIVE_ORDER != '<' || tegula__box_count(manifest->ndim, part->lo, part->hi) == 0)

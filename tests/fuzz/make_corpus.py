@@ -189,13 +189,25 @@ def encode():
 
 
 def raw():
-    def row(name, size, offset, gap, dtype, order, byte_order, shape=None, row_shape=None):
+    def row(
+        name,
+        size,
+        offset,
+        gap,
+        dtype,
+        order,
+        byte_order,
+        shape=None,
+        row_shape=None,
+        flags=0,
+        said=(),
+    ):
         lengths = shape if shape is not None else row_shape or []
         put(
             "raw",
             name,
             struct.pack(
-                "<qqqBBBBB",
+                "<qqqBBBBBB",
                 size,
                 offset,
                 gap,
@@ -204,7 +216,9 @@ def raw():
                 byte_order,
                 0 if shape is None else len(shape) + 1,
                 0 if row_shape is None else len(row_shape) + 1,
+                flags,
             )
+            + struct.pack("<%dq" % len(said), *said)
             + struct.pack("<%dq" % len(lengths), *lengths),
         )
 
@@ -218,6 +232,12 @@ def raw():
     row("scalar", 8, 0, 0, 2, 0, 0, shape=[])
     row("nothing-given", 64, 0, 0, 3, 0, 0)
     row("both", 64, 0, 0, 1, 0, 0, shape=[4], row_shape=[4])
+    row("around", 3 * 36 - 8, 0, 0, 1, 0, 0, row_shape=[6], flags=3, said=[4, 8])
+    row("trailing", 100, 0, 0, 1, 0, 0, row_shape=[6], flags=4, said=[4])
+    row("any", 100, 0, 0, 1, 0, 0, shape=[4, 6], flags=20, said=[0])
+    row("records", 4 + 3 * 32, 4, 0, 1, 0, 1, row_shape=[6], flags=8, said=[24])
+    row("records-8", 3 * 40, 0, 0, 1, 0, 1, row_shape=[6], flags=40, said=[24])
+    row("subrecords", 3 * 48, 0, 0, 1, 0, 1, row_shape=[6], flags=8, said=[-10])
     row("overflow", 2**62, 0, 0, 7, 0, 0, shape=[2**31, 2**31, 4])
     row("overflow-gap", 2**62, 2**61, 2**62, 1, 1, 0, shape=[2**40, 2])
     row("zero-rows", 0, 0, 4, 1, 1, 0, shape=[0, 5])

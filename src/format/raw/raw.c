@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/frame.h"
 #include "format/format_priv.h"
 #include "format/record_fields.h"
 
@@ -25,6 +26,10 @@ static const tegula__setting_row raw_settings[] = {
      "bytes after each row; behind the last one they may be missing"},
     {"raw.trailing_bytes", true, "any", TEGULA__SETTING_OPEN,
      "bytes behind the last row: a number, or any"},
+    {"raw.record_markers", false, "fortran4|fortran8", TEGULA__SETTING_OPEN | TEGULA__SETTING_SAVE,
+     "each row is a record of Fortran's sequential files, with markers of 4 or 8 bytes"},
+    {"raw.subrecord_bytes", true, NULL, TEGULA__SETTING_SAVE,
+     "with record markers: the most bytes of a sub-record"},
     {.key = NULL},
 };
 
@@ -77,6 +82,12 @@ static tegula_status check_layout_options(const tegula__source *source,
   if (options->byte_order != 0 && options->byte_order != '<' && options->byte_order != '>')
     return bad_option(source, err, "the byte order is neither < nor >");
   row_layout row = read_layout(options);
+  if (setting(options, "raw.record_markers") != NULL) {
+    if (row.prefix > 0 || row.suffix > 0)
+      return bad_option(source, err, "record markers leave no room for bytes around rows");
+    if (options->order == 'F' || options->shape_ndim == 0)
+      return bad_option(source, err, "record markers need order C and at least one axis");
+  }
   if (options->row_gap > 0 && setting_number(options, "raw.row_suffix") > 0)
     return bad_option(source, err, "both row_gap and raw.row_suffix are given");
   if ((row.prefix > 0 || row.suffix > 0) && options->order == 'F')
@@ -156,6 +167,56 @@ static tegula_status measure_row(const tegula__source *source,
               tegula__add(row->bytes, row->prefix, &row->period) &&
               tegula__add(row->period, row->suffix, &row->period);
   return good ? TEGULA_OK : overflows(source, err);
+}
+
+/* ---- records ---- */
+
+/* gfortran's longest sub-record: longer records have several. */
+#define MOST_SUBRECORD INT64_C(2147483639)
+
+static uint8_t marker_bytes(const char *kind) { return strcmp(kind, "fortran8") == 0 ? 8 : 4; }
+
+static uint8_t marker_order(tegula_dtype dtype, char byte_order) {
+  if (byte_order != 0) return (uint8_t)byte_order;
+  return dtype.order != '|' ? dtype.order : TEGULA__NATIVE_ORDER;
+}
+
+static tegula_status wrong_marker(const tegula__source *source, const tegula__frame *frame,
+                                  int64_t found, tegula_error *err) {
+  return tegula__hint(
+      err,
+      tegula__fail(err, TEGULA_CORRUPT, source->path, frame->first,
+                   "\"%s\": the record marker at byte %lld is %lld, expected %lld", source->path,
+                   (long long)frame->first, (long long)found, (long long)frame->record),
+      "row_shape, dtype, byte order, offset or the size of markers are not what was written");
+}
+
+/* The first marker says whether records consist of sub-records, and how long these are; all others
+ * are compared when data is read. `row` becomes that of the bytes with their markers. */
+static tegula_status find_records(const tegula__source *source,
+                                  const tegula__describe_options *options, row_layout *row,
+                                  tegula__frame *frame, tegula_error *err) {
+  const char *kind = setting(options, "raw.record_markers");
+  char stored[8];
+  if (kind == NULL) return TEGULA_OK;
+  if (row->bytes == 0) return bad_option(source, err, "records without bytes are no rows");
+  *frame = (tegula__frame){.first = options->offset,
+                           .record = row->bytes,
+                           .most = row->bytes,
+                           .marker = marker_bytes(kind),
+                           .order = marker_order(options->dtype, options->byte_order)};
+  int64_t least = options->offset;
+  if (!tegula__add(least, frame->marker, &least)) return overflows(source, err);
+  if (source->size >= least) {
+    FORWARD(tegula__source_read(source, options->offset, stored, (size_t)frame->marker, err));
+    int64_t found = tegula__marker_get(frame, stored);
+    if (found < 0 && found > -row->bytes) frame->most = -found;
+    if (frame->most == row->bytes && found != row->bytes)
+      return wrong_marker(source, frame, found, err);
+  }
+  if (!tegula__frame_period(frame, &row->bytes)) return overflows(source, err);
+  row->period = row->bytes;
+  return TEGULA_OK;
 }
 
 /* Bytes of `rows` rows with what is around them, but for the suffix of the last. */
@@ -238,6 +299,7 @@ static tegula_status find_shape(const tegula__source *source,
     if (out->ndim > 0) memcpy(out->shape, options->shape, (size_t)out->ndim * sizeof *out->shape);
     FORWARD(
         measure_row(source, options, out->shape + 1, out->ndim > 0 ? out->ndim - 1 : 0, row, err));
+    FORWARD(find_records(source, options, row, &out->frame, err));
     return check_given_shape(source, options, row, out, err);
   }
   int32_t row_ndim = options->row_ndim > 0 ? options->row_ndim : 0;
@@ -245,6 +307,7 @@ static tegula_status find_shape(const tegula__source *source,
   if (row_ndim > 0)
     memcpy(out->shape + 1, options->row_shape, (size_t)row_ndim * sizeof *out->shape);
   FORWARD(measure_row(source, options, out->shape + 1, row_ndim, row, err));
+  FORWARD(find_records(source, options, row, &out->frame, err));
   return count_rows(source, options, row, &out->shape[0], err);
 }
 
@@ -272,10 +335,42 @@ static tegula_status raw_describe(const tegula__source *source,
 
 /* ---- save ---- */
 
+static tegula_status cannot_save(tegula_error *err, const char *what) {
+  return tegula__fail(err, TEGULA_INVALID_ARGUMENT, NULL, -1, "cannot save with record markers: %s",
+                      what);
+}
+
+/* Records as gfortran writes them: longer ones than its limit have sub-records where markers have
+ * 4 bytes. */
+static tegula_status lay_out_records(const tegula__layout_request *request, const char *kind,
+                                     tegula_error *err) {
+  uint8_t marker = marker_bytes(kind);
+  int64_t most = tegula__settings_number(&request->settings, "raw.subrecord_bytes",
+                                         marker == 4 ? MOST_SUBRECORD : INT64_MAX),
+          bytes = 0;
+  if (most < 1 || (marker == 4 && most > MOST_SUBRECORD))
+    return cannot_save(err, "raw.subrecord_bytes must be from 1 to 2147483639");
+  if (request->order == 'F' || request->ndim == 0)
+    return cannot_save(err, "order C and at least one axis are needed");
+  if (!tegula__shape_bytes(request->shape + 1, request->ndim - 1, request->dtype.item_size,
+                           &bytes) ||
+      bytes == 0)
+    return cannot_save(err, "rows without bytes are no records");
+  *request->frame = (tegula__frame){.record = bytes,
+                                    .most = tegula__min(most, bytes),
+                                    .marker = marker,
+                                    .order = marker_order(request->dtype, request->byte_order)};
+  return TEGULA_OK;
+}
+
 static tegula_status raw_lay_out(const tegula__layout_request *request, tegula__buffer *header,
                                  int64_t *strides, tegula_error *err) {
   (void)header;
-  (void)err;
+  const char *kind = tegula__settings_find(&request->settings, "raw.record_markers");
+  if (kind != NULL)
+    FORWARD(lay_out_records(request, kind, err));
+  else if (tegula__settings_find(&request->settings, "raw.subrecord_bytes") != NULL)
+    return cannot_save(err, "raw.subrecord_bytes is given without raw.record_markers");
   tegula__dense_strides(request->shape, request->ndim, request->dtype.item_size,
                         request->order == 'F' ? 'F' : 'C', strides);
   return TEGULA_OK;
@@ -286,7 +381,11 @@ static bool raw_side_file(const tegula__layout_request *request, const char *con
                           const int64_t *rows, int64_t count, tegula__buffer *out) {
   char dtype[TEGULA_DTYPE_TEXT];
   tegula_dtype_format(request->dtype, dtype);
+  const char *kind = tegula__settings_find(&request->settings, "raw.record_markers");
   bool good = tegula__buffer_printf(out, "{\"dtype\": ") && tegula__buffer_json_text(out, dtype) &&
+              (kind == NULL ||
+               tegula__buffer_printf(out, ", \"byte_order\": \"%c\", \"record_markers\": \"%s\"",
+                                     marker_order(request->dtype, request->byte_order), kind)) &&
               tegula__buffer_printf(out, ", \"order\": \"%c\", \"row_shape\": [", request->order);
   for (int32_t k = 1; good && k < request->ndim; k++)
     good = tegula__buffer_printf(out, "%s%lld", k > 1 ? ", " : "", (long long)request->shape[k]);

@@ -326,12 +326,11 @@ static tegula_status read_settings(const tegula__json *root, tegula__side_file *
 static tegula_status read_fields(const tegula__json *root, tegula__side_file *out,
                                  tegula_error *err) {
   static const char *const keys[] = {
-      "dtype",          "shape",          "row_shape",      "trailing_shape",
-      "trailing_axes",  "byte_order",     "endianness",     "order",
-      "offset",         "rows",           "header_bytes",   "row_gap",
-      "rows_per_shard", "per_shard_rows", "num_shards",     "comment",
-      "description",    "version",        "name",           "created",
-      "row_prefix",     "row_suffix",     "trailing_bytes", NULL};
+      "dtype",        "shape",       "row_shape",      "trailing_shape", "trailing_axes",
+      "byte_order",   "endianness",  "order",          "offset",         "rows",
+      "header_bytes", "row_gap",     "rows_per_shard", "per_shard_rows", "num_shards",
+      "comment",      "description", "version",        "name",           "created",
+      "row_prefix",   "row_suffix",  "trailing_bytes", "record_markers", NULL};
   if (tegula__json_only(root, keys, &out->unknown) == TEGULA_OK) out->unknown.status = TEGULA_OK;
   FORWARD(read_bytes(root, "offset", "header_bytes", &out->has_offset, &out->offset, err));
   FORWARD(read_bytes(root, "row_gap", "row_gap", &out->has_row_gap, &out->row_gap, err));
