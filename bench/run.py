@@ -619,6 +619,18 @@ def python_boxes(bench):
     ]
 
 
+def python_pairs(what, *words):
+    """Both sides in one process."""
+
+    def row(bench):
+        need_package(bench)
+        folder = bench.results / what
+        folder.mkdir(exist_ok=True)
+        return repeated(lambda: python_side(bench, what, str(folder), *words)), []
+
+    return row
+
+
 def python_load(peer):
     """tegula.load in a fresh process that has imported it,
     against the same in C, or numpy's loop."""
@@ -1037,6 +1049,32 @@ ROWS = {
     ),
     "save_group": ("100 arrays of 64 KiB into one file / h5py", 0.50, save_peer("group")),
     "copy": ("copy of 2 GiB, gzip to zstd / the slower of both alone", 1.20, copy_row),
+    "strided_2": (
+        "Python: every 2nd column of rows of 500 / read all and cut",
+        1.05,
+        python_pairs("strided", "2"),
+    ),
+    "strided_10": (
+        "Python: every 10th column of rows of 500 / read all and cut",
+        1.05,
+        python_pairs("strided", "10"),
+    ),
+    "strided_50": (
+        "Python: every 50th column of rows of 500 / read all and cut",
+        1.05,
+        python_pairs("strided", "50"),
+    ),
+    "field": (
+        "Python: one of 40 fields, npy / plain read of all bytes",
+        1.20,
+        python_pairs("field", "plain"),
+    ),
+    "field_h5py": ("Python: one of 40 fields, HDF5 / h5py", 0.30, python_pairs("field", "h5py")),
+    "elements_h5py": (
+        "Python: 5,000 single elements of chunks of 12 / h5py",
+        1.00,
+        python_pairs("elements"),
+    ),
     "py_small_box": ("Python: 1,000 boxes of 1 KiB, contiguous, open / h5py", 0.30, python_boxes),
     "py_load_uneven": (
         "Python: tegula.load of 32 uneven shards / the C call",
