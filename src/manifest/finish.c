@@ -35,6 +35,10 @@ static tegula_status check_extent(const tegula__manifest *manifest, const tegula
       return tegula__fail(err, TEGULA_CORRUPT, file->path, part->offset,
                           "\"%s\": the strides of its data overflow", file->path);
   }
+  if (file->frame.record > 0 && part->offset < file->frame.first)
+    return tegula__fail(err, TEGULA_CORRUPT, file->path, part->offset,
+                        "\"%s\": its data begins at byte %lld, its records at %lld", file->path,
+                        (long long)part->offset, (long long)file->frame.first);
   if (!tegula__add(last, part->offset, &end) || !tegula__add(end, manifest->dtype.item_size, &end))
     return tegula__fail(err, TEGULA_CORRUPT, file->path, -1,
                         "\"%s\": the place of its data overflows", file->path);

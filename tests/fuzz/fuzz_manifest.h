@@ -5,6 +5,7 @@
 #ifndef TEGULA_FUZZ_MANIFEST_H
 #define TEGULA_FUZZ_MANIFEST_H
 
+#include "base/frame.h"
 #include "codec/codec.h"
 #include "format/format.h"
 #include "fuzz_plan.h"
@@ -61,7 +62,13 @@ static inline void check_dense(const tegula__manifest *manifest, const tegula__p
     MUST(part->strides[k] > 0);
     end += (__int128)(part->hi[k] - part->lo[k] - 1) * part->strides[k];
   }
-  MUST(end <= manifest->files[part->file].stamp.size);
+  const tegula__file *file = &manifest->files[part->file];
+  MUST(end <= file->stamp.size);
+  if (file->frame.record > 0) {
+    MUST(tegula__frame_valid(&file->frame) && part->offset >= file->frame.first);
+    int64_t last = tegula__frame_place(&file->frame, (int64_t)end - 1);
+    MUST(last >= end - 1 && last < file->stamp.size - file->frame.marker + 1);
+  }
   MUST(no_element_twice(manifest, part));
 }
 

@@ -436,6 +436,18 @@ def manifest():
 
     text("good")
     text("version-2", tegula_manifest=2)
+    framed = {"first": 4, "bytes": 8, "most": 5, "marker": 4, "order": ">"}
+    inside = {**part, "offset": 4, "hi": [5, 4]}
+    for name, change, place in (
+        ("records", {}, inside),
+        ("records-8", {"marker": 8, "most": 8}, inside),
+        ("records-marker", {"marker": 6}, inside),
+        ("records-huge", {"bytes": 2**63 - 1}, inside),
+        ("records-most", {"most": 0}, inside),
+        ("records-in-front", {}, {**inside, "offset": 3}),
+    ):
+        records = {**framed, **change}
+        text(name, files=[{**file, "size": 124, "records": records}], parts=[place])
     text("hex", files=[{"path_hex": "61ff62", "size": 100, "mtime_ns": 7}], parts=[whole])
     text("hex-zero", files=[{"path_hex": "6100", "size": 100, "mtime_ns": 7}], parts=[whole])
     text("both-paths", files=[{**file, "path_hex": "61"}])
@@ -593,6 +605,7 @@ class Packed:
             self.text(file["path"])
             self.next("size", file["size"])
             self.next("mtime", file["mtime_ns"])
+            self.records(file.get("records", {"bytes": 0}))
         self.number(len(m.get("grids", [])))
         for grid in m.get("grids", []):
             self.grid(grid)
@@ -611,6 +624,14 @@ class Packed:
         difference = (n - self.last.get(key, 0) + 2**63) % 2**64 - 2**63
         self.last[key] = n
         self.number(difference * 2 if difference >= 0 else -difference * 2 - 1)
+
+    def records(self, records):
+        self.number(records["bytes"])
+        if records["bytes"] != 0:
+            self.number(records["first"])
+            self.number(records["most"])
+            self.out.append(records["marker"])
+            self.out += records["order"].encode()
 
     def text(self, text):
         self.number(len(text))

@@ -356,3 +356,30 @@ def test_run_needs_a_number_and_a_launcher(tmp_path):
         timeout=60,
     )
     assert run.returncode == 1 and "no launcher was found" in run.stderr
+
+
+@pytest.mark.parametrize("most", (None, 10))
+def test_files_of_records_and_their_settings(some_mpi, tmp_path, most):
+    """Rank 0 finds out what the records are; each rank compares the markers of what it reads."""
+    array = numpy.arange(90 * 7, dtype=">f4").reshape(90, 7)
+    numpy.save(tmp_path / "x.npy", array)
+    limit = ["--to-set", f"raw.subrecord_bytes={most}"] if most else []
+    target = tmp_path / "x.raw"
+    saved = load(
+        some_mpi, 3, "copy", tmp_path / "x.npy", target,
+        "--to-record-markers", "fortran4", *limit, "--verify",
+    )  # fmt: skip
+    assert saved.code == 0, saved.err
+    if most is None:
+        record = numpy.dtype([("before", "<i4"), ("row", "<f4", (7,)), ("behind", "<i4")])
+        found = numpy.fromfile(target, record)
+        assert (found["row"] == array).all()
+        assert (found["before"] == 28).all() and (found["behind"] == 28).all()
+    said = ["--dtype", "<f4", "--row-shape", "7", "--set", "raw.record_markers=fortran4"]
+    job = load(some_mpi, 3, "load", target, *said, "--hash", "--json")
+    assert job.code == 0 and json.loads(job.out)["hash"] == content_hash(array), job.err
+    damaged = bytearray(target.read_bytes())
+    damaged[-2] ^= 1
+    target.write_bytes(damaged)
+    job = load(some_mpi, 3, "load", target, *said, "--json")
+    assert job.code == 1 and json.loads(job.out)["error"]["status"] == "corrupt"
