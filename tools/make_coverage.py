@@ -26,6 +26,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 SUPPORT = ROOT / "tests" / "support"
 TABLE = ROOT / "tests" / "hdf5" / "coverage.json"
+SWEEP = ROOT / "tests" / "real" / "sweep.json"
 DOCUMENT = ROOT / "docs" / "coverage.md"
 sys.path.insert(0, str(SUPPORT))
 
@@ -293,6 +294,27 @@ unsupported: HDF5 has no such types |
 unsupported |""".split("\n")
 
 
+def sweep():
+    """What tests/real/sweep.py has found."""
+    found = json.loads(SWEEP.read_text())
+    packages, results = found["packages"], found["results"]
+    lines = [
+        "## Files of published packages",
+        "",
+        "`tests/real/sweep.py` opened %d HDF5 and npy files of %d source packages and compared "
+        "each of their %d datasets with h5py or numpy. *refused*: h5py reads it. *neither*: h5py "
+        "does not read it either. *not by h5py*: tegula alone reads it. `X` and `N` stand for "
+        "names and numbers." % (sum(packages.values()), len(packages), sum(n for *_, n in results)),
+        "",
+        "| datasets | outcome | reason |",
+        "|---:|---|---|",
+    ]
+    for result, why, n in results:
+        lines.append("| %d | %s | %s |" % (n, result, (why or "").replace("|", "/")))
+    names = ["%s (%d)" % (name.split()[1], n) for name, n in packages.items()]
+    return [*lines, "", "The packages, with their files: " + ", ".join(names) + "."]
+
+
 def document():
     releases, cases = read_table()
     lines = [TITLE % ", ".join(releases)]
@@ -312,7 +334,7 @@ def document():
             "",
         ]
     lines += ["## Kinds of datasets and files", "", *kinds_table(cases, releases)]
-    lines += ["", *SAVED]
+    lines += ["", *SAVED, "", *sweep()]
     return "\n".join(lines) + "\n"
 
 

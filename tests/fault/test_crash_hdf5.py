@@ -4,7 +4,8 @@
 #
 # SPDX-License-Identifier: Apache-2.0
 #
-# TEGULA_FAULT_ALL=1 (scripts/test --long): every call, and 200 random moments instead of 15.
+# TEGULA_FAULT_ALL=1 (scripts/test --long): up to 999 calls of each kind, and 200 random moments
+# instead of 15.
 import json
 import os
 import random

@@ -84,6 +84,18 @@ def check_an_open_dataset(files, scratch):
     same(tegula.legate.load(dataset, tiles=2), rows(files))
 
 
+def check_selections(files, scratch):
+    whole = rows(files)
+    ds = tegula.open(files / "uneven")
+    same(tegula.legate.load(ds.select(numpy.s_[3::7]), tiles=3), whole[3::7])
+    table = numpy.zeros((90, 4), [("a", "<i4"), ("p", [("x", ">f8"), ("y", "<f4", (2,))])])
+    table["p"]["y"] = numpy.arange(720).reshape(90, 4, 2)
+    numpy.save(scratch / "table.npy", table)
+    same(tegula.legate.load(scratch / "table.npy", field="p.y", tiles=4), table["p"]["y"].copy())
+    part = tegula.open(scratch / "table.npy").select(numpy.s_[::5, 1:], field="p.y")
+    same(tegula.legate.load(part), table["p"]["y"][::5, 1:].copy())
+
+
 def check_readers(files, scratch):
     """Of this process also functions that cannot be pickled; what they raise is the cause."""
     dataset = tegula.open(files / "uneven")
