@@ -1,4 +1,4 @@
-/* Walks a description: sizes add up to offsets, names are compared on the way.
+/* Walks a description and compares names on the way.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "format/record_fields.h"
@@ -7,132 +7,12 @@
 #include <string.h>
 
 #include "format/npy/descr.h"
+#include "format/npy/descr_entry.h"
 
 #define MOST_NAMES 10
 #define MOST_NAME_BYTES ((size_t)1 << 20)
 
-/* One entry of a record. */
-typedef struct entry {
-  uint32_t title, name, format; /* nodes; title: that of the name where there is none */
-  uint32_t next;                /* the entry behind it */
-  int64_t item_size, offset;    /* offset in its record */
-  bool loadable;
-  int32_t ndim;
-  int64_t shape[TEGULA_MAX_DIMS];
-} entry;
-
-static tegula_status no_description(const tegula__literal *literal, uint32_t node,
-                                    tegula_error *err) {
-  return tegula__literal_fail(literal, node, TEGULA_CORRUPT, err,
-                              "a field is not (name, format) or (name, format, shape)");
-}
-
-/* ---- sizes ---- */
-
-static tegula_status read_entry(const tegula__literal *literal, uint32_t node, entry *out,
-                                tegula_error *err);
-
-/* What lies in front of the entry is added to its offset. */
-static tegula_status next_entry(const tegula__literal *literal, uint32_t node, int64_t *offset,
-                                entry *out, tegula_error *err) {
-  int64_t count, bytes;
-  FORWARD(read_entry(literal, node, out, err));
-  out->offset = *offset;
-  if (tegula__shape_count(out->shape, out->ndim, &count) &&
-      tegula__mul(count, out->item_size, &bytes) && tegula__add(*offset, bytes, offset) &&
-      *offset <= INT32_MAX)
-    return TEGULA_OK;
-  return tegula__literal_fail(literal, node, TEGULA_LIMIT_EXCEEDED, err,
-                              "a record has more than %d bytes, which is the limit", INT32_MAX);
-}
-
-static tegula_status record_size(const tegula__literal *literal, uint32_t node, entry *out,
-                                 tegula_error *err) {
-  uint32_t at = node + 1;
-  entry part;
-  out->item_size = 0;
-  for (uint32_t i = 0; i < literal->nodes[node].count; i++, at = part.next) {
-    FORWARD(next_entry(literal, at, &out->item_size, &part, err));
-    out->loadable = out->loadable && part.loadable;
-  }
-  return TEGULA_OK;
-}
-
-/* Fields of no bytes, long doubles and what stands for something else have a size, but no dtype. */
-static bool opaque_size(const char *text, int64_t *size) {
-  const char *body = text[0] != '\0' && strchr("<>|=", text[0]) != NULL ? text + 1 : text;
-  int64_t number = 0;
-  if (body[0] == '\0' || body[1] == '\0' || strchr("OVSUfc", body[0]) == NULL) return false;
-  for (const char *digit = body + 1; *digit != '\0'; digit++) {
-    if (*digit < '0' || *digit > '9' || number > INT32_MAX) return false;
-    number = number * 10 + (*digit - '0');
-  }
-  *size = body[0] == 'U' ? number * 4 : number;
-  return true;
-}
-
-static tegula_status text_size(const tegula__literal *literal, uint32_t node, entry *out,
-                               tegula_error *err) {
-  char text[TEGULA_DTYPE_TEXT];
-  tegula_dtype dtype;
-  if (!tegula__literal_ascii(literal, node, text, sizeof text))
-    return no_description(literal, node, err);
-  if (tegula_dtype_parse(text, &dtype, NULL) == TEGULA_OK) {
-    out->item_size = dtype.item_size;
-    return TEGULA_OK;
-  }
-  out->loadable = false;
-  return opaque_size(text, &out->item_size) ? TEGULA_OK : no_description(literal, node, err);
-}
-
-/* ---- entries ---- */
-
-static tegula_status read_shape(const tegula__literal *literal, uint32_t node, entry *out,
-                                tegula_error *err) {
-  const tegula__literal_node *shape = &literal->nodes[node];
-  uint32_t at = node + 1;
-  if (shape->kind != TEGULA__LITERAL_TUPLE || shape->count > TEGULA_MAX_DIMS)
-    return no_description(literal, node, err);
-  out->ndim = (int32_t)shape->count;
-  for (int32_t k = 0; k < out->ndim; k++, at = literal->nodes[at].end) {
-    const tegula__literal_node *length = &literal->nodes[at];
-    if (length->kind != TEGULA__LITERAL_INT || !length->fits || length->value < 0)
-      return no_description(literal, node, err);
-    out->shape[k] = length->value;
-  }
-  return TEGULA_OK;
-}
-
-/* A name, or (title, name). */
-static bool read_names(const tegula__literal *literal, entry *out) {
-  const tegula__literal_node *name = &literal->nodes[out->name];
-  out->title = out->name;
-  if (name->kind == TEGULA__LITERAL_TUPLE && name->count == 2) {
-    out->title = out->name + 1;
-    out->name = literal->nodes[out->title].end;
-  }
-  return literal->nodes[out->name].kind == TEGULA__LITERAL_STRING &&
-         literal->nodes[out->title].kind == TEGULA__LITERAL_STRING;
-}
-
-static tegula_status read_entry(const tegula__literal *literal, uint32_t node, entry *out,
-                                tegula_error *err) {
-  const tegula__literal_node *tuple = &literal->nodes[node];
-  if (tuple->kind != TEGULA__LITERAL_TUPLE || tuple->count < 2 || tuple->count > 3)
-    return no_description(literal, node, err);
-  *out = (entry){.name = node + 1, .next = tuple->end, .loadable = true};
-  out->format = literal->nodes[out->name].end;
-  if (!read_names(literal, out)) return no_description(literal, node, err);
-  if (tuple->count == 3) FORWARD(read_shape(literal, literal->nodes[out->format].end, out, err));
-  switch (literal->nodes[out->format].kind) {
-    case TEGULA__LITERAL_STRING:
-      return text_size(literal, out->format, out, err);
-    case TEGULA__LITERAL_LIST:
-      return record_size(literal, out->format, out, err);
-    default:
-      return no_description(literal, node, err);
-  }
-}
+typedef tegula__descr_entry entry;
 
 /* ---- names ---- */
 
@@ -181,7 +61,9 @@ static tegula_status enter(const tegula__literal *literal, const entry *e, tegul
     field->shape[field->ndim + k] = e->shape[k];
     field->strides[field->ndim + k] = stride;
     if (e->shape[k] == 0) stride = 0; /* no elements: nothing is at a stride */
-    if (!tegula__mul(stride, e->shape[k], &stride)) return no_description(literal, e->name, err);
+    if (!tegula__mul(stride, e->shape[k], &stride))
+      return tegula__literal_fail(literal, e->name, TEGULA_LIMIT_EXCEEDED, err,
+                                  "the shape of a field is too large");
   }
   field->ndim += e->ndim;
   return TEGULA_OK;
@@ -207,7 +89,7 @@ static tegula_status find(const tegula__literal *literal, uint32_t node, const c
     uint32_t at = node + 1;
     entry e;
     for (uint32_t i = 0; i < literal->nodes[node].count && !*found; i++, at = e.next) {
-      FORWARD(next_entry(literal, at, &offset, &e, err));
+      FORWARD(tegula__descr_next(literal, at, &offset, &e, err));
       size_t size;
       FORWARD(match_entry(literal, &e, name, &size, err));
       if (size == 0 || (name[size] == '\0') == (inner == 1)) continue;
@@ -250,9 +132,10 @@ static bool put_entry(const tegula__literal *literal, const entry *e, const tegu
 static bool put_names(const tegula__literal *literal, uint32_t node, const tegula__buffer *above,
                       int *count, tegula__buffer *out) {
   uint32_t at = node + 1;
+  int64_t offset = 0;
   entry e;
   for (uint32_t i = 0; i < literal->nodes[node].count && *count <= MOST_NAMES; i++, at = e.next) {
-    if (read_entry(literal, at, &e, NULL) != TEGULA_OK) return true;
+    if (tegula__descr_next(literal, at, &offset, &e, NULL) != TEGULA_OK) return true;
     if (literal->nodes[e.name].size > 0 && !put_entry(literal, &e, above, count, out)) return false;
   }
   return true;

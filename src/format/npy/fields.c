@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/npy/descr.h"
+#include "format/npy/descr_entry.h"
 
 typedef struct draft {
   tegula_plugin_field field;
@@ -53,105 +53,74 @@ static tegula_status add_name(fields *f, uint32_t node) {
   return tegula__buffer_append(&f->names, "", 1) ? TEGULA_OK : no_memory(f);
 }
 
-static tegula_status add_length(fields *f, draft *d, uint32_t node) {
-  int64_t length = f->literal->nodes[node].value;
-  if (length == 0) return refuse(f, node, "a field has no elements: its shape has a length of 0");
-  if (!tegula__vector_reserve((void **)&f->lengths, &f->length_capacity, f->length_count + 1,
-                              sizeof *f->lengths))
+static tegula_status add_shape(fields *f, draft *d, const tegula__descr_entry *entry) {
+  if (!tegula__vector_reserve((void **)&f->lengths, &f->length_capacity,
+                              f->length_count + entry->ndim, sizeof *f->lengths))
     return no_memory(f);
-  f->lengths[f->length_count++] = length;
-  d->field.ndim++;
+  for (int32_t k = 0; k < entry->ndim; k++) {
+    if (entry->shape[k] == 0)
+      return refuse(f, entry->name, "a field has no elements: its shape has a length of 0");
+    f->lengths[f->length_count++] = entry->shape[k];
+  }
+  d->field.ndim = entry->ndim;
   return TEGULA_OK;
 }
 
-static tegula_status add_shape(fields *f, draft *d, uint32_t node) {
-  const tegula__literal_node *shape = &f->literal->nodes[node];
-  if (shape->kind != TEGULA__LITERAL_TUPLE) return add_length(f, d, node);
-  uint32_t length = node + 1;
-  for (uint32_t i = 0; i < shape->count; i++, length = f->literal->nodes[length].end)
-    FORWARD(add_length(f, d, length));
-  return TEGULA_OK;
-}
-
-static tegula_status add_fields(fields *f, uint32_t node, int64_t *size);
+static tegula_status add_fields(fields *f, uint32_t node);
 
 /* A dtype, or a record whose fields follow. */
-static tegula_status add_format(fields *f, tegula_plugin_field *field, uint32_t node) {
+static tegula_status add_format(fields *f, tegula_plugin_field *field,
+                                const tegula__descr_entry *entry) {
   char text[TEGULA_DTYPE_TEXT];
-  if (f->literal->nodes[node].kind == TEGULA__LITERAL_LIST) {
-    int64_t size, before = f->count;
-    FORWARD(add_fields(f, node, &size));
-    field->dtype = (tegula_dtype){.kind = 'V', .order = '|', .item_size = (uint32_t)size};
-    field->fields = f->count - before;
-    if (field->fields == 0) return refuse(f, node, "a record within records has no fields");
-    return TEGULA_OK;
-  }
-  if (!tegula__literal_ascii(f->literal, node, text, sizeof text)) strcpy(text, "?");
-  char *order = text[0] != '\0' && strchr("<>=", text[0]) != NULL ? text : NULL;
-  if (order != NULL && strchr("VSa", text[1]) != NULL) *order = '|'; /* means nothing */
   tegula_error why;
+  if (f->literal->nodes[entry->format].kind == TEGULA__LITERAL_LIST) {
+    int64_t before = f->count;
+    FORWARD(add_fields(f, entry->format));
+    field->dtype =
+        (tegula_dtype){.kind = 'V', .order = '|', .item_size = (uint32_t)entry->item_size};
+    field->fields = f->count - before;
+    if (field->fields > 0) return TEGULA_OK;
+    return refuse(f, entry->format, "a record within records has no fields");
+  }
+  if (!tegula__literal_ascii(f->literal, entry->format, text, sizeof text)) strcpy(text, "?");
   if (tegula_dtype_parse(text, &field->dtype, &why) == TEGULA_OK) return TEGULA_OK;
-  return refuse(f, node, why.message);
-}
-
-static int64_t bytes_of(const fields *f, const draft *d) {
-  int64_t bytes = d->field.dtype.item_size;
-  for (int32_t k = 0; k < d->field.ndim; k++) bytes *= f->lengths[d->shape + k];
-  return bytes;
-}
-
-/* Padding: a field of opaque bytes without a name, of whatever size. */
-static bool is_padding(const fields *f, uint32_t name, uint32_t format, int64_t *bytes) {
-  char text[TEGULA_DTYPE_TEXT];
-  const char *at = text;
-  if (!tegula__literal_is(f->literal, name, "") ||
-      !tegula__literal_ascii(f->literal, format, text, sizeof text))
-    return false;
-  at += at[0] != '\0' && strchr("<>|=", at[0]) != NULL;
-  if (at[0] != 'V') return false;
-  *bytes = strtoll(at + 1, NULL, 10);
-  return true;
+  return refuse(f, entry->format, why.message);
 }
 
 /* `at`: its place in front of its own fields. */
-static tegula_status fill_field(fields *f, uint32_t node, uint32_t name, int64_t at,
-                                int64_t *size) {
-  const tegula__literal_node *nodes = f->literal->nodes;
-  uint32_t format = nodes[node + 1].end;
-  draft d = {.field = {.offset = *size}, .name = f->names.size, .shape = f->length_count};
-  FORWARD(add_name(f, name));
-  if (nodes[node].count == 3) FORWARD(add_shape(f, &d, nodes[format].end));
-  while (nodes[format].kind == TEGULA__LITERAL_TUPLE && nodes[format].count == 2) {
-    FORWARD(add_shape(f, &d, nodes[format + 1].end));
-    format++;
-  }
-  FORWARD(add_format(f, &d.field, format));
-  *size += bytes_of(f, &d);
+static tegula_status fill_field(fields *f, const tegula__descr_entry *entry, int64_t at) {
+  draft d = {.field = {.offset = entry->offset}, .name = f->names.size, .shape = f->length_count};
+  FORWARD(add_name(f, entry->name));
+  FORWARD(add_shape(f, &d, entry));
+  FORWARD(add_format(f, &d.field, entry));
   f->items[at] = d;
   return TEGULA_OK;
 }
 
-static tegula_status add_field(fields *f, uint32_t node, int64_t *size) {
-  const tegula__literal_node *nodes = f->literal->nodes;
-  uint32_t name = node + 1;
-  int64_t padding;
-  if (nodes[node].count == 2 && is_padding(f, name, nodes[name].end, &padding)) {
-    *size += padding;
-    return TEGULA_OK;
-  }
-  if (nodes[name].kind == TEGULA__LITERAL_TUPLE) name = nodes[name + 1].end; /* behind its title */
-  if (tegula__literal_is(f->literal, name, "")) return refuse(f, node, "a field has no name");
-  if (!tegula__vector_reserve((void **)&f->items, &f->capacity, f->count + 1, sizeof *f->items))
-    return no_memory(f);
-  return fill_field(f, node, name, f->count++, size);
+/* Bytes without a name between fields. */
+static bool is_padding(const fields *f, const tegula__descr_entry *entry) {
+  const tegula__literal_node *format = &f->literal->nodes[entry->format];
+  return entry->ndim == 0 && tegula__literal_is(f->literal, entry->name, "") &&
+         format->kind == TEGULA__LITERAL_STRING && format->size > 1 &&
+         f->literal->text[format->start + 1] == 'V';
 }
 
-static tegula_status add_fields(fields *f, uint32_t node, int64_t *size) {
-  uint32_t field = node + 1;
-  *size = 0;
-  for (uint32_t i = 0; i < f->literal->nodes[node].count; i++) {
-    FORWARD(add_field(f, field, size));
-    field = f->literal->nodes[field].end;
+static tegula_status add_field(fields *f, const tegula__descr_entry *entry) {
+  if (is_padding(f, entry)) return TEGULA_OK;
+  if (tegula__literal_is(f->literal, entry->name, ""))
+    return refuse(f, entry->name, "a field has no name");
+  if (!tegula__vector_reserve((void **)&f->items, &f->capacity, f->count + 1, sizeof *f->items))
+    return no_memory(f);
+  return fill_field(f, entry, f->count++);
+}
+
+static tegula_status add_fields(fields *f, uint32_t node) {
+  int64_t offset = 0;
+  uint32_t at = node + 1;
+  tegula__descr_entry entry;
+  for (uint32_t i = 0; i < f->literal->nodes[node].count; i++, at = entry.next) {
+    FORWARD(tegula__descr_next(f->literal, at, &offset, &entry, f->err));
+    FORWARD(add_field(f, &entry));
   }
   return TEGULA_OK;
 }
@@ -192,15 +161,22 @@ tegula_status tegula__record_check(const tegula__descr *descr, tegula_dtype dtyp
       "use the dtype |V%u", descr->dtype.item_size);
 }
 
-static tegula_status read_fields(fields *f, tegula_dtype dtype, tegula_plugin_field **out) {
+/* The description as descr.c prints it; the caller frees it. */
+static tegula_status canonical(const char *text, tegula_dtype dtype, char **out,
+                               tegula_error *err) {
+  tegula__literal literal;
   tegula__descr descr = {0};
-  int64_t size;
-  tegula_status status = tegula__descr_read(f->literal, 0, &descr, f->err);
-  if (status == TEGULA_OK) status = tegula__record_check(&descr, dtype, f->err);
-  free(descr.record);
-  if (status == TEGULA_OK) status = add_fields(f, 0, &size);
-  if (status == TEGULA_OK && f->count == 0) status = refuse(f, 0, "its records have no fields");
-  if (status != TEGULA_OK) return status;
+  tegula_status status = tegula__literal_parse(&literal, text, strlen(text), true, NULL, 0, err);
+  if (status == TEGULA_OK) status = tegula__descr_read(&literal, 0, &descr, err);
+  tegula__literal_free(&literal);
+  if (status == TEGULA_OK) status = tegula__record_check(&descr, dtype, err);
+  *out = descr.record;
+  return status;
+}
+
+static tegula_status read_fields(fields *f, tegula_plugin_field **out) {
+  FORWARD(add_fields(f, 0));
+  if (f->count == 0) return refuse(f, 0, "its records have no fields");
   *out = pack(f);
   return *out != NULL ? TEGULA_OK : no_memory(f);
 }
@@ -209,12 +185,18 @@ tegula_status tegula__record_fields(const char *descr, tegula_dtype dtype,
                                     tegula_plugin_field **out, int64_t *count, tegula_error *err) {
   tegula__literal literal;
   fields f = {.literal = &literal, .err = err};
-  tegula__buffer_init(&f.names, (size_t)80 << 20);
-  tegula_status status = tegula__literal_parse(&literal, descr, strlen(descr), true, NULL, 0, err);
-  if (status == TEGULA_OK) status = read_fields(&f, dtype, out);
-  *count = f.count;
-  tegula__literal_free(&literal);
-  tegula__buffer_free(&f.names);
+  char *text;
+  *count = 0;
+  tegula_status status = canonical(descr, dtype, &text, err);
+  if (status == TEGULA_OK) {
+    tegula__buffer_init(&f.names, (size_t)80 << 20);
+    status = tegula__literal_parse(&literal, text, strlen(text), true, NULL, 0, err);
+    if (status == TEGULA_OK) status = read_fields(&f, out);
+    *count = f.count;
+    tegula__literal_free(&literal);
+    tegula__buffer_free(&f.names);
+  }
+  free(text);
   free(f.lengths);
   free(f.items);
   return status;
