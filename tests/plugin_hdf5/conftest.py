@@ -1,9 +1,11 @@
 # The HDF5 plugin, through a host that prints what it is told (tests/support/hdf5_dump.c), with
-# every libhdf5 at hand.
+# every libhdf5 at hand; with one of them under a sanitizer, which is a matter of time.
 #
 # SPDX-License-Identifier: Apache-2.0
 #
 # Files are made by h5py; without it, or without the plugin, everything here is skipped.
+import os
+
 import pytest
 
 import described
@@ -24,6 +26,7 @@ def pytest_collection_modifyitems(items):
 
 def pytest_generate_tests(metafunc):
     if "library" in metafunc.fixturenames:
+        most = 1 if os.environ.get("TEGULA_SANITIZER") else None
         metafunc.parametrize(
-            "library", described.libraries(), ids=lambda path: path.rsplit("/", 1)[1]
+            "library", described.libraries()[:most], ids=lambda path: path.rsplit("/", 1)[1]
         )
