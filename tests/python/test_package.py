@@ -124,7 +124,7 @@ def test_the_pages_are_a_site(tmp_path):
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     pages = {page.stem for page in (tmp_path / "site/howto").glob("*.html")}
-    assert pages == {page.stem for page in PAGES[1:]} and len(pages) == 12
+    assert pages == {page.stem for page in PAGES[1:]} and len(pages) == 13
     interface = (tmp_path / "site/api.html").read_text()
     assert all(
         f'id="tegula.{name}"' in interface

@@ -239,14 +239,14 @@ def from_index(name, folder):
     return [target]
 
 
-def apt(state, *words, **options):
+def apt(state, *words, check=True, **options):
     return subprocess.run(
         [
             *("apt-get", "-qq", "-o", f"Dir::Etc::SourceList={state}/sources.list"),
             *("-o", "Dir::Etc::SourceParts=/dev/null", "-o", f"Dir::State::Lists={state}/lists"),
             *words,
         ],
-        check=True, capture_output=True, **options,
+        check=check, capture_output=True, **options,
     )  # fmt: skip
 
 
@@ -261,15 +261,22 @@ def debian_sources(state):
     apt(state, "update")
 
 
+def originals(place):
+    return [path for path in place.glob("*.orig*") if path.suffix != ".asc"]
+
+
 def from_debian(name, folder):
     state = folder / "apt"
     if not (state / "sources.list").exists():
         debian_sources(state)
     place = folder / ("debian-" + name)
-    if not place.exists():
-        place.mkdir()
-        apt(state, "source", "--download-only", name, cwd=place)
-    return [path for path in place.iterdir() if ".orig" in path.name and ".asc" not in path.name]
+    place.mkdir(exist_ok=True)
+    if not originals(place):
+        # a mirror may lack Debian's own part, which is not wanted
+        apt(state, "source", "--download-only", name, cwd=place, check=False)
+    if not originals(place):
+        raise ValueError("no mirror has its sources")
+    return originals(place)
 
 
 def unpack(archive, target):
