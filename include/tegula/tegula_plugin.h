@@ -71,6 +71,15 @@ typedef struct tegula_plugin_late {
   const char *path;          /* where what it needs is expected; copied */
 } tegula_plugin_late;
 
+/* `count` texts of `size` bytes in an element, `stride` bytes apart, the first at `offset`.
+ * padding: '0': what is behind the first zero is none of the text, ' ': blanks at its end are not.
+ */
+typedef struct tegula_plugin_text {
+  int64_t offset, count, stride;
+  uint32_t size;
+  char padding;
+} tegula_plugin_text;
+
 typedef struct tegula_plugin_host {
   size_t struct_size;
   int32_t version; /* TEGULA_PLUGIN_VERSION */
@@ -184,6 +193,12 @@ typedef struct tegula_plugin_host {
    * names such members and why, or NULL. */
   tegula_status (*set_record)(tegula_plugin_builder *builder, const char *descr,
                               const char *refused, tegula_error *err);
+
+  /* Where elements of kind S, or of records, have text that the format pads by something else than
+   * zeros: what is loaded is padded by zeros. Of all parts that are added afterwards, up to the
+   * next call; at most 4096 places, 0: there is none. */
+  tegula_status (*set_texts)(tegula_plugin_builder *builder, const tegula_plugin_text *texts,
+                             int64_t count, tegula_error *err);
 } tegula_plugin_host;
 
 /* ---- what a communicator plugin gives ---- */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "dataset/dataset.h"
+#include "dataset/text_padding.h"
 
 static tegula_status move_tiles(const tegula_dataset *dataset, const tegula__tile *tiles,
                                 int64_t count, const tegula_load_options *options,
@@ -20,7 +21,8 @@ static tegula_status move_tiles(const tegula_dataset *dataset, const tegula__til
                        .progress_state = options->progress_state,
                        .statistics = &tally->statistics,
                        .counts = &tally->counts};
-  return tegula__engine_run(&dataset->context->engine, &move, err);
+  FORWARD(tegula__engine_run(&dataset->context->engine, &move, err));
+  return tegula__texts_pad(dataset->context->engine.pool, &dataset->manifest, tiles, count, err);
 }
 
 tegula_status tegula__dataset_move(const tegula_dataset *dataset, const tegula__tile *tiles,

@@ -17,6 +17,7 @@ typedef struct selecting {
   tegula__manifest *out;
   tegula__grid *grids; /* as those of the source, with what is read of them */
   int64_t grid;        /* of the last part: parts mostly follow the order of their grids */
+  const tegula__texts *from, *to; /* of the last part, in the source and here */
 } selecting;
 
 /* The vectors of a part that is being made. */
@@ -70,6 +71,27 @@ static tegula_status copy_grids(selecting *s, tegula_error *err) {
     FORWARD(item_of(s, grid->fill, &grid->fill, err));
     FORWARD(tegula__manifest_add_grid(s->out, grid, err));
   }
+  return TEGULA_OK;
+}
+
+/* The texts of a field among those of its records. */
+static tegula_status texts_of(selecting *s, const tegula__texts *records, const tegula__texts **out,
+                              tegula_error *err) {
+  const tegula__field *field = s->subset->field;
+  *out = records;
+  if (records == NULL || field == NULL) return TEGULA_OK;
+  tegula__texts *texts = tegula__texts_new(records->count);
+  FORWARD(tegula__manifest_keep(s->out, texts, err));
+  texts->count = 0;
+  for (int64_t i = 0; i < records->count; i++) {
+    tegula__text_place place = records->places[i];
+    place.offset -= field->offset;
+    /* of a field that is an array of texts the first stands for all */
+    if (field->descr == NULL) place.count = 1;
+    if (place.offset < 0 || place.offset >= field->dtype.item_size) continue;
+    texts->places[texts->count++] = place;
+  }
+  *out = texts->count > 0 ? texts : NULL;
   return TEGULA_OK;
 }
 
@@ -199,18 +221,22 @@ static tegula_status add_other(selecting *s, const tegula__part *part, vectors *
   return tegula__manifest_add_part(s->out, &made, err);
 }
 
-static tegula_status add_part(selecting *s, const tegula__part *part, tegula_error *err) {
+static tegula_status add_part(selecting *s, const tegula__part *source, tegula_error *err) {
   vectors v;
-  if (!select_elements(s, part, &v)) return TEGULA_OK;
-  switch (part->kind) {
+  tegula__part part = *source;
+  if (!select_elements(s, source, &v)) return TEGULA_OK;
+  if (source->texts != s->from) FORWARD(texts_of(s, source->texts, &s->to, err));
+  s->from = source->texts;
+  part.texts = s->from != NULL ? s->to : NULL;
+  switch (part.kind) {
     case TEGULA__PART_DENSE:
-      return add_dense(s, part, &v, err);
+      return add_dense(s, &part, &v, err);
     case TEGULA__PART_CHUNKED:
-      return add_chunked(s, part, &v, err);
+      return add_chunked(s, &part, &v, err);
     case TEGULA__PART_LATE:
       break; /* whoever selects finds out first; what is not known is not selected */
     default:
-      return add_other(s, part, &v, err);
+      return add_other(s, &part, &v, err);
   }
   return tegula__fail(err, TEGULA_INTERNAL, NULL, -1, "a selection meets a part that is not known");
 }

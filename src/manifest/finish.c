@@ -175,7 +175,8 @@ static tegula_status check_part(const tegula__manifest *manifest, int64_t index,
   bool good = true;
   for (int32_t k = 0; good && k < manifest->ndim; k++)
     good = part->lo[k] >= 0 && part->hi[k] >= part->lo[k] && part->hi[k] <= manifest->shape[k];
-  good = good && order_in_place(manifest, part) && kind_in_place(manifest, part);
+  good = good && order_in_place(manifest, part) && kind_in_place(manifest, part) &&
+         (part->texts == NULL || tegula__texts_valid(part->texts, manifest->dtype.item_size));
   if (!good)
     return tegula__fail(err, TEGULA_INTERNAL, first_path(manifest), -1,
                         "part %lld of the manifest is out of place", (long long)index);

@@ -69,7 +69,8 @@ static tegula_status check_strides(const tegula__manifest *out, const part_text 
 }
 
 static tegula_status read_dense(tegula__manifest *out, part_text *text, tegula_error *err) {
-  static const char *const keys[] = {"file", "offset", "lo", "hi", "strides", "order", NULL};
+  static const char *const keys[] = {"file",    "offset", "lo",    "hi",
+                                     "strides", "order",  "texts", NULL};
   FORWARD(tegula__json_only(text->whole, keys, err));
   text->part.kind = TEGULA__PART_DENSE;
   FORWARD(
@@ -83,7 +84,7 @@ static tegula_status read_dense(tegula__manifest *out, part_text *text, tegula_e
 
 static tegula_status read_chunked(tegula__manifest *out, part_text *text, tegula_error *err) {
   static const char *const keys[] = {"grid",  "offset", "lo",           "hi",   "strides", "start",
-                                     "chunk", "slot",   "slot_strides", "step", NULL};
+                                     "chunk", "slot",   "slot_strides", "step", "texts",   NULL};
   int64_t grid = 0;
   FORWARD(tegula__json_only(text->whole, keys, err));
   FORWARD(tegula__json_read_number(text->whole, "grid", 0, out->grid_count - 1, &grid, err));
@@ -125,7 +126,7 @@ static tegula_status read_absent(tegula__manifest *out, part_text *text, tegula_
 }
 
 static tegula_status read_fill(tegula__manifest *out, part_text *text, tegula_error *err) {
-  static const char *const keys[] = {"fill", "lo", "hi", NULL};
+  static const char *const keys[] = {"fill", "lo", "hi", "texts", NULL};
   FORWARD(tegula__json_only(text->whole, keys, err));
   text->part.kind = TEGULA__PART_FILL;
   return read_absent(out, text, err);
@@ -164,10 +165,8 @@ static tegula_status read_any_text(const tegula__json *object, const char *key, 
 }
 
 static tegula_status read_lost(tegula__manifest *out, part_text *text, tegula_error *err) {
-  static const char *const keys[] = {"lost", "fill", "lo", "hi", NULL}, *const reasons[] = {
-                                                                            "status", "message",
-                                                                            "hint",   "path",
-                                                                            "errno",  NULL};
+  static const char *const keys[] = {"lost", "fill", "lo", "hi", "texts", NULL},
+                           *const reasons[] = {"status", "message", "hint", "path", "errno", NULL};
   tegula__json lost = tegula__json_member(text->whole, "lost"),
                message = tegula__json_member(&lost, "message");
   const char *said = NULL, *hint, *path;
@@ -202,12 +201,41 @@ static tegula_status read_kind(tegula__manifest *out, part_text *text, tegula_er
   return tegula__json_wrong(text->whole, err, "one with file, grid, fill or lost");
 }
 
+/* Where the elements have text that is padded. */
+static tegula_status read_texts(tegula__manifest *out, part_text *text, tegula_error *err) {
+  tegula__json list = tegula__json_member(text->whole, "texts");
+  if (tegula__json_kind_of(&list) == TEGULA__JSON_ABSENT) return TEGULA_OK;
+  FORWARD(tegula__json_expect(&list, TEGULA__JSON_LIST, err));
+  int64_t count = tegula__json_count(&list);
+  if (count > TEGULA__MOST_TEXTS)
+    return tegula__json_wrong(&list, err, "a list of at most %d", TEGULA__MOST_TEXTS);
+  tegula__texts *texts = tegula__texts_new(count);
+  FORWARD(tegula__manifest_keep(out, texts, err));
+  for (int64_t i = 0; i < count; i++) {
+    tegula__json item = tegula__json_item(&list, i);
+    int64_t numbers[5];
+    int32_t found;
+    FORWARD(tegula__json_lengths(&item, 5, 5, false, numbers, &found, err));
+    if (numbers[3] > INT32_MAX || numbers[4] > 1)
+      return tegula__json_wrong(&item, err, "offset, count, stride, size, and 0 or 1");
+    texts->places[i] = (tegula__text_place){.offset = numbers[0],
+                                            .count = numbers[1],
+                                            .stride = numbers[2],
+                                            .size = (uint32_t)numbers[3],
+                                            .padding = numbers[4] == 1 ? ' ' : '0'};
+  }
+  text->part.texts = texts;
+  if (tegula__texts_valid(texts, out->dtype.item_size)) return TEGULA_OK;
+  return tegula__json_wrong(&list, err, "texts that lie within an element");
+}
+
 static tegula_status read_part(const tegula__json *json, tegula__manifest *out, tegula_error *err) {
   part_text text = {.whole = json, .part = {.file = TEGULA__NO_FILE}};
   text.part.lo = text.lo;
   text.part.hi = text.hi;
   text.part.strides = text.strides;
   FORWARD(read_kind(out, &text, err));
+  FORWARD(read_texts(out, &text, err));
   return tegula__manifest_add_part(out, &text.part, err);
 }
 

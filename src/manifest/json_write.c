@@ -189,11 +189,27 @@ static bool write_lost(tegula__buffer *buffer, const tegula_error *lost) {
          tegula__buffer_printf(buffer, ", \"errno\": %d}, ", lost->os_errno);
 }
 
+/* Lists of offset, count, stride, size, and 0 (up to the first zero) or 1 (without blanks at the
+ * end). */
+static bool write_texts(tegula__buffer *buffer, const tegula__texts *texts) {
+  bool good = tegula__buffer_printf(buffer, "\"texts\": [");
+  for (int64_t i = 0; good && i < texts->count; i++) {
+    const tegula__text_place *place = &texts->places[i];
+    good = (i == 0 || tegula__buffer_append(buffer, ", ", 2)) &&
+           tegula__json_write_numbers(buffer,
+                                      (int64_t[]){place->offset, place->count, place->stride,
+                                                  place->size, place->padding == ' '},
+                                      5);
+  }
+  return good && tegula__buffer_append(buffer, "], ", 3);
+}
+
 /* `grid`: the number of its grid. */
 static bool write_part(tegula__buffer *buffer, const tegula__manifest *manifest,
                        const tegula__part *part, int64_t grid, bool first) {
   int32_t ndim = manifest->ndim;
-  bool good = tegula__buffer_printf(buffer, first ? "\n  {" : ",\n  {");
+  bool good = tegula__buffer_printf(buffer, first ? "\n  {" : ",\n  {") &&
+              (part->texts == NULL || write_texts(buffer, part->texts));
   if (part->kind == TEGULA__PART_DENSE)
     return good && write_stored(buffer, "file", part->file, part, ndim) &&
            tegula__buffer_printf(buffer, ", \"order\": \"%c\"}", part->order);

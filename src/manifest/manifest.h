@@ -93,6 +93,22 @@ struct tegula__late {
   tegula__manifest *found; /* NULL: nobody has asked yet */
 };
 
+/* Text in elements that the file pads otherwise than numpy, which takes all but zeros at the end
+ * for text: `count` texts of `size` bytes, `stride` bytes apart, the first at `offset` of the
+ * element. */
+typedef struct tegula__text_place {
+  int64_t offset, count, stride;
+  uint32_t size;
+  uint8_t padding; /* '0': what is behind the first zero is none of it; ' ': blanks at the end */
+} tegula__text_place;
+
+typedef struct tegula__texts {
+  int64_t count;
+  tegula__text_place places[];
+} tegula__texts;
+
+#define TEGULA__MOST_TEXTS 4096
+
 /* Chunked: along axis k an element is number g = start[k] + (index[k] - lo[k]) * step[k] of the
  * stored array. Its chunk is slot slot_base + sum((g / chunk[k]) * slot_strides[k]) of the grid,
  * and in the decoded chunk it is at offset + sum((g % chunk[k]) * strides[k] / step[k]). Axes that
@@ -116,6 +132,7 @@ typedef struct tegula__part {
   const tegula_error *lost;
   const tegula__reader *reader;
   tegula__late *late;
+  const tegula__texts *texts; /* kept; NULL: elements are as they are stored */
 } tegula__part;
 
 #define TEGULA__NO_FILE ((int64_t)-1)
@@ -137,6 +154,8 @@ struct tegula__manifest {
   const void *fill;
   /* of a save that goes on: who writes to the files brings that to the disk; only as text */
   bool durable;
+  /* kept: of all parts that are added without their own; NULL: none */
+  const tegula__texts *texts;
   /* of the file that a driver describes, which is not in the table yet; record 0: it has none */
   tegula__frame frame;
   tegula__file *files; /* owned, paths too */
@@ -163,6 +182,11 @@ struct tegula__manifest {
 static inline const tegula__frame *tegula__file_frame(const tegula__file *file) {
   return file->frame.record > 0 ? &file->frame : NULL;
 }
+
+/* part.c: a list of that many, all zero, to be kept; NULL: no memory. */
+tegula__texts *tegula__texts_new(int64_t count);
+/* Do the places lie within elements of `item_size` bytes? */
+bool tegula__texts_valid(const tegula__texts *texts, uint32_t item_size);
 
 /* The file that its bytes come from; TEGULA__NO_FILE for parts without. */
 static inline int64_t tegula__part_file(const tegula__part *part) {

@@ -142,11 +142,25 @@ static bool put_lost(tegula__buffer *out, const tegula_error *lost) {
          put(out, (uint64_t)tegula__max(0, lost->os_errno));
 }
 
+static bool put_texts(tegula__buffer *out, const tegula__texts *texts, tegula__packed_last *last) {
+  if (texts == NULL) return put(out, TEGULA__PACKED_NO_TEXTS);
+  if (texts == last->texts) return put(out, TEGULA__PACKED_SAME_TEXTS);
+  last->texts = texts;
+  bool good = put(out, TEGULA__PACKED_TEXTS + (uint64_t)texts->count);
+  for (int64_t i = 0; good && i < texts->count; i++) {
+    const tegula__text_place *place = &texts->places[i];
+    good = put(out, (uint64_t)place->offset) && put(out, (uint64_t)place->count) &&
+           put(out, (uint64_t)place->stride) && put(out, place->size) &&
+           put_byte(out, place->padding);
+  }
+  return good;
+}
+
 static bool put_part(tegula__buffer *out, const tegula__manifest *manifest,
                      const tegula__part *part, tegula__packed_last *last) {
   int32_t ndim = manifest->ndim;
   bool good = put_byte(out, (uint8_t)part->kind) && put_vector(out, part->lo, ndim, last->lo) &&
-              put_vector(out, part->hi, ndim, last->hi);
+              put_vector(out, part->hi, ndim, last->hi) && put_texts(out, part->texts, last);
   switch (part->kind) {
     case TEGULA__PART_DENSE:
       return good && put_byte(out, part->order) && put_next(out, part->file, &last->file) &&

@@ -19,6 +19,10 @@ typedef struct tegula__packed_last {
   int64_t lo[TEGULA_MAX_DIMS], hi[TEGULA_MAX_DIMS], strides[TEGULA_MAX_DIMS],
       start[TEGULA_MAX_DIMS], chunk[TEGULA_MAX_DIMS], slot_strides[TEGULA_MAX_DIMS],
       step[TEGULA_MAX_DIMS];
+  const tegula__texts *texts;
 } tegula__packed_last;
+
+/* Of a part's texts: none, those of the part before; else there are that many, less 2. */
+enum { TEGULA__PACKED_NO_TEXTS, TEGULA__PACKED_SAME_TEXTS, TEGULA__PACKED_TEXTS };
 
 #endif

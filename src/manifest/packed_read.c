@@ -345,11 +345,30 @@ static void take_absent(unpacking *u, tegula__part *part, int64_t *strides) {
   part->order = u->out->dtype.order;
 }
 
+static const tegula__texts *take_texts(unpacking *u, tegula__packed_last *last) {
+  int64_t code = take_upto(u, TEGULA__PACKED_TEXTS + TEGULA__MOST_TEXTS);
+  if (code == TEGULA__PACKED_NO_TEXTS) return NULL;
+  if (code == TEGULA__PACKED_SAME_TEXTS) return last->texts;
+  tegula__texts *texts = keep(u, tegula__texts_new(code - TEGULA__PACKED_TEXTS));
+  for (int64_t i = 0; u->problem == NULL && i < texts->count; i++) {
+    tegula__text_place *place = &texts->places[i];
+    place->offset = take_upto(u, INT64_MAX);
+    place->count = take_upto(u, INT64_MAX);
+    place->stride = take_upto(u, INT64_MAX);
+    place->size = (uint32_t)take_upto(u, INT32_MAX);
+    place->padding = take_byte(u);
+  }
+  if (u->problem == NULL && !tegula__texts_valid(texts, u->out->dtype.item_size))
+    wrong(u, "a text lies outside of its element");
+  return last->texts = texts;
+}
+
 static void take_part(unpacking *u, tegula__packed_last *last) {
   int64_t strides[TEGULA_MAX_DIMS];
   uint8_t kind = take_byte(u);
   tegula__part part = {.kind = kind, .file = TEGULA__NO_FILE, .lo = last->lo, .hi = last->hi};
   take_box(u, last);
+  part.texts = take_texts(u, last);
   if (kind == TEGULA__PART_DENSE)
     take_dense(u, &part, last);
   else if (kind == TEGULA__PART_CHUNKED)

@@ -43,6 +43,7 @@ tegula_status tegula__manifest_add_part(tegula__manifest *manifest, const tegula
   }
   tegula__part *copy = &manifest->parts[manifest->part_count++];
   *copy = *part;
+  if (copy->texts == NULL) copy->texts = manifest->texts;
   tegula__part_point(copy, block, manifest->ndim);
   return TEGULA_OK;
 }
@@ -117,6 +118,28 @@ void tegula__reader_free(tegula__reader *reader) {
   free(reader->name);
   free(reader->why);
   free(reader);
+}
+
+/* ---- text ---- */
+
+tegula__texts *tegula__texts_new(int64_t count) {
+  tegula__texts *texts = calloc(1, sizeof *texts + (size_t)count * sizeof *texts->places);
+  if (texts != NULL) texts->count = count;
+  return texts;
+}
+
+bool tegula__texts_valid(const tegula__texts *texts, uint32_t item_size) {
+  for (int64_t i = 0; i < texts->count; i++) {
+    const tegula__text_place *place = &texts->places[i];
+    int64_t reach, end;
+    if (place->offset < 0 || place->count < 1 || place->stride < 0 || place->size < 1 ||
+        (place->padding != '0' && place->padding != ' ') ||
+        !tegula__mul(place->count - 1, place->stride, &reach) ||
+        !tegula__add(place->offset, reach, &end) || !tegula__add(end, place->size, &end) ||
+        end > item_size)
+      return false;
+  }
+  return true;
 }
 
 /* ---- strides ---- */

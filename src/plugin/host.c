@@ -60,6 +60,42 @@ static tegula_status set_record(tegula_plugin_builder *builder, const char *desc
   return good ? TEGULA_OK : tegula__out_of_memory(err, (int64_t)strlen(descr));
 }
 
+static tegula__text_place place_of(const tegula_plugin_text *text) {
+  return (tegula__text_place){.offset = text->offset,
+                              .count = text->count,
+                              .stride = text->stride,
+                              .size = text->size,
+                              .padding = (uint8_t)text->padding};
+}
+
+/* Sources of a virtual dataset mostly follow others of their kind. */
+static bool same_texts(const tegula__texts *now, const tegula_plugin_text *texts, int64_t count) {
+  if (now == NULL || now->count != count) return now == NULL && count == 0;
+  for (int64_t i = 0; i < count; i++) {
+    tegula__text_place place = place_of(&texts[i]);
+    const tegula__text_place *other = &now->places[i];
+    if (place.offset != other->offset || place.count != other->count ||
+        place.stride != other->stride || place.size != other->size ||
+        place.padding != other->padding)
+      return false;
+  }
+  return true;
+}
+
+static tegula_status set_texts(tegula_plugin_builder *builder, const tegula_plugin_text *texts,
+                               int64_t count, tegula_error *err) {
+  if (count < 0 || count > TEGULA__MOST_TEXTS)
+    return tegula__plugin_wrong(builder, "too many texts", err);
+  if (same_texts(builder->out->texts, texts, count)) return TEGULA_OK;
+  builder->out->texts = NULL;
+  if (count == 0) return TEGULA_OK;
+  tegula__texts *out = tegula__texts_new(count);
+  FORWARD(tegula__manifest_keep(builder->out, out, err));
+  for (int64_t i = 0; i < count; i++) out->places[i] = place_of(&texts[i]);
+  builder->out->texts = out;
+  return TEGULA_OK;
+}
+
 tegula_status tegula__plugin_append_file(tegula_plugin_builder *builder, const char *path,
                                          const tegula__stamp *stamp, tegula_error *err) {
   tegula__manifest *out = builder->out;
@@ -297,4 +333,5 @@ const tegula_plugin_host tegula__plugin_host = {.struct_size = sizeof(tegula_plu
                                                 .add_late = tegula__plugin_add_late,
                                                 .mark_slices = mark_slices,
                                                 .new_late_of = tegula__plugin_new_late_of,
-                                                .set_record = set_record};
+                                                .set_record = set_record,
+                                                .set_texts = set_texts};

@@ -70,13 +70,13 @@ static int64_t budget_of(const tegula__summing *s) {
   return tegula__staging_budget(s->context->engine.staging);
 }
 
-/* Are the part's elements all that a decoded chunk holds? Those of a field, or of every second row,
- * are not. */
+/* Are the part's elements all that a decoded chunk holds, byte by byte? Those of a field, or of
+ * every second row, are not. */
 static bool fills_chunks(const tegula__manifest *manifest, const tegula__part *part) {
   int64_t bytes = manifest->dtype.item_size;
   for (int32_t k = 0; k < manifest->ndim; k++)
     if (!tegula__mul(bytes, part->chunk[k], &bytes)) return false;
-  return part->step == NULL && bytes == part->grid->chunk_bytes;
+  return part->step == NULL && part->texts == NULL && bytes == part->grid->chunk_bytes;
 }
 
 /* Each worker may be in the middle of one chunk's span, and each task at the end of another. */

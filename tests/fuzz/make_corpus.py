@@ -555,6 +555,9 @@ def manifest():
     )
     grids("chunks-no-step", grid, step=[0, 1])
     grids("chunks-steps-overflow", grid, step=[2**62, 1], strides=[2**62, 2])
+    grids("chunks-texts", grid, texts=[[0, 1, 0, 2, 0], [0, 2, 1, 1, 1]])
+    grids("chunks-texts-outside", grid, texts=[[1, 1, 0, 2, 0]])
+    grids("chunks-texts-overflow", grid, texts=[[1, 2**62, 2**62, 1, 1]])
     grids("chunks-unknown-codec", {**grid, "codecs": [["gzip"]]})
     grids("chunks-codec-parameters", {**grid, "codecs": [["szip", 1, 2, 3]]})
     grids("chunks-too-few-lengths", {**grid, "lengths": [24]})
@@ -676,6 +679,12 @@ class Packed:
         kind = 0 if "file" in part else 1 if "grid" in part else 3 if "lost" in part else 2
         self.out.append(kind)
         self.vectors(part, "lo", "hi")
+        texts = part.get("texts")
+        self.number(2 + len(texts) if texts else 0)
+        for *numbers, padding in texts or []:
+            for number in numbers:
+                self.number(number)
+            self.out += b" " if padding else b"0"
         if kind == 0:
             self.out += part["order"].encode()
             self.next("file", part["file"])

@@ -37,6 +37,16 @@ def make_sources(folder):
         # only libhdf5 can decode it
         file.create_dataset("scaled", data=rows, chunks=(50, 10), scaleoffset=0)
     sources["chunks"] = folder / "chunks.h5", big, ["dataset=x"]
+    with h5py.File(folder / "text.h5", "w") as file:
+        kind = h5py.h5t.C_S1.copy()
+        kind.set_size(6)
+        kind.set_strpad(h5py.h5t.STR_SPACEPAD)
+        space = h5py.h5s.create_simple((300, 2))
+        dataset = h5py.h5d.create(file.id, b"x", kind, space)
+        text = numpy.array([b"ab    ", b" a b  "] * 300, "V6").reshape(300, 2)
+        dataset.write(h5py.h5s.ALL, h5py.h5s.ALL, text, mtype=kind)
+    with h5py.File(folder / "text.h5") as file:
+        sources["text"] = folder / "text.h5", file["x"][()], ["dataset=x"]
     sources["many"] = folder / "chunks.h5", rows, ["dataset=many"]
     sources["scaled"] = folder / "chunks.h5", rows, ["dataset=scaled"]
     (folder / "virtual").mkdir()

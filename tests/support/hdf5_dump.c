@@ -159,6 +159,13 @@ static tegula_status host_set_fill(tegula_plugin_builder *b, const void *value, 
   return TEGULA_OK;
 }
 
+/* Values are judged where they are loaded. */
+static tegula_status host_set_texts(tegula_plugin_builder *b, const tegula_plugin_text *texts,
+                                    int64_t count, tegula_error *err) {
+  (void)b, (void)texts, (void)count, (void)err;
+  return TEGULA_OK;
+}
+
 static tegula_status host_set_record(tegula_plugin_builder *b, const char *descr,
                                      const char *refused, tegula_error *err) {
   (void)err;
@@ -316,6 +323,7 @@ static const tegula_plugin_host HOST = {
     .set_array = host_set_array,
     .set_fill = host_set_fill,
     .set_record = host_set_record,
+    .set_texts = host_set_texts,
     .add_file = host_add_file,
     .add_dense = host_add_dense,
     .add_grid = host_add_grid,

@@ -48,9 +48,9 @@ static const char *const texts[] = {
          "\"step\": [2, 1]},"
          "{\"lost\": {\"status\": \"io\", \"message\": \"bad\", \"hint\": null, \"path\": null, "
          "\"errno\": 0}, \"fill\": null, \"lo\": [8, 4], \"hi\": [10, 8]}]}",
-    HEAD
-    "\"|V3\", \"descr\": \"[('a', 'V3')]\", \"shape\": [], " FILES ", \"parts\": ["
-    "{\"file\": 1, \"offset\": 0, \"lo\": [], \"hi\": [], \"strides\": [], \"order\": \"|\"}]}",
+    HEAD "\"|V3\", \"descr\": \"[('a', 'V3')]\", \"shape\": [], " FILES ", \"parts\": ["
+         "{\"texts\": [[0, 2, 1, 1, 1], [1, 1, 0, 2, 0]], \"file\": 1, \"offset\": 0, \"lo\": [], "
+         "\"hi\": [], \"strides\": [], \"order\": \"|\"}]}",
     HEAD "\"bfloat16\", \"shape\": [0, 7], " FILES ", \"parts\": []}",
 };
 enum { TEXTS = sizeof texts / sizeof texts[0] };

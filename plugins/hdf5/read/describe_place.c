@@ -17,6 +17,7 @@ static tegula_status emit_dense(hdf5_dataset *dataset, const hdf5_place *place, 
 }
 
 tegula_status hdf5_emit(hdf5_dataset *dataset, const hdf5_place *place, tegula_error *err) {
+  FORWARD(hdf5_tell_texts(dataset->call, &dataset->type, err));
   switch (dataset->kind) {
     case HDF5_KIND_FILL:
       return hdf5_tell_fill(dataset->call, place, dataset->fill, err);

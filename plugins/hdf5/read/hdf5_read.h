@@ -49,9 +49,11 @@ bool hdf5_object_examine(hdf5_library *library, hid_t id, hdf5_object *object, u
 typedef struct hdf5_record {
   int64_t references;
   hdf5_library *library;
-  char *descr;    /* numpy's description */
-  char *refused;  /* a sentence about members that cannot be loaded; NULL: all can */
-  hid_t readable; /* with `refused`: the others, where they are in the file; else -1 */
+  char *descr;               /* numpy's description */
+  char *refused;             /* a sentence about members that cannot be loaded; NULL: all can */
+  hid_t readable;            /* with `refused`: the others, where they are in the file; else -1 */
+  tegula_plugin_text *texts; /* those that HDF5 pads otherwise than numpy */
+  int64_t text_count;
 } hdf5_record;
 
 typedef struct hdf5_type {
@@ -63,6 +65,7 @@ typedef struct hdf5_type {
   bool swapped;
   /* with `converted`: the predefined type to convert to, of a complex number that of its parts */
   char memory[HDF5_MEMORY_TEXT];
+  char padding;        /* of text, as tegula_plugin_text has it; 0: by zeros */
   hdf5_record *record; /* NULL: it is none */
   hdf5_inner inner;    /* an element is an array of these */
 } hdf5_type;
@@ -246,6 +249,9 @@ tegula_status hdf5_emit_raw(hdf5_dataset *dataset, const hdf5_raw *raw, const hd
 tegula_status hdf5_tell_array(hdf5_call *call, const hdf5_dataset *dataset, tegula_error *err);
 /* The dataset's vector and the axes of its elements behind it; returns how many they are. */
 int hdf5_all_axes(const hdf5_dataset *dataset, const int64_t *vector, int64_t *out);
+/* How text is padded in the places that are told next: each source of a virtual dataset has its
+ * own. */
+tegula_status hdf5_tell_texts(hdf5_call *call, const hdf5_type *type, tegula_error *err);
 tegula_status hdf5_tell_dense(hdf5_call *call, int64_t file, int64_t offset,
                               const hdf5_place *place, const int64_t *strides,
                               const hdf5_type *type, tegula_error *err);

@@ -15,7 +15,7 @@
 #include "read/hdf5_read.h"
 #include "read/record_text.h"
 
-enum { DEEPEST = 24, MOST_NAMED = 8 };
+enum { DEEPEST = 24, MOST_NAMED = 8, MOST_TEXTS = 4096 };
 
 /* numpy's own limit of an item */
 #define MOST_BYTES ((size_t)INT32_MAX)
@@ -28,6 +28,9 @@ typedef struct walk {
   const char *wrong; /* why nothing of it can be loaded; NULL: something can */
   int depth;
   bool building; /* the type of what can be loaded; else only the description */
+  size_t base;   /* where the record that is walked through begins in the outermost */
+  tegula_plugin_text *texts;
+  int64_t text_count, text_capacity;
 } walk;
 
 typedef struct member {
@@ -102,6 +105,33 @@ static void put_lengths(walk *w, const hdf5_inner *dims) {
   hdf5_words_put(&w->descr, dims->ndim == 1 ? ",)" : ")");
 }
 
+/* Notes texts that are padded otherwise than by zeros. */
+static bool add_text(walk *w, const tegula_plugin_text *text) {
+  if (w->text_count == MOST_TEXTS) return fail(w, "records with more than 4096 texts");
+  if (w->text_count == w->text_capacity) {
+    int64_t capacity = 2 * w->text_capacity + 8;
+    tegula_plugin_text *texts = realloc(w->texts, (size_t)capacity * sizeof *texts);
+    w->descr.failed = w->descr.failed || !texts;
+    if (!texts) return false;
+    w->texts = texts;
+    w->text_capacity = capacity;
+  }
+  w->texts[w->text_count++] = *text;
+  return true;
+}
+
+/* Those from `first` on are in an array of records: again in each of the others. */
+static bool repeat_texts(walk *w, int64_t first, int64_t count, size_t size) {
+  int64_t last = w->text_count;
+  for (int64_t k = 1; k < count; k++)
+    for (int64_t i = first; i < last; i++) {
+      tegula_plugin_text text = w->texts[i];
+      text.offset += k * (int64_t)size;
+      if (!add_text(w, &text)) return false;
+    }
+  return true;
+}
+
 /* Refused ones are one item, however many they are. */
 static bool put_scalar(walk *w, hid_t type, const hdf5_inner *dims, const place *at, size_t *size) {
   hdf5_type scalar;
@@ -117,7 +147,12 @@ static bool put_scalar(walk *w, hid_t type, const hdf5_inner *dims, const place 
   hdf5_words_print(&w->descr, "'%s'", text);
   put_lengths(w, dims);
   *size = scalar.dtype.item_size * (size_t)dims->count;
-  return true;
+  const tegula_plugin_text padded = {.offset = (int64_t)w->base,
+                                     .count = dims->count,
+                                     .stride = scalar.dtype.item_size,
+                                     .size = scalar.dtype.item_size,
+                                     .padding = scalar.padding};
+  return !scalar.padding || add_text(w, &padded);
 }
 
 static bool is_complex(walk *w, hid_t type) {
@@ -144,8 +179,9 @@ static bool put_format(walk *w, hid_t type, const place *at, size_t *size, hid_t
   if (!hdf5_array_base(w->library, type, &base, &dims))
     return fail(w, "an array type that libhdf5 cannot read");
   bool record = call->H5Tget_class(base) == HDF5_COMPOUND && !is_complex(w, base), good;
+  int64_t texts = w->text_count;
   if (record) {
-    good = put_record(w, base, at, size, made);
+    good = put_record(w, base, at, size, made) && repeat_texts(w, texts, dims.count, *size);
     *made = array_of(w, *made, &dims);
     put_lengths(w, &dims);
     if (good && __builtin_mul_overflow(*size, (size_t)dims.count, size))
@@ -173,7 +209,9 @@ static bool put_member(walk *w, hid_t type, unsigned index, const place *outer, 
     hdf5_words_put(&w->descr, "(");
     hdf5_words_quote(&w->descr, name);
     hdf5_words_put(&w->descr, ", ");
+    w->base += offset;
     good = put_format(w, part, &at, size, &made);
+    w->base -= offset;
     hdf5_words_put(&w->descr, ")");
     if (good && made >= 0 && call->H5Tinsert(into, name, offset, made) < 0)
       good = fail(w, "records that libhdf5 cannot make");
@@ -304,6 +342,7 @@ static hid_t readable(const walk *described, hid_t type) {
   bool good = put_record(&w, type, NULL, &size, &made);
   free(w.descr.data);
   free(w.refused.data);
+  free(w.texts);
   if (good || made < 0) return made;
   w.library->call.H5Tclose(made);
   return -1;
@@ -316,6 +355,9 @@ static bool keep_record(walk *w, hdf5_type *out, size_t size, char *refused, hid
     return false;
   }
   *record = (hdf5_record){.references = 1, .library = w->library, .readable = type};
+  record->texts = w->texts;
+  record->text_count = w->text_count;
+  w->texts = NULL;
   record->descr = w->descr.data;
   record->refused = refused;
   out->record = record;
@@ -348,6 +390,7 @@ static bool record_of(walk *w, hid_t type, hdf5_type *out, char *why, size_t roo
     free(refused);
   }
   free(w->refused.data);
+  free(w->texts);
   return good;
 }
 
@@ -361,6 +404,7 @@ void hdf5_record_release(hdf5_record *record) {
   if (record->readable >= 0) record->library->call.H5Tclose(record->readable);
   free(record->descr);
   free(record->refused);
+  free(record->texts);
   free(record);
 }
 

@@ -228,6 +228,9 @@ static bool opaque(hdf5_library *library, hid_t type, hdf5_type *out, char *why,
   return true;
 }
 
+/* H5T_str_t */
+static char text_padding(int kind) { return kind == 0 ? '0' : kind == 2 ? ' ' : 0; }
+
 bool hdf5_type_of(hdf5_library *library, hid_t type, hdf5_type *out, char *why, size_t room) {
   *out = (hdf5_type){0};
   switch (library->call.H5Tget_class(type)) {
@@ -247,7 +250,9 @@ bool hdf5_type_of(hdf5_library *library, hid_t type, hdf5_type *out, char *why, 
     case HDF5_STRING:
       if (library->call.H5Tis_variable_str(type) != 0)
         return refuse(why, room, "strings of variable length");
-      return sized(library, type, 'S', out, why, room);
+      if (!sized(library, type, 'S', out, why, room)) return false;
+      out->padding = text_padding(library->call.H5Tget_strpad(type));
+      return true;
     case HDF5_VLEN:
       return refuse(why, room, "sequences of variable length");
     case HDF5_REFERENCE:

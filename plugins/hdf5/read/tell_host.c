@@ -44,6 +44,15 @@ int hdf5_all_axes(const hdf5_dataset *dataset, const int64_t *vector, int64_t *o
   return dataset->ndim + inner->ndim;
 }
 
+tegula_status hdf5_tell_texts(hdf5_call *call, const hdf5_type *type, tegula_error *err) {
+  const tegula_plugin_host *host = call->library->host;
+  const tegula_plugin_text whole = {
+      .count = 1, .size = type->dtype.item_size, .padding = type->padding};
+  if (type->record && type->record->text_count > 0)
+    return host->set_texts(call->builder, type->record->texts, type->record->text_count, err);
+  return host->set_texts(call->builder, &whole, type->padding ? 1 : 0, err);
+}
+
 tegula_status hdf5_tell_array(hdf5_call *call, const hdf5_dataset *dataset, tegula_error *err) {
   const tegula_plugin_host *host = call->library->host;
   const hdf5_type *type = &dataset->type;

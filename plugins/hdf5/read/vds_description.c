@@ -115,7 +115,8 @@ static tegula_status emit_lost(const group *g, tegula_status why, const tegula_e
                          mapping->dataset, dataset->name, dataset->file->path,
                          why == TEGULA_NOT_FOUND ? "is not there" : "cannot be read",
                          failure->message, failure->hint[0] ? "; " : "", failure->hint);
-  tegula_status status = text ? TEGULA_OK : hdf5_out_of_memory(dataset->call->library, err);
+  tegula_status status = text ? hdf5_tell_texts(dataset->call, &dataset->type, err)
+                              : hdf5_out_of_memory(dataset->call->library, err);
   for (int64_t k = 0; status == TEGULA_OK && k < g->count; k++) {
     hdf5_place place;
     int64_t *piece = hdf5_piece(g->pieces, g->order[k]);
@@ -226,6 +227,7 @@ static tegula_status emit_gap(hdf5_dataset *dataset, const hdf5_pieces *pieces, 
                               const hdf5_place *outer, tegula_error *err) {
   hdf5_place place;
   if (!compose(dataset, pieces, hdf5_piece(pieces, index), 0, outer, &place)) return TEGULA_OK;
+  FORWARD(hdf5_tell_texts(dataset->call, &dataset->type, err));
   return hdf5_tell_fill(dataset->call, &place, dataset->fill, err);
 }
 
