@@ -142,6 +142,37 @@ static tegula_status write_manifest(cli_job *job, const tegula_dataset *dataset)
   return status;
 }
 
+/* The attributes of a group, where that is what --dataset names. */
+static tegula_status describe_group(cli_job *job) {
+  json_t *all = NULL, *top = json_pack("{s:s, s:[]}", "format", "hdf5", "datasets");
+  tegula_status status = info_attributes(job, &all);
+  if (status == TEGULA_OK) {
+    status = info_add_groups(job, all, top);
+  }
+  if (status == TEGULA_OK && job->settings.json) {
+    job->report = json_incref(top);
+  } else if (status == TEGULA_OK && !job->settings.quiet) {
+    info_print_groups(top);
+  }
+  json_decref(all);
+  json_decref(top);
+  return status;
+}
+
+static tegula_status open_or_describe_group(cli_job *job, tegula_dataset **out) {
+  tegula_status status = open_dataset(job, 0, NULL, out);
+  if (status != TEGULA_INVALID_ARGUMENT || !job->settings.attributes ||
+      job->settings.dataset == NULL) {
+    return status;
+  }
+  tegula_error said = job->error;
+  if (describe_group(job) == TEGULA_OK) {
+    return TEGULA_OK;
+  }
+  job->error = said;
+  return status;
+}
+
 static tegula_status run_info(cli_job *job) {
   tegula_dataset *dataset = NULL;
   tegula_status status = open_check_settings(job);
@@ -155,7 +186,10 @@ static tegula_status run_info(cli_job *job) {
     status = TEGULA_OK; /* one array, or several files; or what opening says about it */
   }
   if (status == TEGULA_OK) {
-    status = open_dataset(job, 0, NULL, &dataset);
+    status = open_or_describe_group(job, &dataset);
+  }
+  if (dataset == NULL) {
+    return status;
   }
   if (status == TEGULA_OK) {
     status = describe_attributes(job, dataset);
@@ -175,7 +209,7 @@ static const cli_option info_rows[] = {
      offsetof(cli_settings, manifest), 0, 0, OPTION_TEXT, 0},
     {"chunks", NULL, "every stored piece of one dataset: its box, file, place and length",
      offsetof(cli_settings, chunks), 0, 0, OPTION_FLAG, 0},
-    {"attributes", NULL, "the attributes of an HDF5 file and of its datasets",
+    {"attributes", NULL, "the attributes of an HDF5 file, its groups and datasets",
      offsetof(cli_settings, attributes), 0, 0, OPTION_FLAG, 0},
 };
 
@@ -203,9 +237,9 @@ const cli_command info_command = {
         "it holds, clipped to the array, and the mask of codecs that were skipped (bit 0: the "
         "first). Chunks that were never\n"
         "written are left out. Of several datasets in a file, --dataset names one.\n\n"
-        "--attributes shows what is noted on each dataset and on the file itself (with --dataset "
-        "or --chunks: on that\n"
-        "dataset): numbers, bools and text, up to 1 MiB each; of other types their name.\n\n"
+        "--attributes shows what is noted on each dataset and group and on the file itself (with "
+        "--dataset: on that dataset\n"
+        "or group): numbers, bools and text, up to 1 MiB each; of other types their name.\n\n"
         "With --json: format, datasets [{name, shape, dtype, chunks (null: contiguous), codecs, "
         "files, sources,\n"
         "bytes, stored_bytes}], manifest (with --manifest), and descr for structured records. "
@@ -213,8 +247,9 @@ const cli_command info_command = {
         "chunk_list [{box, offset, length, mask, file}], where offset, length and file are null "
         "for what only a reader finds.\n"
         "--attributes adds attributes [{name, dtype, shape, value}] to each dataset and to the "
-        "report: value is null, with\n"
-        "omitted (why), where it is not shown, and null with shape null where there is none. "
+        "report, and groups [{name,\n"
+        "attributes}] of those that have any: value is null, with omitted (why), where it is not "
+        "shown, and null with shape null where there is none. "
         "Complex numbers are [real, imag];\n"
         "NaN, Infinity, -Infinity and integers over 2^63 are text.\n",
     .examples = "  tegula info shards\n"

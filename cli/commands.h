@@ -77,8 +77,11 @@ tegula_status info_chunks(cli_job *job, const tegula_dataset *dataset, json_t *o
 tegula_status info_attributes(cli_job *job, json_t **out);
 /* Moves those of `object` (NULL: of the only one) into its report. */
 tegula_status info_take_attributes(cli_job *job, json_t *all, const char *object, json_t *report);
-/* Prints what a report has. */
+/* Adds "groups", each with its attributes, to the report: all that is left. */
+tegula_status info_add_groups(cli_job *job, json_t *all, json_t *report);
+/* Print what a report has. */
 void info_print_attributes(const json_t *report);
+void info_print_groups(const json_t *report);
 
 /* cli_tiling.c: the tiles that the settings ask for. */
 tegula_status tiling_check_settings(cli_job *job);

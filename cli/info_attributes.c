@@ -197,6 +197,19 @@ tegula_status info_take_attributes(cli_job *job, json_t *all, const char *object
   return failed == 0 ? TEGULA_OK : report_no_memory(&job->error);
 }
 
+tegula_status info_add_groups(cli_job *job, json_t *all, json_t *report) {
+  const char *key;
+  json_t *list, *groups = json_array();
+  int good = groups != NULL;
+  json_object_foreach(all, key, list) {
+    json_t *one = json_pack("{s:s, s:O}", "name", key, "attributes", list);
+    good = good && json_array_append_new(groups, one) == 0;
+  }
+  good = good && json_object_set(report, "groups", groups) == 0;
+  json_decref(groups);
+  return good ? TEGULA_OK : report_no_memory(&job->error);
+}
+
 /* The value, cut when it is long; nothing is cut in the middle of a character. */
 static void print_value(const json_t *attribute) {
   char *text = report_dump(json_object_get(attribute, "value"),
@@ -233,5 +246,14 @@ void info_print_attributes(const json_t *report) {
     printf("\n");
     free(name);
     free(lengths);
+  }
+}
+
+void info_print_groups(const json_t *report) {
+  const json_t *groups = json_object_get(report, "groups");
+  for (size_t i = 0; i < json_array_size(groups); i++) {
+    const json_t *one = json_array_get(groups, i);
+    report_line(stdout, "group   ", json_string_value(json_object_get(one, "name")));
+    info_print_attributes(one);
   }
 }

@@ -129,6 +129,11 @@ static tegula_status add_attributes(cli_job *job, json_t *datasets, json_t *top)
     json_t *one = json_array_get(datasets, i);
     const char *name = json_string_value(json_object_get(one, "name"));
     status = info_take_attributes(job, all, name != NULL ? name : "", one);
+    json_object_del(all, name != NULL ? name : "");
+  }
+  json_object_del(all, "/");
+  if (status == TEGULA_OK) {
+    status = info_add_groups(job, all, top);
   }
   json_decref(all);
   return status;
@@ -138,6 +143,7 @@ static void print_list(const json_t *top, const json_t *datasets) {
   printf("format  hdf5, %zu dataset%s\n", json_array_size(datasets),
          json_array_size(datasets) == 1 ? "" : "s");
   info_print_attributes(top);
+  info_print_groups(top);
   for (size_t i = 0; i < json_array_size(datasets); i++) {
     print_entry(json_array_get(datasets, i));
   }

@@ -538,11 +538,11 @@ typedef struct tegula_attribute {
 /* Returns 0 to go on. It must not call the library. */
 typedef int (*tegula_attribute_fn)(void *state, const tegula_attribute *attribute);
 
-/* Calls `each` for every attribute of the file's root and of its datasets, or, with `dataset` in
- * the options, of that one only. Values of more than 1 MiB, more than 4,096 texts of any length,
- * texts with zero bytes within, and types that have no form here are omitted. CORRUPT names an
- * attribute that cannot be read. UNSUPPORTED: a format without attributes. CANCELLED when `each`
- * had enough. [C] */
+/* Calls `each` for every attribute of the file's groups, the root ("/") among them, and of its
+ * datasets, or, with `dataset` in the options, of that group or dataset only. Values of more than 1
+ * MiB, more than 4,096 texts of any length, texts with zero bytes within, and types that have no
+ * form here are omitted. CORRUPT names an attribute that cannot be read. UNSUPPORTED: a format
+ * without attributes. CANCELLED when `each` had enough. [C] */
 TEGULA_API TEGULA_MUST_CHECK tegula_status tegula_attributes(tegula_context *context,
                                                              const char *path,
                                                              const tegula_open_options *options,

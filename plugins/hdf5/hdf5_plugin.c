@@ -164,7 +164,7 @@ static tegula_status plugin_list(void *plugin, tegula_plugin_builder *builder, c
   listing list = {.call = &call, .each = each, .state = state};
   FORWARD(hdf5_enter(call.library, 0, err));
   tegula_status status = hdf5_file_open(&call, path, &file, err);
-  if (status == TEGULA_OK) status = hdf5_walk(&call, file, list_one, &list, err);
+  if (status == TEGULA_OK) status = hdf5_walk(&call, file, false, list_one, &list, err);
   hdf5_file_release(&call, file);
   hdf5_unlock(call.library);
   return status;

@@ -38,7 +38,7 @@ from ._errors import (
     TimeLimitError,
     UnsupportedError,
 )
-from ._open import from_reader, load, open
+from ._open import attributes, from_reader, load, open
 from ._save import save
 
 __version__ = _version()
@@ -68,6 +68,7 @@ __all__ = [
     "TimeLimitError",
     "UnsupportedError",
     "__version__",
+    "attributes",
     "fence",
     "from_reader",
     "io",

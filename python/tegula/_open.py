@@ -5,10 +5,11 @@ SPDX-License-Identifier: Apache-2.0
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from . import _arguments
+from . import _arguments, _core
 from ._arguments import (
     Settings,
     byte_order_text,
@@ -21,6 +22,8 @@ from ._arguments import (
     text_or_none,
 )
 from ._array import Array
+from ._attributes import value_of
+from ._context import context
 from ._dataset import MISSING, Dataset
 from ._errors import (
     CancelledError,
@@ -31,7 +34,7 @@ from ._errors import (
     TimeLimitError,
 )
 from ._ranks import ranks_of
-from ._sources import Options, Path, Read, Reader, paths_of
+from ._sources import Options, Path, Read, Reader, path_of, paths_of
 
 
 def _options(
@@ -158,6 +161,27 @@ def open(
         with ranks.together():
             return Dataset(source, missing, ranks)
     return Dataset(options(), missing, threads)
+
+
+def attributes(path: str | os.PathLike[str] | bytes, name: str = "/") -> dict[str, Any]:
+    """What is noted on an object of an HDF5 file: a group or a dataset, by its path.
+
+    Values are those of :attr:`Dataset.attrs`.
+
+    Raises:
+        Error: no such object; the file is no HDF5 file, or damaged.
+        ValueError, TypeError: for arguments that make no sense.
+
+    >>> import numpy, tegula, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> tegula.save(numpy.zeros(3), folder.name + "/x.h5", "/run/data", attrs={"unit": "m"})
+    >>> tegula.attributes(folder.name + "/x.h5", "/run/data")
+    {'unit': 'm'}
+    >>> tegula.attributes(folder.name + "/x.h5", "/run")
+    {}
+    """
+    found = _core.attributes(context(), path_of(path), _arguments.text("name", name))
+    return {name: value_of(*rest) for name, *rest in found}
 
 
 def from_reader(

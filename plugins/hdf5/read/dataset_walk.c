@@ -35,6 +35,7 @@ typedef struct walk {
   seen objects;
   names later; /* links that are followed when all hard ones have been */
   int depth;
+  bool groups; /* they are told, too */
 } walk;
 
 static bool names_add(names *list, char *name) {
@@ -161,7 +162,9 @@ static tegula_status visit(walk *w, hdf5_file *file, hid_t id, const char *path,
   RETURN_IF(!fresh, TEGULA_OK);
   int type = library->call.H5Iget_type(id);
   if (type == HDF5_ID_DATASET) return w->each(w->state, file, id, path, NULL, err);
-  return type == HDF5_ID_GROUP ? visit_group(w, file, id, path, err) : TEGULA_OK;
+  if (type != HDF5_ID_GROUP) return TEGULA_OK;
+  if (w->groups && path[0]) FORWARD(w->each(w->state, file, id, path, NULL, err));
+  return visit_group(w, file, id, path, err);
 }
 
 /* A link that leads to something which cannot be opened may lead to a dataset: it is told. */
@@ -193,8 +196,9 @@ static tegula_status visit_links(walk *w, hdf5_file *file, tegula_error *err) {
 
 /* What is in a group, which has the name `path` when it is looked for from `top`. */
 static tegula_status walk_in(hdf5_call *call, hdf5_file *top, hdf5_file *file, hid_t group,
-                             const char *path, hdf5_each_fn each, void *state, tegula_error *err) {
-  walk w = {.call = call, .each = each, .state = state};
+                             const char *path, bool groups, hdf5_each_fn each, void *state,
+                             tegula_error *err) {
+  walk w = {.call = call, .each = each, .state = state, .groups = groups};
   tegula_status status = visit(&w, file, group, path, err);
   if (status == TEGULA_OK) status = visit_links(&w, top, err);
   names_free(&w.later);
@@ -202,13 +206,13 @@ static tegula_status walk_in(hdf5_call *call, hdf5_file *top, hdf5_file *file, h
   return status == HDF5_STOP ? TEGULA_OK : status;
 }
 
-tegula_status hdf5_walk(hdf5_call *call, hdf5_file *file, hdf5_each_fn each, void *state,
-                        tegula_error *err) {
+tegula_status hdf5_walk(hdf5_call *call, hdf5_file *file, bool groups, hdf5_each_fn each,
+                        void *state, tegula_error *err) {
   hid_t root = call->library->call.H5Oopen(file->id, "/", HDF5_DEFAULT);
   if (root < 0)
     return hdf5_failed(call->library, err, TEGULA_CORRUPT, file->path,
                        "open the root group of \"%s\"", file->path);
-  tegula_status status = walk_in(call, file, file, root, "", each, state, err);
+  tegula_status status = walk_in(call, file, file, root, "", groups, each, state, err);
   call->library->call.H5Oclose(root);
   return status;
 }
@@ -291,7 +295,7 @@ static void suggest(hdf5_call *call, hdf5_file *file, const char *wanted, tegula
   const tegula_plugin_host *host = call->library->host;
   names list = {0}, near = {0};
   char text[400];
-  if (!err || hdf5_walk(call, file, note_name, &list, NULL) != TEGULA_OK) goto done;
+  if (!err || hdf5_walk(call, file, false, note_name, &list, NULL) != TEGULA_OK) goto done;
   for (int64_t k = 0; k < list.count; k++) names_add(&near, strdup(list.items[k]));
   keep_near(&near, wanted);
   join(near.count ? &near : &list, text, sizeof text);
@@ -315,7 +319,7 @@ static tegula_status is_group(hdf5_call *call, hdf5_file *top, const char *name,
   while (length > front && name[length - 1] == '/') length--;
   if (found->file == top && !found->name[0]) length = front; /* the root group, by any name */
   char *path = hdf5_text("%s%.*s", length > front ? "/" : "", (int)(length - front), name + front);
-  if (path) walk_in(call, top, found->file, found->id, path, note_name, &list, NULL);
+  if (path) walk_in(call, top, found->file, found->id, path, false, note_name, &list, NULL);
   join(&list, text, sizeof text);
   free(path);
   names_free(&list);
@@ -330,7 +334,7 @@ static tegula_status find_only(hdf5_call *call, hdf5_file *file, hdf5_found *out
   const tegula_plugin_host *host = call->library->host;
   names list = {0};
   char text[600];
-  tegula_status status = hdf5_walk(call, file, note_name, &list, err);
+  tegula_status status = hdf5_walk(call, file, false, note_name, &list, err);
   if (status == TEGULA_OK && list.failed) status = hdf5_out_of_memory(call->library, err);
   if (status == TEGULA_OK && list.count == 0)
     status =

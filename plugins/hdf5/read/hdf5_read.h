@@ -28,10 +28,11 @@ void hdf5_found_free(hdf5_call *call, hdf5_found *found);
 /* `dataset` is -1 for what could not be opened: `why` says it, or is NULL where libhdf5 does. */
 typedef tegula_status (*hdf5_each_fn)(void *state, hdf5_file *file, hid_t dataset, const char *name,
                                       const tegula_error *why, tegula_error *err);
-/* Every dataset of the file, each once, links followed; also objects and links that cannot be
- * opened (a newer format, damage, a lock), but no links that lead nowhere or round in a circle. */
-tegula_status hdf5_walk(hdf5_call *call, hdf5_file *file, hdf5_each_fn each, void *state,
-                        tegula_error *err);
+/* Every dataset of the file, and with `groups` every group but the root, each once, links followed;
+ * also objects and links that cannot be opened (a newer format, damage, a lock), but no links that
+ * lead nowhere or round in a circle. */
+tegula_status hdf5_walk(hdf5_call *call, hdf5_file *file, bool groups, hdf5_each_fn each,
+                        void *state, tegula_error *err);
 /* What is directly in a group, of whatever kind. INVALID_ARGUMENT: it is none. */
 tegula_status hdf5_names_in(hdf5_call *call, hdf5_file *file, const char *group,
                             tegula_plugin_name_fn each, void *state, tegula_error *err);
@@ -100,7 +101,7 @@ void hdf5_type_swap_all(tegula_dtype dtype, void *elements, int64_t count);
 
 /* ---- attributes ---- */
 
-/* Those of the dataset `name`; for NULL of the root group and all datasets. */
+/* Those of the object `name`, a group or a dataset; for NULL of all groups and datasets. */
 tegula_status hdf5_attributes(hdf5_call *call, hdf5_file *file, const char *name,
                               tegula_plugin_attribute_fn each, void *state, tegula_error *err);
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "read/hdf5_read.h"
+#include "read/object_lookup.h"
 
 #define MOST_BYTES ((int64_t)1 << 20)
 #define MOST_TEXTS 4096 /* of variable length: each may be as long as the file */
@@ -318,7 +318,7 @@ static tegula_status visit_all(walk *w, hdf5_file *file, tegula_error *err) {
                        "open the root group of \"%s\"", file->path);
   tegula_status status = visit(w, file, root, "/", NULL, err);
   hdf5->H5Oclose(root);
-  return status == TEGULA_OK ? hdf5_walk(w->call, file, visit, w, err) : status;
+  return status == TEGULA_OK ? hdf5_walk(w->call, file, true, visit, w, err) : status;
 }
 
 tegula_status hdf5_attributes(hdf5_call *call, hdf5_file *file, const char *name,
@@ -326,8 +326,12 @@ tegula_status hdf5_attributes(hdf5_call *call, hdf5_file *file, const char *name
   walk w = {.call = call, .each = each, .state = state};
   hdf5_found found;
   if (!name) return visit_all(&w, file, err);
-  FORWARD(hdf5_find(call, file, name, &found, err));
-  tegula_status status = visit(&w, found.file, found.id, found.name, NULL, err);
+  tegula_status status = hdf5_follow(call, file, name, &found, NULL);
+  if (status != TEGULA_OK) { /* said as for a dataset, with names that are near */
+    hdf5_found_free(call, &found);
+    FORWARD(hdf5_find(call, file, name, &found, err));
+  }
+  status = visit(&w, found.file, found.id, found.name[0] ? found.name : "/", NULL, err);
   hdf5_found_free(call, &found);
   return status;
 }
