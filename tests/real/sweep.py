@@ -9,7 +9,7 @@ The packages of tests/real/packages.txt are got from a package index (PyPI; the 
 archive, nothing of it is run) and from Debian's archive of sources, whose mirror apt knows.
 Packages that cannot be had are named. --keep: where archives stay; --write: the table as JSON,
 which tools/make_coverage.py shows in docs/coverage.md. Ends with status 1 where a dataset is
-different, a process crashed or did not end.
+different, a process crashed or did not end; with 77 where no package can be had.
 
 Each file is looked at in a process of its own. `equal`: shape, dtype and every element are those
 of h5py or numpy. `refused`: tegula said why, and h5py reads it. `neither`: neither reads it.
@@ -366,6 +366,9 @@ def main():
     if given.write:
         text = json.dumps({"packages": had, "results": results}, indent=1, sort_keys=True)
         pathlib.Path(given.write).write_text(text + "\n")
+    if not had:
+        print("skipped: no package can be had")
+        return 77
     return 1 if any(package.get("bad") for package in table.values()) else 0
 
 
