@@ -28,13 +28,15 @@ void tegula__call_init(tegula__call *call, const char *name) {
 }
 
 void tegula__call_add(tegula__call *call, const char *what, const char *format, ...) {
-  int32_t i = call->count++;
+  bool full = call->count == TEGULA__CALL_ITEMS;
+  int32_t i = full ? call->count - 1 : call->count++;
+  uint64_t start = full ? call->items[i].hash : START; /* what has no place counts all the same */
   snprintf(call->items[i].what, sizeof call->items[i].what, "%s", what);
   va_list arguments;
   va_start(arguments, format);
   vsnprintf(call->items[i].text, sizeof call->items[i].text, format, arguments);
   va_end(arguments);
-  call->items[i].hash = mix(START, call->items[i].text, strlen(call->items[i].text));
+  call->items[i].hash = mix(start, call->items[i].text, strlen(call->items[i].text));
 }
 
 void tegula__call_mix(tegula__call *call, const void *data, size_t size) {

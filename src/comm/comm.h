@@ -35,7 +35,8 @@ typedef struct tegula__call {
 
 void tegula__call_init(tegula__call *call, const char *name);
 /* `what`: "the paths". The text is cut, and its hash is that of what is left: what may be longer is
- * mixed in, too. */
+ * mixed in, too. At most TEGULA__CALL_ITEMS; a further one takes the place of the last in messages.
+ */
 void tegula__call_add(tegula__call *call, const char *what, const char *format, ...)
     TEGULA__PRINTF(3, 4);
 /* Further bytes that count as part of the last item. */

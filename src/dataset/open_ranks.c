@@ -27,10 +27,11 @@ void tegula__call_open(tegula__call *call, const char *const *paths, size_t coun
   tegula__call_init(call, "tegula_dataset_open");
   tegula__call_add(call, "the paths", "%.150s%s", paths[0], count > 1 ? ", ..." : "");
   for (size_t i = 0; i < count; i++) mix_text(call, paths[i]);
-  tegula__call_add(call, "the dataset", "%s",
-                   options->dataset != NULL ? options->dataset : "not given");
+  tegula__call_add(call, "the dataset", "%.100s%s%.60s",
+                   options->dataset != NULL ? options->dataset : "not given",
+                   options->field != NULL ? ", field " : "",
+                   options->field != NULL ? options->field : "");
   mix_text(call, options->dataset);
-  tegula__call_add(call, "the field", "%s", options->field != NULL ? options->field : "not given");
   mix_text(call, options->field);
   tegula__call_add(call, "format and dtype", "%s, %s",
                    options->format != NULL ? options->format : "not given",

@@ -106,6 +106,10 @@ OTHERS = [
     ),
     (["@1:dataset=y"], "the ranks were not called alike: the dataset of rank 0: x, of rank 1: y"),
     (
+        ["@1:field=a"],
+        "the ranks were not called alike: the dataset of rank 0: x, of rank 1: x, field a",
+    ),
+    (
         ["@2:tiles=7"],
         "the ranks were not called alike: the tiling of rank 0: 3 tiles of shape (100, 400), of "
         "rank 2: 7 tiles of shape (43, 400)",

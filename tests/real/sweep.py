@@ -48,7 +48,8 @@ def same(ours, theirs):
     if ours.shape != theirs.shape:
         return False
     if theirs.dtype.names is not None:
-        return ours.dtype.names == theirs.dtype.names and all(
+        # tegula has them in the order of their bytes
+        return sorted(ours.dtype.names or ()) == sorted(theirs.dtype.names) and all(
             same(ours[name], theirs[name]) for name in theirs.dtype.names
         )
     if ours.dtype.newbyteorder("=") != theirs.dtype.newbyteorder("="):
