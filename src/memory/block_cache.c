@@ -31,7 +31,10 @@ tegula_status tegula__block_cache_create(int64_t limit, tegula__block_cache **ou
 
 void tegula__block_cache_destroy(tegula__block_cache *cache) {
   if (cache == NULL) return;
-  for (int i = 0; cache->entries != NULL && i < ENTRIES; i++) free(cache->entries[i]);
+  for (int i = 0; cache->entries != NULL && i < ENTRIES; i++) {
+    if (cache->entries[i] != NULL) free(cache->entries[i]->data);
+    free(cache->entries[i]);
+  }
   pthread_mutex_destroy(&cache->lock);
   free(cache->entries);
   free(cache);

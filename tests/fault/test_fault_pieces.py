@@ -78,7 +78,7 @@ def test_batches(name, chunk, inputs, tmp_path):
             error is None or not harmless(family, kind, True), "this is no reason to fail"
         )
 
-    assert each(plan(clean[0].counted["calls"]), check) > 5
+    assert each(plan(clean[0].counted["calls"]), check) > 1
 
 
 @pytest.mark.parametrize("chunk", [None, [4, 2]], ids=["any", "chunk"])
@@ -121,7 +121,7 @@ def test_dataset_from_a_function(fail_at, chunk, tmp_path):
             found is None or own or not harmless(family, kind, False), "this is no reason to fail"
         )
 
-    assert each(plan(clean.counted["calls"]), check) > 5
+    assert each(plan(clean.counted["calls"]), check) > 1
 
 
 CALLS = {
@@ -171,4 +171,4 @@ def test_checks_through_the_interface(name, first, inputs, tmp_path):
         got.expect(error is not None or answer == expected, "another answer than without the fault")
         got.expect(error is None or not harmless(family, kind, False), "this is no reason to fail")
 
-    assert each(plan(clean.counted["calls"]), check) > 5
+    assert each(plan(clean.counted["calls"]), check) > 1

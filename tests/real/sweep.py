@@ -334,6 +334,19 @@ def totals(table):
     return counts
 
 
+def summary(table):
+    """Files of each package that has any; outcomes with how many datasets have them."""
+    had = {name: package["files"] for name, package in table.items() if package.get("files")}
+    return had, [[*key, n] for key, n in sorted(totals(table).items(), key=str)]
+
+
+def write(path, table):
+    had, results = summary(table)
+    path.write_text(
+        json.dumps({"packages": had, "results": results}, indent=1, sort_keys=True) + "\n"
+    )
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--file")
@@ -356,17 +369,15 @@ def main():
                     found = {"not had": "%s: %s" % (type(error).__name__, str(error)[:120])}
                 table["%s %s" % (kind, name)] = found
                 print(kind, name, json.dumps(found)[:300], flush=True)
-    had = {name: package["files"] for name, package in table.items() if package.get("files")}
-    results = [[*key, n] for key, n in sorted(totals(table).items(), key=str)]
+                if given.write:
+                    write(pathlib.Path(given.write), table)
+    had, results = summary(table)
     for result, why, n in results:
         print("%8d  %s%s" % (n, result, ": " + why if why else ""))
     print("%d files of %d packages" % (sum(had.values()), len(had)))
     for name, package in table.items():
         for bad in package.get("bad", []):
             print(name, *bad)
-    if given.write:
-        text = json.dumps({"packages": had, "results": results}, indent=1, sort_keys=True)
-        pathlib.Path(given.write).write_text(text + "\n")
     if not had:
         print("skipped: no package can be had")
         return 77

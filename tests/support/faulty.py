@@ -4,8 +4,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # A run ends in one of two ways: the right answer, or one clean error; a test tells several of its
-# bad injections at once. TEGULA_FAULT_ALL=1 strikes at about 160 calls of each kind instead of 16
-# (4 under a sanitizer). Under AddressSanitizer allocations are not made to fail, and it is the one
+# bad injections at once. TEGULA_FAULT_ALL=1 strikes at about 160 calls of each kind instead of 12
+# (2 under a sanitizer). Under AddressSanitizer allocations are not made to fail, and it is the one
 # that finds leaks.
 import concurrent.futures
 import json
@@ -169,14 +169,14 @@ def places(total, most, turn=0.0):
     return sorted({*range(1, edge + 1), *middle, *range(total - edge + 1, total + 1)})
 
 
-def plan(calls, most=160 if EVERY else 16 if SANITIZER == "" else 4):
+def plan(calls, most=160 if EVERY else 12 if SANITIZER == "" else 2):
     """All (family, kind, fault text) for a program that makes these calls. Lasting faults get a
     quarter of the places. The kinds of a family take different places."""
     for family in families():
         for turn, kind in enumerate(KINDS[family]):
             lasting = kind.endswith("+")
             for n in places(
-                calls[family], max(3, most // 4) if lasting else most, turn / len(KINDS[family])
+                calls[family], max(1, most // 4) if lasting else most, turn / len(KINDS[family])
             ):
                 yield (
                     family,
