@@ -54,7 +54,7 @@ def same(ours, theirs):
         )
     if ours.dtype.newbyteorder("=") != theirs.dtype.newbyteorder("="):
         return False
-    if theirs.dtype.kind in "fc":
+    if theirs.dtype.kind in "fcmM":
         return bool(numpy.array_equal(ours, theirs, equal_nan=True))
     if theirs.dtype.kind == "V":
         return ours.tobytes() == theirs.tobytes()
