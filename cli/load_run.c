@@ -48,7 +48,7 @@ static int64_t box_bytes(const tegula_box *box, int64_t item_size) {
   return bytes;
 }
 
-/* Does --box have a step? */
+/* True where --box has a step. */
 static int has_steps(const box_value *box) {
   for (int32_t axis = 0; axis < box->ndim; axis++) {
     if (box->step[axis] > 1) {

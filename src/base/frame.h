@@ -19,7 +19,7 @@ typedef struct tegula__subrecord {
   int64_t before, behind; /* what its markers say */
 } tegula__subrecord;
 
-/* Are its numbers such that a record has a place? */
+/* True where its numbers give each record a place. */
 bool tegula__frame_valid(const tegula__frame *frame);
 /* Bytes of a record with all of its markers; false: more than 2^63. */
 bool tegula__frame_period(const tegula__frame *frame, int64_t *bytes);

@@ -58,7 +58,7 @@ static tegula_status fill(char *data, const surroundings *around, const tegula_d
   return tegula__dataset_move(dataset, &tile, 1, &quiet, tally, err);
 }
 
-/* Is its file what it was? */
+/* CHANGED where its file is no longer what it was. */
 static tegula_status check(int64_t file, const tegula_dataset *dataset, tegula__tally *tally,
                            tegula_error *err) {
   int fd;

@@ -143,7 +143,7 @@ tegula_status tegula__open_check(const char *const *paths, size_t count,
   return TEGULA_OK;
 }
 
-/* May whole records be loaded? The hint names the fields that may. */
+/* Refuses records of which a field cannot be loaded. The hint names the fields that can. */
 static tegula_status check_all_fields(tegula_dataset **dataset, const char *path,
                                       tegula_error *err) {
   const tegula__manifest *manifest = &(*dataset)->manifest;

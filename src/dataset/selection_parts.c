@@ -30,7 +30,7 @@ typedef struct vectors {
 
 /* ---- items ---- */
 
-/* Have all elements of an array field the same bytes, those of the first? */
+/* True where all elements of an array field have the bytes of the first. */
 static bool all_equal(const char *first, const tegula__field *field, int32_t k, const char *item) {
   if (k == field->ndim) return memcmp(first, item, field->dtype.item_size) == 0;
   for (int64_t i = 0; i < field->shape[k]; i++, item += field->strides[k])

@@ -195,7 +195,7 @@ static tegula_status describe_unopened(tegula__describe_job *job, int64_t index,
   return describe_open(job, index, -1, err);
 }
 
-/* Are raw files described by their size alone? */
+/* True where raw files are described by their size alone. */
 static bool by_size(const tegula__describe_job *job) {
   const char *key = "raw.record_markers";
   tegula__settings besides = {0};

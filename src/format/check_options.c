@@ -37,7 +37,7 @@ tegula_status tegula__format_check_raw_only(const tegula__source *source,
       "leave %s out, or say format raw if the file is not to be read as %s", which, format);
 }
 
-/* Are the records those that were asked for? */
+/* MISMATCH where the records are not those that were asked for. */
 static tegula_status check_record(const tegula__source *source, const char *record,
                                   const char *descr, tegula_error *err) {
   tegula_dtype ignored;

@@ -185,7 +185,7 @@ static inline const tegula__frame *tegula__file_frame(const tegula__file *file) 
 
 /* part.c: a list of that many, all zero, to be kept; NULL: no memory. */
 tegula__texts *tegula__texts_new(int64_t count);
-/* Do the places lie within elements of `item_size` bytes? */
+/* True where the places lie within elements of `item_size` bytes. */
 bool tegula__texts_valid(const tegula__texts *texts, uint32_t item_size);
 
 /* The file that its bytes come from; TEGULA__NO_FILE for parts without. */

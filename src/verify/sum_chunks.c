@@ -70,8 +70,8 @@ static int64_t budget_of(const tegula__summing *s) {
   return tegula__staging_budget(s->context->engine.staging);
 }
 
-/* Are the part's elements all that a decoded chunk holds, byte by byte? Those of a field, or of
- * every second row, are not. */
+/* True where the part's elements are all that a decoded chunk holds, byte by byte. Those of a
+ * field, or of every second row, are not. */
 static bool fills_chunks(const tegula__manifest *manifest, const tegula__part *part) {
   int64_t bytes = manifest->dtype.item_size;
   for (int32_t k = 0; k < manifest->ndim; k++)

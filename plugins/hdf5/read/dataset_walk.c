@@ -35,7 +35,7 @@ typedef struct walk {
   seen objects;
   names later; /* links that are followed when all hard ones have been */
   int depth;
-  bool groups; /* they are told, too */
+  bool groups; /* `each` is called for groups, too */
 } walk;
 
 static bool names_add(names *list, char *name) {

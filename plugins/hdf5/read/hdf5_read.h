@@ -250,8 +250,8 @@ tegula_status hdf5_emit_raw(hdf5_dataset *dataset, const hdf5_raw *raw, const hd
 tegula_status hdf5_tell_array(hdf5_call *call, const hdf5_dataset *dataset, tegula_error *err);
 /* The dataset's vector and the axes of its elements behind it; returns how many they are. */
 int hdf5_all_axes(const hdf5_dataset *dataset, const int64_t *vector, int64_t *out);
-/* How text is padded in the places that are told next: each source of a virtual dataset has its
- * own. */
+/* Tells the host how text is padded in the places that follow. Each source of a virtual dataset
+ * has padding of its own. */
 tegula_status hdf5_tell_texts(hdf5_call *call, const hdf5_type *type, tegula_error *err);
 tegula_status hdf5_tell_dense(hdf5_call *call, int64_t file, int64_t offset,
                               const hdf5_place *place, const int64_t *strides,

@@ -60,7 +60,7 @@ static bool same_axes(const hdf5_inner *a, const hdf5_inner *b) {
   return a->ndim == b->ndim && memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape) == 0;
 }
 
-/* Are elements of both the same, byte by byte, but for the order of numbers? */
+/* True where elements of both have the same bytes, but for the order of numbers. */
 static bool same_elements(const hdf5_type *a, const hdf5_type *b) {
   if (!same_dtype(a->dtype, b->dtype) || !same_axes(&a->inner, &b->inner)) return false;
   if (!a->record || !b->record) return a->record == b->record;

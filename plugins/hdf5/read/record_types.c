@@ -84,7 +84,7 @@ static void refuse(walk *w, const place *at, const char *why) {
   hdf5_words_put(&w->refused, ")");
 }
 
-/* Has numpy a dtype with the bytes of the stored type? */
+/* True where numpy has a dtype with the bytes of the stored type. */
 static bool is_plain(walk *w, hid_t type, hdf5_type *out, char *why, size_t room) {
   if (!hdf5_type_of(w->library, type, out, why, room)) return false;
   if (out->converted)
@@ -261,7 +261,8 @@ static int by_name(const void *a, const void *b) {
   return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Has each member a name of its own? Damage may say otherwise, and numpy has no such records. */
+/* False where two members have one name: a damaged file may say so, and numpy has no such
+ * records. */
 static bool names_differ(walk *w, hid_t type, unsigned count) {
   const hdf5_functions *call = &w->library->call;
   char **names = calloc(count, sizeof *names);
